@@ -1,0 +1,102 @@
+"""What an algorithm with a server is: one frozen part that holds its server side and its client side.
+
+Everything that travels or is kept (server state, message, update, client state) is a `Record`: named float32 tensors or
+numbers, put in and given back, never changed in place. Checkpoints, byte counts, sums and batching over clients then need
+no code of the algorithm's.
+
+A file of algorithms must not import torch at its top: the scheduler reads triggers and weights and has no use for tensors.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from raysim.part import Part
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from raysim.local.model import Model
+    from raysim.local.task import Task
+
+Record: TypeAlias = "dict[str, Tensor]"
+
+
+class Arrival(NamedTuple):
+    """What is known of an update before anything is trained."""
+
+    client: int
+    dispatch: int  # serial number of the dispatch in the run
+    round: int  # in which it was dispatched
+    version: int  # of the model that the client received
+    staleness: float  # when it arrived, in the unit that the scenario's world names
+    samples: int  # that the client trains on
+
+
+class Population(NamedTuple):
+    """All clients that can be picked."""
+
+    clients: int
+    samples: int
+
+
+class Round(NamedTuple):
+    """One server step at the end of a round, with what arrived in it.
+
+    late: what happens to updates dispatched in an earlier round. empty: step even if nothing came.
+    """
+
+    late: Literal["discard", "keep"] = "discard"
+    empty: bool = False
+
+
+class Buffer(NamedTuple):
+    """One server step as soon as `size` updates have arrived. Buffer(1): a step an arrival."""
+
+    size: int
+
+
+Trigger: TypeAlias = Round | Buffer
+
+
+class Central(Part):
+    """An algorithm with a server, with what most of them share. A subclass adds its `name`, a Literal."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def trigger(self) -> Trigger:
+        """When the server steps."""
+
+    def init(self, model: Model, population: Population) -> Record:
+        """The server's state before the first round. "w": the whole parameter vector, or only its shared part."""
+        return {"w": model.w}
+
+    def message(self, state: Record) -> Record:
+        """What a picked client receives; its size is what the client downloads."""
+        return {"w": state["w"]}
+
+    @abstractmethod
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float] | None:
+        """The weight of each update in the sums that `step` gets; None where `step` needs every update."""
+
+    @abstractmethod
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+        """The server's next state. updates: weighted sums, each entry shaped as a client sent it, or, where `weigh` is
+        None, stacked with a leading axis in the order of `arrivals`; {} where nothing arrived. task: over server data."""
+
+    def client(self, model: Model) -> Record:
+        """A client's state before it first takes part; {} for a client that keeps none. Shapes and types stay."""
+        return {}
+
+    def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
+        """A client's work: what it sends, and its state after. The state is kept only if a step uses the update."""
+        trained = task.train(task.received)
+        return trained.send(delta=trained.w - message["w"]), state
+
+    def personal(self, task: Task, message: Record, state: Record) -> Model | Callable[[Tensor], Tensor]:
+        """What a client predicts with: a model, or a function from inputs to logits or log-probabilities."""
+        return task.received

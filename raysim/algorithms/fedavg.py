@@ -1,0 +1,45 @@
+"""Federated averaging.
+
+McMahan, Moore, Ramage, Hampson, Aguera y Arcas, Communication-efficient learning of deep networks from decentralized
+data, AISTATS 2017, Algorithm 1. Differences: weights are taken over the clients that reported in time, n_i / sum n_i,
+as everybody does; the appendix's original form and two more are options. Late updates are discarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from raysim.algorithms.contract import Arrival, Central, Population, Record, Round
+
+if TYPE_CHECKING:
+    from raysim.local.task import Task
+
+
+class FedAvg(Central):
+    """Synchronous averaging of the clients that report in time (McMahan et al. 2017)."""
+
+    name: Literal["fedavg"] = "fedavg"
+    # samples: n_i over those that reported. uniform: 1 over their number. population: p_i = n_i / n, the rest of the weight
+    # stays with the server's model. scaled: (N / number) p_i, unbiased over sampling, but the weights do not sum to 1.
+    weights: Literal["samples", "uniform", "population", "scaled"] = "samples"
+
+    @property
+    def trigger(self) -> Round:
+        return Round(late="discard")
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+        reported = sum(a.samples for a in arrivals)
+        whole = {
+            "samples": reported,
+            "population": population.samples,
+            "scaled": population.samples * len(arrivals) / population.clients,
+        }
+        if self.weights == "uniform":
+            return [1 / len(arrivals)] * len(arrivals)
+        return [a.samples / whole[self.weights] for a in arrivals]
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+        if self.weights == "scaled":  # sum c_i w_i, where the c_i do not sum to 1
+            return {"w": sum(self.weigh(arrivals, task.population)) * state["w"] + updates["delta"]}
+        return {"w": state["w"] + updates["delta"]}

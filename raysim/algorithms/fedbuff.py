@@ -1,0 +1,38 @@
+"""Buffered asynchronous aggregation.
+
+Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba, Federated learning with buffered asynchronous aggregation, AISTATS
+2022, Algorithms 1 and 2. Differences: deltas have the opposite sign (local minus received model, added), and a client
+may contribute twice to one buffer, for an update that waits in the buffer has freed its client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from raysim.algorithms.contract import Arrival, Buffer, Central, Population, Record
+from raysim.algorithms.staleness import Polynomial, Staleness
+from raysim.part import Count, Positive
+
+if TYPE_CHECKING:
+    from raysim.local.task import Task
+
+
+class FedBuff(Central):
+    """A step as soon as K updates have arrived, stale ones scaled down (Nguyen et al. 2022)."""
+
+    name: Literal["fedbuff"] = "fedbuff"
+    buffer: Count = 10  # K
+    server_lr: Positive = 1.0
+    staleness: Staleness = Polynomial()  # 1 / sqrt(1 + s)
+
+    @property
+    def trigger(self) -> Buffer:
+        return Buffer(self.buffer)
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+        # By K, not by the sum of the factors: a buffer of stale updates makes a shorter step on purpose.
+        return [self.staleness(a.staleness) / self.buffer for a in arrivals]
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+        return {"w": state["w"] + self.server_lr * updates["delta"]}

@@ -1,0 +1,31 @@
+"""The virtual clock: a heap of `(time, priority, serial)` and nothing else (after SimPy's environment)."""
+
+import heapq
+import itertools
+import math
+from typing import Generic, TypeVar
+
+Event = TypeVar("Event")
+
+
+class Clock(Generic[Event]):
+    """Events come out by time, at equal times by priority (low first), at equal priorities as they were scheduled."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._heap: list[tuple[float, int, int, Event]] = []
+        self._serial = itertools.count()
+
+    def schedule(self, time: float, priority: int, event: Event) -> None:
+        """Raises ValueError where the time is in the past, infinite or NaN."""
+        if not self.now <= time < math.inf:
+            raise ValueError(f"an event must be scheduled at a finite time from {self.now} on, got {time!r}")
+        heapq.heappush(self._heap, (time, priority, next(self._serial), event))
+
+    def pop(self) -> Event:
+        """The next event; `now` becomes its time. Raises IndexError where none is left."""
+        self.now, _, _, event = heapq.heappop(self._heap)
+        return event
+
+    def __len__(self) -> int:
+        return len(self._heap)

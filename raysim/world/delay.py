@@ -1,0 +1,140 @@
+"""How long a client takes from dispatch to arrival."""
+
+import math
+from abc import abstractmethod
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from raysim.part import Named, NonNegative, Part
+from raysim.rng import Stream
+from raysim.world import distribution
+
+Unit = Literal["rounds", "seconds"]
+
+
+class Work(NamedTuple):
+    """What one client's update costs."""
+
+    flops: float  # of local training
+    down_bytes: int
+    up_bytes: int
+
+
+class Delay(Part):
+    """A model of delays, in `unit`."""
+
+    unit: Unit
+
+    @abstractmethod
+    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+        """Of the client's dispatch `number` (0, 1, ...). stream: keyed draws of this run's delays."""
+
+    @property
+    def needs_work(self) -> bool:
+        """Whether `duration` must be told the work."""
+        return False
+
+
+class NoDelay(Delay):
+    """Every update arrives at once, in the round of its dispatch."""
+
+    name: Literal["none"] = "none"
+    unit: Unit = "rounds"
+
+    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+        return 0.0
+
+
+_ROUNDING = {"floor": math.floor, "nearest": lambda d: math.floor(d + 0.5), "ceil": math.ceil, "none": lambda d: d}
+
+
+class RandomDelay(Delay, distribution.Distribution):
+    """A draw for each dispatch, or one for each client.
+
+    In rounds, an update dispatched in round k with delay d arrives in round k + d, and d is rounded (down, unless the
+    scenario says otherwise; Feddle, appendix D). With rounding "ceil" nothing arrives in the round of its dispatch.
+    """
+
+    unit: Unit = "rounds"
+    redraw: Literal["dispatch", "client"] = "dispatch"
+    rounding: Literal["floor", "nearest", "ceil", "none"] = "floor"  # of delays in rounds
+
+    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+        delay = self.draw(stream(client, number) if self.redraw == "dispatch" else stream(client))
+        return delay if self.unit == "seconds" else float(_ROUNDING[self.rounding](delay))
+
+
+class ConstantDelay(RandomDelay, distribution.Constant):
+    """The same delay always."""
+
+
+class HalfNormalDelay(RandomDelay, distribution.HalfNormal):
+    """|N(0, sigma^2)| (Feddle, FedBuff)."""
+
+
+class LogNormalDelay(RandomDelay, distribution.LogNormal):
+    """median * exp(sigma * N(0, 1)): a few are very slow."""
+
+
+class UniformDelay(RandomDelay, distribution.Uniform):
+    """Evenly between `low` and `high` (FedAsync's simulated staleness)."""
+
+
+class ExponentialDelay(RandomDelay, distribution.Exponential):
+    """Exponential with the given mean."""
+
+
+class ComputeDelay(Delay):
+    """FLOPs over the client's speed, plus bytes over its bandwidth, plus a latency."""
+
+    name: Literal["compute"] = "compute"
+    unit: Literal["seconds"] = "seconds"
+    flops_per_s: distribution.AnyDistribution  # of a client's device, drawn once a client
+    up_bytes_per_s: distribution.AnyDistribution
+    down_bytes_per_s: distribution.AnyDistribution
+    latency_s: NonNegative = 0.0
+
+    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+        if work is None:
+            raise ValueError("delay compute: needs the work of an update")
+        generator = stream(client)
+        speed, up, down = (d.draw(generator) for d in (self.flops_per_s, self.up_bytes_per_s, self.down_bytes_per_s))
+        if min(speed, up, down) <= 0:
+            raise ValueError(f"delay compute: speeds must be positive, got {speed!r}, {up!r}, {down!r} for client {client}")
+        return self.latency_s + work.flops / speed + work.up_bytes / up + work.down_bytes / down
+
+    @property
+    def needs_work(self) -> bool:
+        return True
+
+
+class ScriptedDelay(Delay):
+    """Delays as lists: client i's first, second ... dispatch takes delays[i][0], delays[i][1] ..."""
+
+    name: Literal["scripted"] = "scripted"
+    unit: Unit = "rounds"
+    delays: tuple[tuple[NonNegative, ...], ...]
+
+    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+        scripted = self.delays[client] if client < len(self.delays) else ()
+        if number >= len(scripted):
+            raise ValueError(
+                f"world.delay.delays: must hold a delay for every dispatch, got {len(scripted)} for client {client}, "
+                f"which is dispatched once more; add one"
+            )
+        return scripted[number]
+
+
+AnyDelay = Annotated[
+    NoDelay
+    | ConstantDelay
+    | HalfNormalDelay
+    | LogNormalDelay
+    | UniformDelay
+    | ExponentialDelay
+    | ComputeDelay
+    | ScriptedDelay,
+    Field(discriminator="name"),
+    Named,
+]

@@ -1,0 +1,247 @@
+"""The timeline of a run: who is dispatched, arrives, is used, discarded or lost, in virtual time.
+
+A pure function of the scenario: nothing here knows a tensor. Time comes from the world's delays, so the whole timeline is
+known before anything is trained, and the engine may train at any moment, in any order, on any number of workers.
+
+Order at equal times: a round closes, the next one opens, then updates arrive, by dispatch. An update that takes no time
+arrives in the round of its dispatch.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim.algorithms import Arrival, Round, Trigger
+from raysim.clock import Clock
+from raysim.rng import Stream
+from raysim.world.delay import Work
+from raysim.world.world import World
+
+
+class Dispatched(NamedTuple):
+    """A client that was picked."""
+
+    serial: int  # number of the dispatch in the run
+    client: int
+    number: int  # of this client's dispatches before
+    round: int
+    version: int  # of the model that it received
+    time: float
+    arrives: float  # when its update arrives, or would have
+    reports: bool  # False: it never reports
+
+
+class Ended(NamedTuple):
+    """A dispatch that leads to no step: late, dropped out, or unfinished at the end."""
+
+    dispatched: Dispatched
+    status: Literal["discarded", "dropped", "unfinished"]
+    round: int
+    time: float
+    version: int  # server steps done so far
+    staleness: float
+
+
+class Stepped(NamedTuple):
+    """A server step."""
+
+    version: int  # of the model that it makes
+    round: int
+    time: float
+    members: tuple[Dispatched, ...]  # whose updates it uses, in order of dispatch
+    arrivals: tuple[Arrival, ...]  # the same, as algorithms see them
+    in_flight: int  # after it
+
+
+class Closed(NamedTuple):
+    """The end of a round, or of a server step where the world has no rounds."""
+
+    round: int
+    time: float
+    version: int
+    in_flight: int
+
+
+Happening: TypeAlias = Ended | Stepped | Closed
+
+_CLOSE, _OPEN, _ARRIVE = range(3)
+
+
+class Timeline:
+    """Iterate over it for what happens, in order.
+
+    samples: that each client trains on, (clients,); a client with none is never picked. work: of an update of a client,
+    where the delay needs it. rounds: after so many rounds (or steps, where the world has no rounds) it ends.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        trigger: Trigger,
+        samples: NDArray[np.int64],
+        rounds: int,
+        seed: int,
+        work: Callable[[int], Work] | None = None,
+    ) -> None:
+        self.world, self.trigger, self.rounds, self.seed = world, trigger, rounds, seed
+        self.samples = samples.tolist()
+        self.round = self.version = 0
+        self.in_flight = 0
+        # Of a round, in the unit of time; None: until its last arrival, or no rounds at all.
+        self.length = 1.0 if world.delay.unit == "rounds" else world.dispatch.round_s
+        self.live: Counter[int] = Counter()  # versions that updates to come still start from, and how many
+        self._work = work
+        self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
+        self._idle = samples > 0
+        self._numbers = np.zeros(len(samples), dtype=np.int64)
+        self._serial = 0
+        self._waiting: list[tuple[Dispatched, Arrival]] = []  # arrived, not yet in a step
+        self._flying: dict[int, Dispatched] = {}
+        self._delays, self._drops, self._picks = (Stream(seed, p) for p in ("delay", "dropout", "pick"))
+
+    def __iter__(self) -> Iterator[Happening]:
+        self._clock.schedule(0.0, _OPEN, (_OPEN, None))
+        while self.round < self.rounds and len(self._clock):
+            kind, dispatched = self._clock.pop()
+            if kind == _OPEN:
+                self._open()
+            elif kind == _CLOSE:
+                yield from self._close()
+            elif dispatched is not None:
+                yield from self._arrive(dispatched)
+        yield from self._unfinished()
+
+    # --- rounds -------------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Pick clients; where a round has a length, its end is known now."""
+        for client in self._pick():
+            self._dispatch(client)
+        slot = self.world.availability.slot
+        if not self.world.has_rounds:
+            if self.in_flight == 0 and self._idle.any():  # nobody was there: look again when that may have changed
+                self._clock.schedule(self._clock.now + slot, _OPEN, (_OPEN, None))
+        elif self.length is not None:
+            self._clock.schedule((self.round + 1) * self.length, _CLOSE, (_CLOSE, None))
+        else:  # the round ends with its last arrival
+            last = max((d.arrives for d in self._flying.values()), default=self._clock.now + slot)
+            self._clock.schedule(last, _ARRIVE, (_CLOSE, None))
+
+    def _close(self) -> Iterator[Happening]:
+        if isinstance(self.trigger, Round) and (self._waiting or self.trigger.empty):
+            yield self._step(len(self._waiting))
+        yield Closed(self.round, self._clock.now, self.version, self.in_flight)
+        self.round += 1
+        if self.round < self.rounds:
+            self._clock.schedule(self._clock.now, _OPEN, (_OPEN, None))
+
+    # --- clients ------------------------------------------------------------------------------------------------------
+
+    def _pick(self) -> list[int]:
+        dispatch = self.world.dispatch
+        if dispatch.picks is not None:
+            return self._scripted(dispatch.picks[self.round])
+        wanted = dispatch.per_round or (dispatch.concurrency or 0) - self.in_flight
+        there = self._idle & self.world.availability.mask(self.seed, len(self.samples), self._clock.now)
+        idle = np.flatnonzero(there)
+        if wanted <= 0 or len(idle) == 0:
+            return []
+        generator = self._picks(self._serial)
+        if wanted == 1:  # a tenth of the time of `choice`
+            return [int(idle[generator.integers(len(idle))])]
+        return sorted(generator.choice(idle, size=min(wanted, len(idle)), replace=False).tolist())
+
+    def _scripted(self, picks: tuple[int, ...]) -> list[int]:
+        for client in picks:
+            if not 0 <= client < len(self.samples) or not self._idle[client]:
+                raise ValueError(
+                    f"world.dispatch.picks: round {self.round} must pick idle clients in 0..{len(self.samples) - 1}, got "
+                    f"{client!r}, which is not; pick it after its update has arrived"
+                )
+        return list(picks)
+
+    def _dispatch(self, client: int) -> None:
+        number, now, world = int(self._numbers[client]), self._clock.now, self.world
+        duration = world.delay.duration(self._delays, client, number, self._work(client) if self._work else None)
+        drop = world.dropout.probability
+        reports = drop == 0 or self._drops(client, number).random() >= drop
+        dispatched = Dispatched(
+            self._serial, client, number, self.round, self.version, now, now + duration, reports
+        )
+        self._serial += 1
+        self._numbers[client] += 1
+        self._idle[client] = False
+        self.in_flight += 1
+        self._flying[dispatched.serial] = dispatched
+        self._clock.schedule(dispatched.arrives, _ARRIVE, (_ARRIVE, dispatched))
+        if self._can_matter(dispatched):
+            self.live[dispatched.version] += 1
+
+    def _can_matter(self, dispatched: Dispatched) -> bool:
+        """Whether its update may be used: it is not late for certain, nor after the end, nor lost."""
+        if not dispatched.reports:
+            return False
+        if self.length is None:
+            return True
+        late = isinstance(self.trigger, Round) and self.trigger.late == "discard"
+        last = dispatched.round + 1 if late else self.rounds
+        return dispatched.arrives < last * self.length
+
+    def _arrive(self, dispatched: Dispatched) -> Iterator[Happening]:
+        self.in_flight -= 1
+        del self._flying[dispatched.serial]
+        self._idle[dispatched.client] = dispatched.reports or not self.world.dropout.permanent
+        late = isinstance(self.trigger, Round) and self.trigger.late == "discard" and dispatched.round < self.round
+        if not dispatched.reports or late:
+            yield self._ended(dispatched, "discarded" if dispatched.reports else "dropped")
+        else:
+            self._waiting.append((dispatched, self._arrival(dispatched)))
+            if not isinstance(self.trigger, Round) and len(self._waiting) == self.trigger.size:
+                yield self._step(self.trigger.size)
+        if not self.world.has_rounds:
+            yield from self._top_up()
+
+    def _top_up(self) -> Iterator[Happening]:
+        """Without rounds, every server step counts as one, and a client that arrived is replaced at once."""
+        if self.version > self.round:
+            yield Closed(self.round, self._clock.now, self.version, self.in_flight)
+            self.round = self.version
+        if self.round < self.rounds:
+            self._open()
+
+    # --- what comes of it ---------------------------------------------------------------------------------------------
+
+    def _staleness(self, dispatched: Dispatched) -> float:
+        if self.world.staleness_unit == "rounds":
+            return float(self.round - dispatched.round)
+        return float(self.version - dispatched.version)
+
+    def _arrival(self, d: Dispatched) -> Arrival:
+        return Arrival(d.client, d.serial, d.round, d.version, self._staleness(d), self.samples[d.client])
+
+    def _step(self, size: int) -> Stepped:
+        taken, self._waiting = self._waiting[:size], self._waiting[size:]
+        taken.sort(key=lambda pair: pair[0].serial)
+        self.version += 1
+        for dispatched, _ in taken:
+            self._release(dispatched)
+        members, arrivals = tuple(d for d, _ in taken), tuple(a for _, a in taken)
+        return Stepped(self.version, self.round, self._clock.now, members, arrivals, self.in_flight)
+
+    def _ended(self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"]) -> Ended:
+        if self._can_matter(dispatched):
+            self._release(dispatched)
+        return Ended(dispatched, status, self.round, self._clock.now, self.version, self._staleness(dispatched))
+
+    def _release(self, dispatched: Dispatched) -> None:
+        self.live[dispatched.version] -= 1
+        if self.live[dispatched.version] == 0:
+            del self.live[dispatched.version]
+
+    def _unfinished(self) -> Iterator[Happening]:
+        left = [d for d, _ in self._waiting] + list(self._flying.values())
+        for dispatched in sorted(left):
+            yield self._ended(dispatched, "unfinished")
