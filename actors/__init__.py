@@ -1,0 +1,9 @@
+"""Where work runs: in this process, or in actors on a Ray cluster. Nothing here knows of federated learning.
+
+Ray is loaded by `actors.session` and `actors.cluster` only.
+"""
+
+from actors.inline import InlinePool
+from actors.pool import Group, Job, JobFailed, MissingResources, Pool, Value
+
+__all__ = ["Group", "InlinePool", "Job", "JobFailed", "MissingResources", "Pool", "Value"]

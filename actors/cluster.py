@@ -1,0 +1,204 @@
+"""A pool on Ray. It lives in the scheduler actor, which alone submits, so that it owns all that jobs leave."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from ray.actor import ActorHandle
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
+from ray.util.metrics import Gauge
+
+from actors.host import Failure, Host
+from actors.pool import Group, Job, JobFailed, Value
+
+DEPTH = 2  # jobs given to a worker at a time: the next one's arguments travel while the first runs
+ATTEMPTS = 3
+
+
+@dataclass(eq=False)
+class _Worker:
+    name: str
+    actor: ActorHandle
+    deaths: int = 0  # of workers in this place before it
+    jobs: list[Job] = field(default_factory=list)  # given to it, not done
+    setup: list[Any] = field(default_factory=list)  # references of broadcast calls that are not done
+
+    @property
+    def free(self) -> int:
+        """How many more jobs it can be given. A job that was there when a worker died runs alone, to be found out."""
+        return 0 if any(job.attempts for job in self.jobs) else DEPTH - len(self.jobs)
+
+
+class RayPool:
+    """Workers are Ray actors named `<run>/<group>-<number>`; jobs run by priority once their arguments are there."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._groups: dict[str, Group] = {}
+        self._workers: dict[str, list[_Worker]] = {}
+        self._setup: dict[str, list[tuple[str, tuple[Any, ...]]]] = {}
+        self._ready: dict[str, list[tuple[tuple[int, ...], int, Job]]] = {}
+        self._blocked: dict[Job, set[Job]] = {}  # a job, and those that it waits for
+        self._waiting: dict[Job, list[Job]] = {}  # a job, and those that wait for it
+        self._running: dict[Any, tuple[_Worker, Job | None]] = {}  # by the reference of the result; None: setup
+        self._serial = itertools.count()
+        self._gauges: dict[str, Gauge] = {}
+
+    # --- workers ------------------------------------------------------------------------------------------------------
+
+    def start(self, group: Group) -> None:
+        self._groups[group.name] = group
+        self._setup[group.name], self._ready[group.name] = [], []
+        self._workers[group.name] = [self._make(group, number) for number in range(group.workers)]
+
+    def _make(self, group: Group, number: int, deaths: int = 0) -> _Worker:
+        name = f"{group.name}-{number}"
+        # Ray must not restart it or run its tasks again: this pool does, and knows which tasks are suspect.
+        actor = ray.remote(Host).options(
+            name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
+            num_cpus=group.cpus,
+            num_gpus=group.gpus,
+            max_restarts=0,
+            max_task_retries=0,
+        )
+        return _Worker(name, actor.remote(group.factory), deaths)
+
+    def broadcast(self, group: str, method: str, *args: Any) -> None:
+        self._setup[group].append((method, args))
+        for worker in self._workers[group]:
+            self._set_up(worker, method, args)
+
+    def _set_up(self, worker: _Worker, method: str, args: tuple[Any, ...]) -> None:
+        reference = worker.actor.call.remote(method, 0, *_references(args))
+        worker.setup.append(reference)
+        self._running[reference] = (worker, None)
+
+    # --- jobs ---------------------------------------------------------------------------------------------------------
+
+    def submit(
+        self, group: str, method: str, *args: Any, values: int = 0, priority: tuple[int, ...] = (), label: str = ""
+    ) -> Job:
+        job = Job(group, method, args, priority, label or method)
+        job.values = [Value(job) for _ in range(values)]
+        needed = {arg.job for arg in args if isinstance(arg, Value) and arg.job is not None and not arg.job.done}
+        if needed:
+            self._blocked[job] = needed
+            for other in needed:
+                self._waiting.setdefault(other, []).append(job)
+        else:
+            self._queue(job)
+        self._hand_out()
+        return job
+
+    def put(self, content: Any) -> Value:
+        return Value(content=ray.put(content))
+
+    def _queue(self, job: Job) -> None:
+        heapq.heappush(self._ready[job.group], (job.priority, next(self._serial), job))
+
+    def _hand_out(self) -> None:
+        """Gives ready jobs to the workers with the least to do."""
+        for group, ready in self._ready.items():
+            while ready:
+                job = ready[0][2]
+                worker = max(self._workers[group], key=lambda worker: worker.free)
+                if worker.free == 0 or (job.attempts and worker.jobs):
+                    break
+                heapq.heappop(ready)
+                self._give(worker, job)
+
+    def _give(self, worker: _Worker, job: Job) -> None:
+        answer = worker.actor.call.options(name=job.method, num_returns=1 + len(job.values)).remote(
+            job.method, len(job.values), *_references(job.args)
+        )
+        result, *contents = answer if job.values else [answer]
+        for value, content in zip(job.values, contents, strict=True):
+            value.content = content
+        worker.jobs.append(job)
+        self._running[result] = (worker, job)
+
+    # --- what comes back ----------------------------------------------------------------------------------------------
+
+    def wait(self) -> None:
+        running = list(self._running)
+        if not running:
+            raise RuntimeError("nothing runs that could be waited for")
+        ray.wait(running, num_returns=1)
+        done, _ = ray.wait(running, num_returns=len(running), timeout=0)
+        for reference in done:
+            if reference in self._running:  # not if its worker turned out to be dead
+                self._take(reference)
+        self._hand_out()
+
+    def _take(self, reference: Any) -> None:
+        worker, job = self._running[reference]
+        label = job.label if job else f"{worker.name}: set-up"
+        try:
+            result = ray.get(reference)
+        except RayTaskError as error:  # first: one that a failed argument raises is a RayActorError too
+            raise JobFailed(label, str(error.cause), str(error)) from error
+        except (RayActorError, ActorUnavailableError) as error:
+            self._replace(worker, str(error))
+            return
+        except RayError as error:
+            raise JobFailed(label, f"{type(error).__name__}: {error}", "") from error
+        if isinstance(result, Failure):
+            raise JobFailed(label, result.cause, result.traceback)
+        del self._running[reference]
+        if job is None:
+            worker.setup.remove(reference)
+        else:
+            worker.jobs.remove(job)
+            self._finish(job, worker, result)
+
+    def _finish(self, job: Job, worker: _Worker, result: Any) -> None:
+        job.done, job.result, job.worker, job.args = True, result, worker.name, ()
+        for value in job.values:
+            value.job = None  # else the two keep each other, and what the job left, until the garbage collector comes
+        for waiting in self._waiting.pop(job, []):
+            self._blocked[waiting].discard(job)
+            if not self._blocked[waiting]:
+                del self._blocked[waiting]
+                self._queue(waiting)
+
+    def _replace(self, worker: _Worker, cause: str) -> None:
+        """Puts another in a dead worker's place, and its jobs back in the queue."""
+        self._running = {ref: entry for ref, entry in self._running.items() if entry[0] is not worker}
+        workers, group = self._groups_of(worker)
+        number = workers.index(worker)
+        workers[number] = self._make(group, number, worker.deaths + 1)
+        for method, args in self._setup[group.name]:
+            self._set_up(workers[number], method, args)
+        for job in worker.jobs:
+            job.attempts += 1
+            if job.attempts == ATTEMPTS:
+                raise JobFailed(job.label, f"its worker died {ATTEMPTS} times; the last time: {cause}", "")
+            self._queue(job)
+
+    def _groups_of(self, worker: _Worker) -> tuple[list[_Worker], Group]:
+        name = next(name for name, workers in self._workers.items() if worker in workers)
+        return self._workers[name], self._groups[name]
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
+
+    def gauge(self, readings: dict[str, float]) -> None:
+        for name, reading in readings.items():
+            if name not in self._gauges:
+                self._gauges[name] = Gauge(f"raysim_{name}", tag_keys=("run",))
+                self._gauges[name].set_default_tags({"run": self._run})
+            self._gauges[name].set(reading)
+
+    def close(self) -> None:
+        for worker in itertools.chain.from_iterable(self._workers.values()):
+            ray.kill(worker.actor)
+        self._workers.clear()
+        self._running.clear()
+
+
+def _references(args: tuple[Any, ...]) -> list[Any]:
+    """Values as Ray's references: at the top level of a call Ray replaces them by what they refer to."""
+    return [arg.content if isinstance(arg, Value) else arg for arg in args]

@@ -1,0 +1,49 @@
+"""The Ray actor that hosts what a factory builds."""
+
+import traceback
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+def describe(error: Exception) -> str:
+    """In a line: its class, its text, and the notes that were added on its way."""
+    return " - ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+
+
+class Failure(NamedTuple):
+    """An exception, as a value: Ray would wrap and log it, and it might not be picklable."""
+
+    cause: str
+    traceback: str
+
+
+class Host:
+    """Client and aggregator actors are of this class; it is made an actor where Ray is loaded."""
+
+    def __init__(self, factory: Callable[[], Any]) -> None:
+        self._failure: Failure | None = None
+        try:
+            self._hosted = factory()
+        except Exception as error:  # reported by the first call: an actor that fails here only dies
+            self._failure = _failure(error)
+
+    def call(self, method: str, values: int, *args: Any) -> Any:
+        """The result and `values` values, or a Failure and as many times None."""
+        answer = self._failure or self._call(method, values, args)
+        if isinstance(answer, Failure):
+            answer = (answer, *[None] * values)
+        return answer if values else answer[0]
+
+    def _call(self, method: str, values: int, args: tuple[Any, ...]) -> Any:
+        try:
+            answer = getattr(self._hosted, method)(*args)
+            if len(answer) != 1 + values:
+                raise ValueError(f"{method} must leave {values} values, left {len(answer) - 1}")
+            return answer
+        except Exception as error:  # whatever the hosted code raises is reported
+            return _failure(error)
+
+
+def _failure(error: Exception) -> Failure:
+    text = "".join(traceback.format_exception(error))
+    return Failure(describe(error), text)

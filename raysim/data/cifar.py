@@ -1,0 +1,69 @@
+"""CIFAR-10 and CIFAR-100 (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009)."""
+
+import pickle
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from raysim.data.dataset import Split
+from raysim.data.vision import Vision
+
+
+class Cifar10(Vision):
+    """CIFAR-10: 60,000 colour images of 10 kinds of things, 32 × 32."""
+
+    name: Literal["cifar10"] = "cifar10"
+
+    source: ClassVar[str] = "CIFAR10"
+    folder: ClassVar[str] = "cifar-10-batches-py"
+    train_files: ClassVar[tuple[str, ...]] = tuple(f"data_batch_{i}" for i in range(1, 6))
+    test_files: ClassVar[tuple[str, ...]] = ("test_batch",)
+
+    @property
+    def classes(self) -> int:
+        return 10
+
+    def read(self, files: tuple[str, ...]) -> Split:
+        batches = [unpickle(self.content(file), file) for file in files]
+        return Split(images(batches), labels(batches, b"labels"))
+
+
+class Cifar100(Vision):
+    """CIFAR-100: 60,000 colour images, 32 × 32, with 100 fine labels in 20 coarse ones."""
+
+    name: Literal["cifar100"] = "cifar100"
+    labels: Literal["fine", "coarse"] = "fine"  # what is learned; both are columns that a partition may be drawn over
+
+    source: ClassVar[str] = "CIFAR100"
+    folder: ClassVar[str] = "cifar-100-python"
+    train_files: ClassVar[tuple[str, ...]] = ("train",)
+    test_files: ClassVar[tuple[str, ...]] = ("test",)
+
+    @property
+    def classes(self) -> int:
+        return 100 if self.labels == "fine" else 20
+
+    def read(self, files: tuple[str, ...]) -> Split:
+        batches = [unpickle(self.content(file), file) for file in files]
+        columns = {"fine": labels(batches, b"fine_labels"), "coarse": labels(batches, b"coarse_labels")}
+        return Split(images(batches), columns[self.labels], columns)
+
+
+def unpickle(content: bytes, file: str) -> dict[bytes, Any]:
+    """One batch, as the keys and values that its file holds. ValueError if it is damaged."""
+    try:
+        batch = pickle.loads(content, encoding="bytes")
+    except (pickle.UnpicklingError, EOFError) as error:
+        raise ValueError(f"data: {file!r} must be a whole pickle, got {error!r}; fetch it again") from error
+    return dict(batch)
+
+
+def images(batches: list[dict[bytes, Any]]) -> np.ndarray:
+    """The images (n, 32, 32, 3), which the files hold as rows of three colour planes."""
+    planes = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32)
+    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
+
+
+def labels(batches: list[dict[bytes, Any]], key: bytes) -> np.ndarray:
+    """The labels (n,) int64 under this key."""
+    return np.concatenate([np.asarray(batch[key], dtype=np.int64) for batch in batches])

@@ -1,0 +1,117 @@
+"""Images in Parquet files, in the layout of the Hugging Face hub."""
+
+from glob import glob
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from raysim.data.dataset import Dataset, Split, image_dataset
+from raysim.data.pool import Pool
+from raysim.part import Count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Paths = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Parquet(Pool):
+    """Encoded images and their labels in Parquet files, as the Hugging Face hub has them."""
+
+    name: Literal["parquet"] = "parquet"
+    train: Paths  # files, or patterns such as data/train-*.parquet
+    test: Paths
+    image: str  # column of struct<bytes, path>, such as `img`
+    label: str = "label"  # column of integers from 0
+    columns: tuple[str, ...] = ()  # other columns of the training files that a partition may use
+    size: Count | None = None  # side in pixels of the square to resize to; needed where the images' sizes differ
+
+    def load(self) -> Dataset:
+        """uint8 images (n, height, width, channels): one channel if all images are grey, else three.
+
+        FileNotFoundError where a path matches nothing; ValueError where the files do not hold what they must.
+        """
+        train = read_columns(self.train, (self.image, self.label, *self.columns))
+        test = read_columns(self.test, (self.image, self.label))
+        pixels = [decode(content, self.size) for table in (train, test) for content in encoded(table, self.image)]
+        x, y = stack(pixels), np.concatenate([integers(table, self.label) for table in (train, test)])
+        rest = {name: np.array(train[name].to_pylist()) for name in self.columns}
+        n = train.num_rows
+        return image_dataset(Split(x[:n], y[:n], rest), Split(x[n:], y[n:]), num_classes=int(y.max()) + 1)
+
+
+def read_columns(patterns: tuple[str, ...], columns: tuple[str, ...]) -> "pa.Table":
+    """These columns of all files that match, the files of a pattern in the order of their names."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = []
+    for pattern in patterns:
+        paths = sorted(glob(str(Path(pattern).expanduser()), recursive=True))
+        if not paths:
+            raise FileNotFoundError(f"data parquet: {pattern!r} must match a file, but matches none; correct the path")
+        for path in paths:
+            present = pq.read_schema(path).names
+            absent = [name for name in columns if name not in present]
+            if absent:
+                raise ValueError(f"data parquet: {path!r} must have a column {absent[0]!r}, got {present!r}")
+            tables.append(pq.read_table(path, columns=list(dict.fromkeys(columns))))
+    table = pa.concat_tables(tables)
+    empty = [name for name in columns if table[name].null_count]
+    if empty:
+        raise ValueError(f"data parquet: column {empty[0]!r} must have a value in every row, got nulls; fill them")
+    return table
+
+
+def encoded(table: "pa.Table", name: str) -> list[bytes]:
+    """The bytes of each image file in a column of struct<bytes, path>."""
+    kind = table.schema.field(name).type
+    if not str(kind).startswith("struct<bytes: binary"):
+        raise ValueError(f"data parquet: column {name!r} must hold struct<bytes, path>, got {kind}")
+    contents: Any = table[name].combine_chunks()
+    files = contents.field("bytes")
+    if files.null_count:
+        raise ValueError(f"data parquet: column {name!r} must hold the images themselves, got only paths of some")
+    return list(files.to_pylist())
+
+
+def integers(table: "pa.Table", name: str) -> np.ndarray:
+    """A column of labels as int64."""
+    values = table[name].to_numpy()
+    if values.dtype.kind not in "iu" or values.min() < 0:
+        raise ValueError(
+            f"data parquet: column {name!r} must hold integers from 0, got {table.schema.field(name).type} "
+            f"such as {values[0]!r}; encode the labels as numbers"
+        )
+    return values.astype(np.int64)
+
+
+def decode(content: bytes, size: int | None) -> np.ndarray:
+    """Pixels (height, width, channels) of an image file: one channel if it is grey, else three."""
+    from PIL import Image
+
+    image: Image.Image = Image.open(BytesIO(content))
+    if image.mode[0] in "IF":
+        raise ValueError(f"data parquet: images must have 8 bits a channel, got mode {image.mode!r}; convert them")
+    image = image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
+    if size is not None and image.size != (size, size):
+        image = image.resize((size, size), Image.Resampling.BILINEAR)
+    pixels = np.asarray(image)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def stack(images: list[np.ndarray]) -> np.ndarray:
+    """(n, height, width, channels). Where only some images are grey, they get three equal channels."""
+    sizes = {image.shape[:2] for image in images}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"data parquet: images must be of one size, got {len(sizes)} sizes such as {sorted(sizes)[:3]!r} "
+            "(height, width); set `size`, to which they are resized"
+        )
+    x = np.empty((len(images), *sizes.pop(), max(image.shape[2] for image in images)), dtype=np.uint8)
+    for row, image in zip(x, images, strict=True):
+        row[...] = image
+    return x

@@ -1,0 +1,88 @@
+"""Few labels per client: blocks of single labels, dealt out."""
+
+from typing import Literal
+
+import numpy as np
+
+from raysim.data.dataset import Split
+from raysim.data.partition import Partitioner, deal, need, rows_by_value
+from raysim.part import Count
+
+
+class Shards(Partitioner):
+    """Sorted by label, cut in equal shards, and a few random shards dealt to each client.
+
+    McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data, AISTATS 2017. A shard may
+    lie across two labels.
+    """
+
+    name: Literal["shards"] = "shards"
+    per_client: Count = 2
+
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        number = clients * self.per_client
+        need(self.name, len(split), number)
+        shards = np.array_split(np.argsort(split.y, kind="stable"), number)
+        hands = generator.permutation(number).reshape(clients, self.per_client)
+        return [np.concatenate([shards[shard] for shard in hand]) for hand in hands]
+
+
+class Classes(Partitioner):
+    """A fixed number of labels per client, in blocks of equal size.
+
+    cyclic: client i holds the labels (i + k) mod C, so that neighbours on a ring share labels. collins: the labels,
+    each as often as the others, are shuffled and dealt, so a client may get two blocks of one label (Collins et al.,
+    Exploiting Shared Representations for Personalized Federated Learning, ICML 2021).
+    """
+
+    name: Literal["classes"] = "classes"
+    per_client: Count
+    assignment: Literal["cyclic", "collins"] = "cyclic"
+    samples_per_class: Count | None = None  # size of a block; by default a label's samples are all given out
+
+    def problems(self, clients: int, num_classes: int | None) -> list[str]:
+        if num_classes is None:
+            return []
+        if self.assignment == "cyclic" and self.per_client > num_classes:
+            return [
+                f"partition classes: `per_client` must be at most the number of labels, {num_classes}, "
+                f"got {self.per_client}; lower it"
+            ]
+        if self.assignment == "collins" and self.per_client * clients % num_classes:
+            return [
+                f"partition classes: `per_client` * `clients` must be a multiple of the number of labels, "
+                f"{num_classes}, got {self.per_client} * {clients}; change one of them, or take `assignment: cyclic`"
+            ]
+        return []
+
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        groups = rows_by_value(split.y)
+        for problem in self.problems(clients, len(groups)):
+            raise ValueError(problem)
+        if self.assignment == "cyclic":
+            labels = (np.arange(clients)[:, None] + np.arange(self.per_client)) % len(groups)
+        else:
+            slots = np.arange(clients * self.per_client) % len(groups)
+            labels = generator.permutation(slots).reshape(clients, self.per_client)
+        totals = np.array([len(rows) for rows in groups])
+        return deal(groups, block_counts(labels, totals, self.samples_per_class), generator)
+
+
+def block_counts(labels: np.ndarray, totals: np.ndarray, size: int | None) -> np.ndarray:
+    """How many samples of each label each client gets, (labels, clients), with a block for every entry of `labels`.
+
+    labels: (clients, per_client). totals: samples of each label. size: of a block; None cuts a label's samples evenly,
+    one more for the first blocks where they do not divide. ValueError if a label has too few samples.
+    """
+    clients, per_client = labels.shape
+    counts = np.zeros((len(totals), clients), dtype=np.int64)
+    for label, total in enumerate(totals):
+        takers = np.flatnonzero(labels.ravel() == label) // per_client
+        if len(takers) * (size or 1) > total:
+            raise ValueError(
+                f"partition classes: label number {label} must have {size or 1} samples for each of {len(takers)} "
+                f"blocks, got {total} in all; lower `clients`, `per_client` or `samples_per_class`"
+            )
+        blocks = [size or len(part) for part in np.array_split(np.arange(total), max(len(takers), 1))]
+        np.add.at(counts[label], takers, blocks[: len(takers)])
+    return counts

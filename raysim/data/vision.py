@@ -1,0 +1,55 @@
+"""What the benchmark data sets share that torchvision can download: their original files, in a folder for each."""
+
+import gzip
+from abc import abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from raysim.data.dataset import Dataset, Split, image_dataset
+from raysim.data.pool import Pool
+
+
+class Vision(Pool):
+    """A data set read from its original files, gzipped or not, where torchvision puts them."""
+
+    root: str = "data"  # the folder that holds the data set's own folder
+    download: bool = False  # whether to download what is not there, through torchvision
+
+    source: ClassVar[str]  # the class of torchvision.datasets
+    folder: ClassVar[str]
+    train_files: ClassVar[tuple[str, ...]]
+    test_files: ClassVar[tuple[str, ...]]
+
+    @property
+    @abstractmethod
+    def classes(self) -> int:
+        """The number of labels."""
+
+    @abstractmethod
+    def read(self, files: tuple[str, ...]) -> Split:
+        """The samples in these files. ValueError where one is damaged."""
+
+    def load(self) -> Dataset:
+        """The data set in memory. FileNotFoundError, with the cures, where a file is missing."""
+        missing = [file for file in self.train_files + self.test_files if not self._path(file).exists()]
+        if missing and self.download:
+            from torchvision import datasets
+
+            getattr(datasets, self.source)(self.root, download=True)
+        elif missing:
+            path = self._path(missing[0]).absolute()
+            raise FileNotFoundError(
+                f"data: {path.name!r} (or {path.name + '.gz'!r}) must be in {str(path.parent)!r}, but is not there; "
+                "set `download: true`, or put the data set there, or set `root` to where it is"
+            )
+        return image_dataset(self.read(self.train_files), self.read(self.test_files), self.classes)
+
+    def content(self, file: str) -> bytes:
+        """What is in a file, decompressed."""
+        path = self._path(file)
+        return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+    def _path(self, file: str) -> Path:
+        plain = Path(self.root, self.folder, file).expanduser()
+        gzipped = plain.with_name(f"{file}.gz")
+        return gzipped if gzipped.exists() and not plain.exists() else plain

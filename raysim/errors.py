@@ -1,0 +1,45 @@
+"""The exceptions that users meet.
+
+RaysimError
+├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
+└── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
+"""
+
+from dataclasses import dataclass
+
+
+class RaysimError(Exception):
+    """Any of the below."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a scenario."""
+
+    path: str  # of the key, such as algorithm.buffer; empty for the file as a whole
+    text: str  # what must hold, what was got, what to do
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}" if self.path else self.text
+
+
+class ScenarioError(RaysimError):
+    """All that is wrong with a scenario."""
+
+    def __init__(self, source: str, problems: list[Problem]) -> None:
+        super().__init__(source, problems)
+        self.source, self.problems = source, problems
+
+    def __str__(self) -> str:
+        return "\n".join(f"{self.source}: {problem}" for problem in self.problems)
+
+
+class RunFailed(RaysimError):
+    """A run that stopped half-way. where: the task that failed; traceback: its text, where it ran."""
+
+    def __init__(self, where: str, cause: str, traceback: str = "") -> None:
+        super().__init__(where, cause, traceback)
+        self.where, self.cause, self.traceback = where, cause, traceback
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.cause}"

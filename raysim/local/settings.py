@@ -1,0 +1,37 @@
+"""How clients train."""
+
+from typing import Literal
+
+from raysim.part import Count, Fraction, NonNegative, Part, Positive
+
+
+class Local(Part):
+    """Training on a client's own samples, with a fresh optimiser for each dispatch."""
+
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    lr: Positive = 0.1
+    momentum: Fraction = 0.0  # sgd: heavy ball, as torch.optim.SGD without dampening
+    betas: tuple[Fraction, Fraction] = (0.9, 0.999)  # adam
+    eps: Positive = 1e-8  # adam
+    weight_decay: NonNegative = 0.0  # added to the gradient
+    epochs: Count = 1
+    steps: Count | None = None  # so many mini-batches instead of `epochs`
+    batch_size: Count | None = 32  # null: all samples at once, in order
+    drop_last: bool = False  # leave out an epoch's last, smaller batch, unless it is the only one
+
+    def batches(self, samples: int) -> int:
+        """Mini-batches an epoch."""
+        size = min(self.batch_size or samples, samples)
+        return max(samples // size, 1) if self.drop_last else -(-samples // size)
+
+    def total_steps(self, samples: int) -> int:
+        """Mini-batches a dispatch."""
+        return self.steps if self.steps is not None else self.epochs * self.batches(samples)
+
+    def total_samples(self, samples: int) -> int:
+        """Samples that a dispatch goes through, repeats counted."""
+        if self.batch_size is None or self.batch_size >= samples:
+            return self.total_steps(samples) * samples
+        rest = 0 if self.drop_last else samples % self.batch_size
+        epochs, steps = divmod(self.total_steps(samples), self.batches(samples))
+        return epochs * (samples - samples % self.batch_size + rest) + steps * self.batch_size

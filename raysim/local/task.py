@@ -1,0 +1,69 @@
+"""All that an algorithm may use of a client's, or the server's, data."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from raysim.algorithms import Population
+from raysim.local.model import Model
+from raysim.local.net import Net
+from raysim.local.settings import Local
+from raysim.local.train import Correction, Trained, train
+from raysim.rng import generator, torch_seed
+
+
+class Task:
+    """One client at work, or the server: a received model, the samples, and what can be done with them."""
+
+    def __init__(
+        self,
+        net: Net,
+        received: Model,
+        samples: tuple[Tensor, Tensor],
+        local: Local,
+        population: Population,
+        key: tuple[int, int, int],
+    ) -> None:
+        self.received = received
+        self.x, self.y = samples  # (n, ...) float32 and (n,) int64
+        self.local = local
+        self.population = population
+        self._net = net
+        self._key = key  # seed, client, number of its dispatch
+
+    @property
+    def samples(self) -> int:
+        return len(self.y)
+
+    def train(
+        self,
+        start: Model,
+        *,
+        part: str | None = None,
+        correction: Correction | None = None,
+        stream: int = 0,
+        **settings: Any,
+    ) -> Trained:
+        """Training from `start`, as the scenario's `local:` says unless `settings` (fields of it) say otherwise.
+
+        part: "shared" or "personal": train only that. correction: w -> what is added to the gradient at w (of the part).
+        stream: names the order of batches and the dropout masks: the same stream, the same batches.
+        """
+        local = Local.model_validate({**self.local.model_dump(), **settings}) if settings else self.local
+        seed, client, number = self._key
+        order = generator(seed, f"batches {stream}", client, number)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(torch_seed(seed, f"dropout {stream}", client, number))
+            return train(self._net, start, self.x, self.y, local, order, part=part, correction=correction)
+
+    def gradient(self, model: Model) -> Tensor:
+        """Of the mean loss over all samples, in eval mode, (size,)."""
+        self._net.load(model)
+        self._net.module.eval()
+        return self._net.gradient(self.x, self.y)[1].clone()
+
+    def predict(self, model: Model, inputs: Tensor) -> Tensor:
+        """Logits of the inputs, in eval mode."""
+        with self._net.evaluating(model) as module:
+            return module(inputs).clone()

@@ -1,0 +1,54 @@
+"""Modules of our own. They need torch when they are defined, so the models import this file when they build."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Quadratic(nn.Module):
+    """The loss h/2 |x - a|^2 + <s, x> of the parameter x (size,): rows [a, s, h] (B, 2 size + 1) in, (B,) out."""
+
+    def __init__(self, start: Tensor) -> None:
+        super().__init__()
+        self.x = nn.Parameter(start.clone())
+
+    def forward(self, rows: Tensor) -> Tensor:
+        a, s, h = rows.split_with_sizes([len(self.x), len(self.x), 1], dim=1)
+        return h[:, 0] / 2 * (self.x - a).square().sum(1) + (s * self.x).sum(1)
+
+
+class ChannelLayerNorm(nn.Module):
+    """Layer normalisation over the channels of each pixel of (B, C, H, W), with C weights and C biases.
+
+    It is the last-axis LayerNorm of channels-last frameworks, and not GroupNorm(1, C), whose statistics are over all
+    pixels. For a batch in channels-last memory format both permutations are views.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        pixels = x.permute(0, 2, 3, 1)
+        return F.layer_norm(pixels, self.weight.shape, self.weight, self.bias).permute(0, 3, 1, 2)
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """A forward pre-hook for networks that want three channels, and maybe another size of images.
+
+    A hook, because a wrapping module would put its own name before those of the network's parameters.
+    """
+
+    size: int | None  # height and width in pixels; None leaves them
+
+    def __call__(self, module: nn.Module, args: tuple[Tensor]) -> tuple[Tensor]:
+        (x,) = args
+        if self.size is not None and x.shape[-2:] != (self.size, self.size):
+            x = F.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
+        return (x.expand(-1, 3, -1, -1),)

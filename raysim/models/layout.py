@@ -1,0 +1,148 @@
+"""The flat vector: a module's trainable parameters in one float32 vector w, shared ones first, personal ones last.
+
+Both parts start on 64-byte boundaries, for BLAS results can depend on alignment: where a personal part follows, the
+shared one is padded with zeros. Parameters with requires_grad=False are frozen, and not in the vector.
+
+Four-dimensional parameters are convolutions' weights (O, I, H, W). They are stored as O, H, W, I, which is torch's
+channels-last memory format, and seen as O, I, H, W: channels-last convolutions are 1.3 to 1.6 times faster on CPUs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from raysim.models.part import nearest
+
+ALIGNMENT = 16  # floats in 64 bytes
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tensor's place in a flat vector: elements offset to offset + size."""
+
+    name: str
+    shape: tuple[int, ...]
+    offset: int
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+class Layout:
+    """Names, shapes and places of a module's trainable parameters in w (size,), and of its buffers in another vector.
+
+    size: elements of w, padding included; parameters: without it. cut: where the personal part starts, size if there is
+    none. entries: the parameters in the order of w. buffers: the persistent floating-point buffers, such as BatchNorm's
+    running mean and variance; integer ones, such as num_batches_tracked, have no place.
+
+    personal: prefixes of parameter names, in whole components: "head" is for "head.weight", not for "header.weight".
+    Raises ValueError for a prefix of no trainable parameter. Holds no tensor, and can be pickled.
+    """
+
+    def __init__(self, module: nn.Module, personal: tuple[str, ...] = ()) -> None:
+        shapes = {name: tuple(p.shape) for name, p in module.named_parameters() if p.requires_grad}
+        _check(personal, shapes)
+        own = {name: shape for name, shape in shapes.items() if _under(name, personal)}
+        shared, end = _place({name: shape for name, shape in shapes.items() if name not in own}, 0)
+        self._padding = -end % ALIGNMENT if own else 0
+        self.cut = end + self._padding
+        personals, self.size = _place(own, self.cut)
+        self._shared = len(shared)
+        self.entries = (*shared, *personals)
+        self.parameters = self.size - self._padding
+        kept = module.state_dict().keys()  # what is not persistent is a constant
+        floats = {n: tuple(b.shape) for n, b in module.named_buffers() if n in kept and b.is_floating_point()}
+        self.buffers, self._buffers_size = _place(floats, 0)
+
+    def views(self, w: Tensor) -> list[Tensor]:
+        """A view of w for each entry, in its parameter's shape. w may require gradients, or be batched by vmap."""
+        sizes = [entry.size for entry in self.entries]
+        sizes.insert(self._shared, self._padding)
+        # One split, not a slice for each: its gradient is one concatenation, that of n slices n additions of size d.
+        pieces = list(w.split_with_sizes(sizes))
+        del pieces[self._shared]
+        return [_see(piece, entry.shape) for piece, entry in zip(pieces, self.entries, strict=True)]
+
+    def select(self, module: nn.Module) -> list[nn.Parameter]:
+        """The module's parameters in the order of `entries`."""
+        parameters = dict(module.named_parameters())
+        return [parameters[entry.name] for entry in self.entries]
+
+    @torch.no_grad()
+    def flatten(self, module: nn.Module) -> Tensor:
+        """The module's parameters as a fresh vector (size,) on their device; padding is zero."""
+        parameters = self.select(module)
+        w = torch.zeros(self.size, device=parameters[0].device)
+        for view, parameter in zip(self.views(w), parameters, strict=True):
+            view.copy_(parameter)
+        return w
+
+    def bind(self, module: nn.Module, w: Tensor) -> None:
+        """Makes the module's parameters views of w, so that the module follows when w is changed in place."""
+        for view, parameter in zip(self.views(w), self.select(module), strict=True):
+            parameter.data = view
+
+    @torch.no_grad()
+    def flatten_buffers(self, module: nn.Module) -> Tensor:
+        """The module's floating-point buffers as a fresh float32 vector, empty if it has none."""
+        vector = torch.empty(self._buffers_size, device=next(module.parameters()).device)
+        for piece, buffer in self._pair(vector, module):
+            piece.copy_(buffer)
+        return vector
+
+    @torch.no_grad()
+    def load_buffers(self, module: nn.Module, vector: Tensor) -> None:
+        """Copies a vector of buffers into the module's."""
+        for piece, buffer in self._pair(vector, module):
+            buffer.copy_(piece)
+
+    def state_dict(self, w: Tensor, buffers: Tensor) -> dict[str, Tensor]:
+        """Named copies, contiguous in torch's standard layout, without frozen parameters and integer buffers."""
+        named = {e.name: view for e, view in zip(self.entries, self.views(w), strict=True)}
+        named |= {e.name: piece for e, piece in zip(self.buffers, self._buffer_views(buffers), strict=True)}
+        return {name: t.detach().clone(memory_format=torch.contiguous_format) for name, t in named.items()}
+
+    def _buffer_views(self, vector: Tensor) -> list[Tensor]:
+        pieces = vector.split_with_sizes([entry.size for entry in self.buffers])
+        return [piece.view(entry.shape) for piece, entry in zip(pieces, self.buffers, strict=True)]
+
+    def _pair(self, vector: Tensor, module: nn.Module) -> list[tuple[Tensor, Tensor]]:
+        """(its view of the vector, the module's) for each buffer."""
+        found = dict(module.named_buffers())
+        return [(view, found[e.name]) for e, view in zip(self.buffers, self._buffer_views(vector), strict=True)]
+
+
+def _place(shapes: dict[str, tuple[int, ...]], offset: int) -> tuple[tuple[Entry, ...], int]:
+    """The tensors one after another from offset on, and where they end."""
+    entries = []
+    for name, shape in shapes.items():
+        entries.append(Entry(name, shape, offset))
+        offset += entries[-1].size
+    return tuple(entries), offset
+
+
+def _see(piece: Tensor, shape: tuple[int, ...]) -> Tensor:
+    if len(shape) != 4:
+        return piece.view(shape)
+    o, i, h, w = shape
+    return piece.view(o, h, w, i).permute(0, 3, 1, 2)
+
+
+def _under(name: str, prefixes: tuple[str, ...]) -> bool:
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+def _check(personal: tuple[str, ...], names: dict[str, tuple[int, ...]]) -> None:
+    for prefix in personal:
+        if not any(_under(name, (prefix,)) for name in names):
+            parts = [name.split(".") for name in names]
+            known = {".".join(p[:k]) for p in parts for k in range(1, len(p) + 1)}
+            raise ValueError(
+                f"model.personal: {prefix!r} must be a trainable parameter's name, or its first components; "
+                f"nearest are {nearest(prefix, known)}"
+            )

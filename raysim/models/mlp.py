@@ -1,0 +1,35 @@
+"""The multilayer perceptron."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Literal
+
+from raysim.models.part import ModelPart
+from raysim.part import Count
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class MLP(ModelPart):
+    """A multilayer perceptron on flattened inputs."""
+
+    name: Literal["mlp"] = "mlp"
+    hidden: tuple[Count, ...] = (200,)  # widths of the hidden layers; none gives softmax regression
+    activation: Literal["relu", "tanh", "gelu"] = "relu"
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """Layers hidden1, hidden2, ... and head, with torch's default initial values."""
+        from torch import nn
+
+        activation = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}[self.activation]
+        layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
+        width = math.prod(shape)
+        for i, units in enumerate(self.hidden, start=1):
+            layers[f"hidden{i}"] = nn.Linear(width, units)
+            layers[f"{self.activation}{i}"] = activation()
+            width = units
+        layers["head"] = nn.Linear(width, num_classes)
+        return nn.Sequential(layers)

@@ -1,0 +1,73 @@
+"""What networks of other libraries need: weights from a local file, and inputs as they want them."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from raysim.models.layers import Prepare
+
+
+def prepared(module: nn.Module, weights: str | None, channels: int, image_size: int | None) -> nn.Module:
+    """The module, which wants three channels, with a file's weights, for images of one channel or three of any size."""
+    if channels not in (1, 3):
+        raise ValueError(f"model: pretrained architectures take images with 1 or 3 channels, got {channels}; use cnn")
+    if weights is not None:
+        load_weights(module, weights)
+    if channels == 1 or image_size is not None:
+        module.register_forward_pre_hook(Prepare(image_size))
+    return module
+
+
+def load_weights(module: nn.Module, path: str) -> None:
+    """Copies a file's tensors into the module: .safetensors, or .pth or .pt with a state dict.
+
+    The head, which is the module's last dense (or convolutional) layer, keeps its initial values where the file has it
+    in another shape or not at all. BatchNorm's batch counts may be missing. Raises ValueError for any other difference,
+    naming the keys, and for a file that is missing or cannot be read.
+    """
+    found, expected = _read(path), module.state_dict()
+    head = [name for name, m in module.named_modules() if isinstance(m, nn.Linear | nn.Conv2d)][-1] + "."
+    if any(found[k].shape != v.shape for k, v in expected.items() if k.startswith(head) and k in found):
+        found = {k: v for k, v in found.items() if not k.startswith(head)}
+    needed = {k for k in expected if not k.startswith(head) and not k.endswith("num_batches_tracked")}
+    differences = {
+        "the file lacks": needed - found.keys(),
+        "the model has no": found.keys() - expected.keys(),
+        "other shapes": {k for k in found.keys() & expected.keys() if found[k].shape != expected[k].shape},
+    }
+    if any(differences.values()):
+        text = "; ".join(f"{what} {_some(keys)}" for what, keys in differences.items() if keys)
+        raise ValueError(
+            f"model.weights: {path!r} must fit the model in all but its head ({head[:-1]}), got differences: {text}"
+        )
+    module.load_state_dict(found, strict=False)
+
+
+def _read(path: str) -> dict[str, Tensor]:
+    file = Path(path)
+    if file.suffix not in {".safetensors", ".pth", ".pt"} or not file.is_file():
+        raise ValueError(
+            f"model.weights: must be the path of a .safetensors, .pth or .pt file that exists, got {path!r}; "
+            "nothing is downloaded"
+        )
+    if file.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return dict(load_file(file))
+    try:
+        found = torch.load(file, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise ValueError(f"model.weights: {path!r} must hold tensors only; save module.state_dict()") from error
+    if not isinstance(found, dict) or not all(isinstance(v, Tensor) for v in found.values()):
+        what = _some(set(found)) if isinstance(found, dict) else type(found).__name__
+        raise ValueError(f"model.weights: {path!r} must hold a state dict, tensors by name, got {what}; save only that")
+    return found
+
+
+def _some(keys: set[str]) -> str:
+    shown = ", ".join(repr(k) for k in sorted(keys)[:5])
+    return shown if len(keys) <= 5 else f"{shown} and {len(keys) - 5} more"

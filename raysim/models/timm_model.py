@@ -1,0 +1,41 @@
+"""Image classifiers of timm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from raysim.models.part import ModelPart, image_shape, nearest
+from raysim.part import Count
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Timm(ModelPart):
+    """An image classifier of timm, by its name there."""
+
+    name: Literal["timm"] = "timm"
+    model: str  # such as vit_base_patch16_224
+    weights: str | None = None  # path of a local .safetensors, .pth or .pt file; a head of another shape is not loaded
+    image_size: Count | None = None  # pixels that images are resized to, on the device; null leaves them as they are
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """timm's module, its parameter names and all; images of one channel are repeated to three."""
+        import timm
+
+        from raysim.models.pretrained import prepared
+
+        channels, height, width = image_shape(self.name, shape)
+        if not timm.is_model(self.model):
+            raise ValueError(
+                f"model.model: must be a model of timm, got {self.model!r}; "
+                f"nearest are {nearest(self.model, timm.list_models())}"
+            )
+        config = timm.get_pretrained_cfg(self.model)
+        # Most transformers are made for one size of images.
+        fixed = config is not None and config.fixed_input_size
+        seen = (height, width) if self.image_size is None else (self.image_size, self.image_size)
+        module: nn.Module = timm.create_model(
+            self.model, pretrained=False, num_classes=num_classes, **({"img_size": seen} if fixed else {})
+        )
+        return prepared(module, self.weights, channels, self.image_size)

@@ -1,0 +1,39 @@
+"""Image classifiers of torchvision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from raysim.models.part import ModelPart, image_shape, nearest
+from raysim.part import Count
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Torchvision(ModelPart):
+    """An image classifier of torchvision, by its name there."""
+
+    name: Literal["torchvision"] = "torchvision"
+    model: str  # such as resnet18
+    weights: str | None = None  # path of a local .safetensors, .pth or .pt file; a head of another shape is not loaded
+    image_size: Count | None = None  # pixels that images are resized to, on the device; null leaves them as they are
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """torchvision's module, its parameter names and all; images of one channel are repeated to three."""
+        from torchvision import models
+
+        from raysim.models.pretrained import prepared
+
+        channels, height, _ = image_shape(self.name, shape)
+        # These two give a tuple of outputs in training.
+        known = set(models.list_models(module=models)) - {"googlenet", "inception_v3"}
+        if self.model not in known:
+            raise ValueError(
+                f"model.model: must be a classifier of torchvision, got {self.model!r}; "
+                f"nearest are {nearest(self.model, known)}"
+            )
+        # Vision transformers are made for one size of images.
+        size = {"image_size": self.image_size or height} if self.model.startswith("vit_") else {}
+        module: nn.Module = models.get_model(self.model, weights=None, num_classes=num_classes, **size)
+        return prepared(module, self.weights, channels, self.image_size)

@@ -1,0 +1,41 @@
+"""A bare vector that minimises quadratics: for checking algorithms by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from raysim.models.part import ModelPart
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Vector(ModelPart):
+    """A single vector x, for the quadratic data set; its output is the loss itself."""
+
+    name: Literal["vector"] = "vector"
+    start: tuple[float, ...] | float = 0.0  # the initial x, or the initial value of all its elements
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """A module with one parameter `x` of shape (size,): inputs (B, 2 size + 1) with rows [a, s, h], output (B,).
+
+        The output is h/2 |x - a|^2 + <s, x>. num_classes is not used.
+        """
+        import torch
+
+        from raysim.models.layers import Quadratic
+
+        if len(shape) != 1 or shape[0] < 3 or shape[0] % 2 == 0:
+            raise ValueError(
+                f"model vector: inputs must be rows [a, s, h] of 2 size + 1 floats, got shape {shape!r}; "
+                "use it with the quadratic data set"
+            )
+        size = shape[0] // 2
+        if not isinstance(self.start, tuple):
+            return Quadratic(torch.full((size,), self.start))
+        if len(self.start) != size:
+            raise ValueError(
+                f"model vector: start must have as many values as the data's vectors, which is {size}, "
+                f"got {len(self.start)}: {self.start!r}"
+            )
+        return Quadratic(torch.tensor(self.start))

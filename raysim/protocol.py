@@ -1,0 +1,56 @@
+"""What passes between scheduler and workers; no tensors, so that the scheduler need not load torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from raysim.scenario import Scenario
+
+if TYPE_CHECKING:
+    from raysim.worker import Worker
+
+
+@dataclass(frozen=True)
+class MakeWorker:
+    """What each actor calls once. gpus: how much of one it may use; 0: none."""
+
+    scenario: Scenario
+    gpus: float
+
+    def __call__(self) -> Worker:
+        from raysim.worker import Worker
+
+        return Worker(self.scenario, self.gpus)
+
+
+class Member(NamedTuple):
+    """A client's part in a chunk."""
+
+    client: int
+    number: int  # of this client's dispatches before
+    version: int  # of the model that it received
+    message: int  # where that is among the chunk's messages
+    weight: float  # in the sum of updates; not used where they are stacked
+    share: float  # of the step's samples: the weight of its buffers
+
+
+class WorkPerClient(NamedTuple):
+    """What an update costs."""
+
+    flops_per_sample: float  # forward and backward
+    down_bytes: int
+    up_bytes: int
+
+
+class Described(NamedTuple):
+    """What the scheduler must know of data and model."""
+
+    samples: np.ndarray  # that each client trains on, (clients,) int64
+    held_out: np.ndarray  # that each client tests its own model on, (clients,) int64
+    evaluation_rows: int
+    partition: dict[str, np.ndarray]
+    parameters: int
+    stateful: bool  # whether clients keep state

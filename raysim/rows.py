@@ -1,0 +1,79 @@
+"""The rows of a run's tables, from what happened on its timeline and what its tasks gave."""
+
+from typing import Any
+
+from raysim.world.timeline import Closed, Dispatched, Ended, Stepped
+
+Row = dict[str, Any]
+
+
+def update_row(dispatched: Dispatched, status: str, step: int, round: int, time: float, staleness: float) -> Row:
+    """A dispatch that ended, without what only a trained update has."""
+    return {
+        "step": step,
+        "round": round,
+        "virtual_time": time,
+        "client": dispatched.client,
+        "dispatch": dispatched.serial,
+        "status": status,
+        "dispatched_at": dispatched.time,
+        "arrived_at": dispatched.arrives if dispatched.reports and dispatched.arrives <= time else None,
+        "version": dispatched.version,
+        "staleness": staleness,
+    }
+
+
+def ended_row(ended: Ended, samples: int) -> Row:
+    """An update that no step used."""
+    row = update_row(ended.dispatched, ended.status, ended.version, ended.round, ended.time, ended.staleness)
+    return {**row, "samples": samples}
+
+
+def used_rows(stepped: Stepped, weights: list[float] | None) -> list[Row]:
+    """The updates that a step used, in order of dispatch."""
+    rows = []
+    for place, (dispatched, arrival) in enumerate(zip(stepped.members, stepped.arrivals, strict=True)):
+        row = update_row(dispatched, "used", stepped.version, stepped.round, stepped.time, arrival.staleness)
+        rows.append({**row, "samples": arrival.samples, "weight": weights[place] if weights else None})
+    return rows
+
+
+def step_row(stepped: Stepped, discarded: int) -> Row:
+    """A server step, without bytes and seconds. discarded: updates since the step before."""
+    staleness = [arrival.staleness for arrival in stepped.arrivals]
+    return {
+        "step": stepped.version,
+        "round": stepped.round,
+        "virtual_time": stepped.time,
+        "used": len(stepped.members),
+        "discarded": discarded,
+        "in_flight": stepped.in_flight,
+        "staleness_mean": sum(staleness) / len(staleness) if staleness else 0.0,
+        "staleness_max": max(staleness, default=0.0),
+        "samples": sum(arrival.samples for arrival in stepped.arrivals),
+    }
+
+
+def evaluation_rows(closed: Closed, subject: str, member: int | None, split: str, sums: dict[str, float]) -> list[Row]:
+    """One row a metric. sums: of each metric over `samples`."""
+    samples = sums["samples"]
+    return [
+        {
+            "step": closed.version,
+            "round": closed.round,
+            "virtual_time": closed.time,
+            "subject": subject,
+            "member": member,
+            "split": split,
+            "metric": metric,
+            "value": total / samples,
+            "samples": int(samples),
+        }
+        for metric, total in sums.items()
+        if metric != "samples"
+    ]
+
+
+def partition_rows(table: dict[str, Any]) -> list[Row]:
+    """A row a cell of clients by labels."""
+    return [dict(zip(table, cell, strict=True)) for cell in zip(*(column.tolist() for column in table.values()), strict=True)]

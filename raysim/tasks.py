@@ -1,0 +1,232 @@
+"""What a run hands to its pool: training, server steps, evaluation. It knows which models and client states are where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from actors import Group, Job, Pool, Value
+from raysim.rng import generator
+from raysim.scenario import Scenario
+from raysim.protocol import Described, MakeWorker, Member, WorkPerClient
+from raysim.world.timeline import Closed, Dispatched, Stepped
+
+EVALUATION_SHARD = 2000  # samples in an evaluation task; fixed, for the sum of losses depends on it
+EVALUATION_CLIENTS = 25  # clients in one
+
+CLIENT, SERVER = "client", "aggregator"
+
+
+@dataclass
+class StepTasks:
+    """A server step and the chunks of clients that it waits for."""
+
+    chunks: list[Job]
+    job: Job
+    weights: list[float] | None  # of the updates
+
+    @property
+    def done(self) -> bool:
+        return self.job.done
+
+    @property
+    def undone(self) -> int:
+        """Tasks that are not done."""
+        return sum(not job.done for job in [*self.chunks, self.job])
+
+    @property
+    def members(self) -> list[dict[str, Any]]:
+        """What training gave for the tables, a row an update, in order of dispatch."""
+        return [{**row, "worker": chunk.worker} for chunk in self.chunks for row in chunk.result]
+
+    @property
+    def seconds(self) -> float:
+        """Of the step itself."""
+        return float(self.job.result)
+
+
+@dataclass
+class EvaluationTasks:
+    """The evaluation of one version of the model, and of clients' own models at that time."""
+
+    shards: list[Job]
+    clients: list[tuple[list[int], Job]] = field(default_factory=list)
+
+    @property
+    def undone(self) -> int:
+        """Tasks that are not done."""
+        return sum(not job.done for job in [*self.shards, *(job for _, job in self.clients)])
+
+    @property
+    def done(self) -> bool:
+        return self.undone == 0
+
+    @property
+    def of_server(self) -> dict[str, float]:
+        """Sums of the metrics over all samples."""
+        return {key: sum(job.result[key] for job in self.shards) for key in self.shards[0].result}
+
+    @property
+    def of_clients(self) -> list[tuple[int, dict[str, float]]]:
+        """The same of each client."""
+        return [pair for clients, job in self.clients for pair in zip(clients, job.result, strict=True)]
+
+
+class Tasks:
+    """Submits a run's jobs. All states are values of the pool: none of them passes through here."""
+
+    def __init__(self, scenario: Scenario, pool: Pool) -> None:
+        self.scenario, self.pool = scenario, pool
+        # So many tasks are handed out ahead of what is done: enough that no worker waits, few enough that few model
+        # versions and updates are alive.
+        self.ahead = 6 * scenario.resources.client_actors
+        self._messages: dict[int, Value] = {}  # by version
+        self._states: dict[int, Value] = {}  # by client, after the last step that used its update
+        self._evaluated: tuple[int, EvaluationTasks] | None = None
+
+    def start(self) -> Described:
+        """Makes the workers and loads the data."""
+        resources = self.scenario.resources
+        for name, workers, cpus, gpus in (
+            (SERVER, resources.aggregators, 0.0, resources.gpus_per_aggregator),
+            (CLIENT, resources.client_actors, resources.cpus_per_client, resources.gpus_per_client),
+        ):
+            self.pool.start(Group(name, MakeWorker(self.scenario, gpus), workers, cpus, gpus))
+        load = self._finished(self.pool.submit(SERVER, "load", values=4, label="load data"))
+        self.described: Described = load.result
+        federation, self._state, self._messages[0], self._fresh = load.values
+        for group in (SERVER, CLIENT):
+            self.pool.broadcast(group, "attach", federation)
+        held_out = np.flatnonzero(self.described.held_out)
+        wanted = min(self.scenario.run.evaluate_clients or 0, len(held_out))
+        drawn = generator(self.scenario.seed, "evaluated clients").permutation(held_out)[:wanted]
+        self._evaluated_clients = sorted(drawn.tolist())
+        return self.described
+
+    def work(self) -> WorkPerClient:
+        """What an update costs."""
+        cost: WorkPerClient = self._finished(self.pool.submit(SERVER, "work", label="measure the work of an update")).result
+        return cost
+
+    def _finished(self, job: Job) -> Job:
+        while not job.done:
+            self.pool.wait()
+        return job
+
+    def step(self, stepped: Stepped, weights: list[float] | None) -> StepTasks:
+        """Trains the members of a server step, then steps."""
+        chunks, place = [], 0
+        for members in chunk(stepped.members, self.scenario.resources.chunk):
+            chosen = None if weights is None else weights[place : place + len(members)]
+            chunks.append(self._train(stepped, members, chosen))
+            place += len(members)
+        job = self.pool.submit(
+            SERVER,
+            "step",
+            stepped.version,
+            stepped.arrivals,
+            weights is not None,
+            self._state,
+            *(chunk.values[0] for chunk in chunks),
+            values=2,
+            priority=(stepped.version,),
+            label=f"step to version {stepped.version}",
+        )
+        self._state, self._messages[stepped.version] = job.values
+        return StepTasks(chunks, job, weights)
+
+    def _train(self, stepped: Stepped, members: list[Dispatched], weights: list[float] | None) -> Job:
+        versions = sorted({member.version for member in members})
+        samples = sum(arrival.samples for arrival in stepped.arrivals)
+        spec = tuple(
+            Member(
+                client=d.client,
+                number=d.number,
+                version=d.version,
+                message=versions.index(d.version),
+                weight=1.0 if weights is None else weights[place],
+                share=int(self.described.samples[d.client]) / samples,
+            )
+            for place, d in enumerate(members)
+        )
+        states = self._states_of([d.client for d in members])
+        job = self.pool.submit(
+            CLIENT,
+            "train",
+            spec,
+            weights is not None,
+            len(versions),
+            *(self._messages[version] for version in versions),
+            *states,
+            values=1 + len(states),
+            priority=(stepped.version, 0),
+            label=f"train for version {stepped.version}",
+        )
+        for dispatched, state in zip(members, job.values[1:], strict=False):
+            self._states[dispatched.client] = state
+        return job
+
+    def _states_of(self, clients: list[int]) -> list[Value]:
+        return [self._states.get(client, self._fresh) for client in clients] if self.described.stateful else []
+
+    def evaluate(self, closed: Closed) -> EvaluationTasks:
+        """Evaluates the newest model, unless that was done already."""
+        if self._evaluated is None or self._evaluated[0] != closed.version:
+            self._evaluated = closed.version, EvaluationTasks(self._shards(closed), self._client_shards(closed))
+        return self._evaluated[1]
+
+    def _shards(self, closed: Closed) -> list[Job]:
+        total = self.described.evaluation_rows
+        return [
+            self.pool.submit(
+                CLIENT,
+                "evaluate",
+                first,
+                min(first + EVALUATION_SHARD, total),
+                self._messages[closed.version],
+                priority=(closed.version + 1, 1),  # in the gaps of the next step's training
+                label=f"evaluate version {closed.version}",
+            )
+            for first in range(0, total, EVALUATION_SHARD)
+        ]
+
+    def _client_shards(self, closed: Closed) -> list[tuple[list[int], Job]]:
+        shards = []
+        for first in range(0, len(self._evaluated_clients), EVALUATION_CLIENTS):
+            clients = self._evaluated_clients[first : first + EVALUATION_CLIENTS]
+            job = self.pool.submit(
+                CLIENT,
+                "evaluate_clients",
+                tuple(clients),
+                closed.version,
+                self._messages[closed.version],
+                *self._states_of(clients),
+                priority=(closed.version + 1, 1),
+                label=f"evaluate clients at version {closed.version}",
+            )
+            shards.append((clients, job))
+        return shards
+
+    def forget(self, live: set[int], newest: int) -> None:
+        """Lets go of the versions that no update to come starts from."""
+        for version in [version for version in self._messages if version != newest and version not in live]:
+            del self._messages[version]
+
+    def finish(self, version: int) -> dict[str, np.ndarray]:
+        """The final model's flat vectors."""
+        job = self._finished(self.pool.submit(SERVER, "finish", self._messages[version], label="fetch the final model"))
+        model: dict[str, np.ndarray] = job.result
+        return model
+
+
+def chunk(members: tuple[Dispatched, ...], size: int) -> list[list[Dispatched]]:
+    """Consecutive members, `size` of them or fewer; cut where a client comes again, whose state is then another."""
+    chunks: list[list[Dispatched]] = []
+    for member in members:
+        full = not chunks or len(chunks[-1]) == size
+        if full or any(member.client == other.client for other in chunks[-1]):
+            chunks.append([])
+        chunks[-1].append(member)
+    return chunks

@@ -1,0 +1,115 @@
+"""What the tables of a run hold: one Arrow schema a table, with a description of every table and column.
+
+Units are in the names: `_s` seconds, `_bytes` bytes. `virtual_time` is in the unit of the scenario's world, rounds or
+seconds. A column whose metadata says `wall: true` is a reading of the stopwatch or of the placement of work: it differs
+between two runs of one scenario, so it is no part of a run's digest.
+"""
+
+import pyarrow as pa
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+def _column(name: str, kind: pa.DataType, description: str, *, null: bool = False, wall: bool = False) -> pa.Field:
+    metadata = {"description": description} | ({"wall": "true"} if wall else {})
+    return pa.field(name, kind, nullable=null, metadata=metadata)
+
+
+def _table(description: str, *columns: pa.Field) -> pa.Schema:
+    return pa.schema(columns, metadata={"description": description})
+
+
+_RUN = _column("run", _TEXT, "id of the run")
+_WHEN = (
+    _RUN,
+    _column("step", pa.int32(), "server steps done so far when the row's event counted: the model's version"),
+    _column("round", pa.int32(), "round in which the row's event counted"),
+    _column("virtual_time", pa.float64(), "simulated time, in the unit of the scenario's world"),
+)
+
+TABLES: dict[str, pa.Schema] = {
+    "steps": _table(
+        "a server step, or a round of peers",
+        *_WHEN,
+        _column("used", pa.int32(), "updates that the step used"),
+        _column("discarded", pa.int32(), "updates discarded for being late since the step before"),
+        _column("in_flight", pa.int32(), "dispatches under way after the step"),
+        _column("staleness_mean", pa.float64(), "mean staleness of the updates used; null where none was", null=True),
+        _column("staleness_max", pa.float64(), "largest staleness of the updates used; null where none was", null=True),
+        _column("up_bytes", pa.int64(), "bytes sent by clients or peers since the step before"),
+        _column("down_bytes", pa.int64(), "bytes sent to clients since the step before"),
+        _column("samples", pa.int64(), "training samples held by the clients whose updates were used"),
+        _column("seconds", pa.float64(), "wall seconds of the step itself", wall=True),
+        _column("elapsed_s", pa.float64(), "wall seconds since the run's start", wall=True),
+    ),
+    "updates": _table(
+        "a dispatch that ended",
+        *_WHEN,
+        _column("client", pa.int32(), "the client that trained, or would have"),
+        _column("dispatch", pa.int32(), "serial number of the dispatch in the run"),
+        _column(
+            "status",
+            _TEXT,
+            "used; discarded, for being late; dropped, never reported; unfinished, still under way as the run ended",
+        ),
+        _column("dispatched_at", pa.float64(), "virtual time of the dispatch"),
+        _column("arrived_at", pa.float64(), "virtual time of the arrival; null where there was none", null=True),
+        _column("version", pa.int32(), "version of the model that the client started from"),
+        _column("staleness", pa.float64(), "server steps between dispatch and use; null where there was no use", null=True),
+        _column("weight", pa.float64(), "weight in the server's sum; null where the server took no weighted sum", null=True),
+        _column("samples", pa.int64(), "training samples that the client holds"),
+        _column("local_steps", pa.int32(), "optimiser steps done; null where nothing was trained", null=True),
+        _column("loss_before", pa.float64(), "mini-batch loss at the received model", null=True),
+        _column("loss_after", pa.float64(), "loss of the last mini-batch", null=True),
+        _column("up_bytes", pa.int64(), "bytes of the update", null=True),
+        _column("down_bytes", pa.int64(), "bytes of the message that the client received", null=True),
+        _column("seconds", pa.float64(), "wall seconds of the training", null=True, wall=True),
+        _column("worker", _TEXT, "the worker that trained", null=True, wall=True),
+    ),
+    "evaluations": _table(
+        "a metric of a subject",
+        *_WHEN,
+        _column("subject", _TEXT, "what was evaluated: global, client or peer"),
+        _column("member", pa.int32(), "the client or peer; null for the global model", null=True),
+        _column("split", _TEXT, "the data it was evaluated on"),
+        _column("metric", _TEXT, "accuracy, a fraction; loss, a mean over samples; and others"),
+        _column("value", pa.float64(), "value of the metric"),
+        _column("samples", pa.int64(), "samples evaluated"),
+        _column("seconds", pa.float64(), "wall seconds of the evaluation", null=True, wall=True),
+    ),
+    "exchanges": _table(
+        "a message on an edge between peers",
+        *_WHEN,
+        _column("source", pa.int32(), "the peer that sent"),
+        _column("target", pa.int32(), "the peer that received"),
+        _column("bytes", pa.int64(), "bytes of the message"),
+    ),
+    "coefficients": _table(
+        "an anchor in a server's search for coefficients",
+        *_WHEN,
+        _column("client", pa.int32(), "the client whose update the anchor is"),
+        _column("coefficient", pa.float64(), "coefficient that the search found"),
+        _column("fallback", pa.float64(), "coefficient that the search started from"),
+        _column("norm", pa.float64(), "Euclidean norm of the anchor"),
+    ),
+    "partition": _table(
+        "how many samples of a label a client holds",
+        _RUN,
+        _column("client", pa.int32(), "the client"),
+        _column("split", _TEXT, "train or test"),
+        _column("label", pa.int32(), "the label"),
+        _column("samples", pa.int64(), "samples of that label"),
+    ),
+}
+
+
+def is_wall(column: pa.Field) -> bool:
+    """Whether a column is a reading of the stopwatch or of the placement of work."""
+    return b"wall" in (column.metadata or {})
+
+
+def require(table: str) -> pa.Schema:
+    """The schema of a table. ValueError where there is no such table."""
+    if table not in TABLES:
+        raise ValueError(f"table: must be one of {', '.join(TABLES)}, got {table!r}")
+    return TABLES[table]

@@ -1,0 +1,260 @@
+"""Who holds which samples: laws of all partitioners, and values worked out by hand."""
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from raysim.data import PARTITIONS, Partition, Split
+from raysim.data.dirichlet import Dirichlet, DirichletClients, cut, draw_mix, open_shares
+from raysim.data.partition import Iid, Natural, Partitioner, deal
+from raysim.data.shards import Classes, Shards, block_counts
+from raysim.rng import generator
+
+CLIENTS = 12
+EVERY_KIND: list[Partitioner] = [
+    Iid(),
+    Dirichlet(alpha=0.5, min_size=1),
+    Dirichlet(alpha=0.5, min_size=1, cap=False),
+    Dirichlet(alpha=0.5, min_size=1, over="fine"),
+    DirichletClients(alpha=0.5),
+    Shards(per_client=3),
+    Classes(per_client=2),
+    Classes(per_client=2, assignment="collins"),
+    Natural(by="user"),
+]
+
+
+def pool(samples: int = 600, classes: int = 6) -> Split:
+    """Samples with labels in random order, two finer labels for each label, and twelve users."""
+    draw = generator(0, "pool")
+    y = draw.integers(classes, size=samples)
+    columns = {"fine": 2 * y + draw.integers(2, size=samples), "user": draw.integers(CLIENTS, size=samples)}
+    return Split(np.zeros((samples, 1, 1, 1), dtype=np.uint8), y, columns)
+
+
+def balanced(classes: int, each: int) -> Split:
+    y = np.repeat(np.arange(classes), each)
+    return Split(np.zeros((len(y), 1, 1, 1), dtype=np.uint8), y)
+
+
+def label_counts(split: Split, parts: list[np.ndarray]) -> np.ndarray:
+    """(clients, labels)."""
+    return np.stack([np.bincount(split.y[rows], minlength=split.y.max() + 1) for rows in parts])
+
+
+def test_every_partition_of_the_union_is_tested() -> None:
+    assert {type(partition) for partition in EVERY_KIND} == set(PARTITIONS)
+
+
+@pytest.mark.parametrize("partition", EVERY_KIND, ids=repr)
+def test_every_sample_goes_to_exactly_one_client(partition: Partitioner) -> None:
+    split = pool()
+    parts = partition.split(split, CLIENTS, generator(1, "partition"))
+    assert len(parts) == CLIENTS
+    assert all(rows.dtype == np.int64 and len(rows) for rows in parts)
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(split)))
+
+
+@pytest.mark.parametrize("partition", EVERY_KIND, ids=repr)
+def test_equal_keys_divide_equally_and_other_keys_otherwise(partition: Partitioner) -> None:
+    split = pool()
+    first, again, other = (partition.split(split, CLIENTS, generator(seed, "partition")) for seed in (1, 1, 2))
+    for rows, same in zip(first, again, strict=True):
+        np.testing.assert_array_equal(rows, same)
+    differs = any(not np.array_equal(rows, others) for rows, others in zip(first, other, strict=True))
+    assert differs == (not isinstance(partition, Natural))
+
+
+@pytest.mark.parametrize("partition", [Iid(), DirichletClients(alpha=0.1)], ids=repr)
+def test_sizes_are_equal_up_to_one(partition: Partitioner) -> None:
+    sizes = [len(rows) for rows in partition.split(pool(605), CLIENTS, generator(0, "partition"))]
+    assert sorted(set(sizes)) == [50, 51]
+
+
+@pytest.mark.parametrize("partition", [Iid(), DirichletClients(alpha=0.1), Shards(), Classes(per_client=1)], ids=repr)
+def test_more_clients_than_samples_is_an_error(partition: Partitioner) -> None:
+    with pytest.raises(ValueError, match="lower `clients`"):
+        partition.split(balanced(2, 3), 7, generator(0, "partition"))
+
+
+def test_a_partition_may_be_given_by_its_bare_name() -> None:
+    assert TypeAdapter(Partition).validate_python("iid") == Iid()
+
+
+# Dirichlet
+
+
+def test_a_client_with_the_mean_size_gets_nothing_more() -> None:
+    """Two clients, two labels of four samples: p = (1, 0), then (1/2, 1/2), gives sizes (4, 4); without cap (6, 2)."""
+    p = np.array([[1.0, 0.0], [0.5, 0.5]])
+    for limit, expected in ((4, [4, 4]), (np.inf, [6, 2])):
+        sizes = np.zeros(2, dtype=np.int64)
+        for shares in p:
+            sizes += cut(4, open_shares(shares, sizes, limit))
+        assert sizes.tolist() == expected
+
+
+def test_cuts_are_rounded_down_and_the_last_client_takes_what_is_left() -> None:
+    assert cut(10, np.array([0.25, 0.25, 0.5])).tolist() == [2, 3, 5]
+
+
+def test_shares_that_only_full_clients_have_leave_nothing() -> None:
+    """The sum of the others' shares is zero then, by which nothing can be divided."""
+    assert open_shares(np.array([1.0, 0.0]), np.array([4, 1]), 4).tolist() == [0.0, 0.0]
+
+
+def test_dirichlet_draws_again_where_all_shares_underflow() -> None:
+    """With so small an alpha every label goes to one client, and half of the draws pick one that is full already."""
+    counts = [
+        len(rows) for rows in Dirichlet(alpha=1e-9, min_size=4).split(balanced(2, 4), 2, generator(0, "partition"))
+    ]
+    assert counts == [4, 4]
+
+
+def test_dirichlet_gives_every_client_the_minimum_size() -> None:
+    split = balanced(10, 100)
+    sizes = [len(rows) for rows in Dirichlet(alpha=0.3, min_size=20).split(split, 20, generator(0, "partition"))]
+    assert min(sizes) >= 20
+    assert max(sizes) > min(sizes)
+
+
+def test_dirichlet_says_what_to_change_when_the_minimum_size_is_never_reached() -> None:
+    partition = Dirichlet(alpha=0.01, max_retries=5)
+    with pytest.raises(
+        ValueError, match=r"`min_size` 10 .* 5 draws .*alpha 0.01.*; lower `min_size` or `clients`, raise"
+    ):
+        partition.split(balanced(2, 50), 10, generator(0, "partition"))
+
+
+def test_dirichlet_without_minimum_size_may_leave_clients_empty() -> None:
+    parts = Dirichlet(alpha=0.01, min_size=0).split(balanced(2, 50), 10, generator(0, "partition"))
+    assert 0 in [len(rows) for rows in parts]
+    assert sum(len(rows) for rows in parts) == 100
+
+
+def test_dirichlet_over_a_column_skews_that_column() -> None:
+    """Over two users with a tiny alpha, each user's samples lie with one client."""
+    split = Split(np.zeros((40, 1, 1, 1), np.uint8), np.tile([0, 1], 20), {"user": np.repeat([0, 1], 20)})
+    parts = Dirichlet(alpha=1e-6, over="user").split(split, 2, generator(0, "partition"))
+    assert sorted(np.unique(split.columns["user"][rows]).tolist() for rows in parts) == [[0], [1]]
+
+
+def test_an_unknown_column_is_an_error_that_lists_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"no column 'writer'.*'label', 'fine', 'user'"):
+        Dirichlet(alpha=1.0, over="writer").split(pool(), 2, generator(0, "partition"))
+
+
+def test_smaller_alpha_skews_more() -> None:
+    """The mean share of a client's commonest label, over both kinds of Dirichlet partition."""
+    split = balanced(10, 200)
+
+    def commonest(partition: Partitioner) -> float:
+        counts = label_counts(split, partition.split(split, 10, generator(0, "partition")))
+        return float((counts.max(axis=1) / counts.sum(axis=1)).mean())
+
+    for low, high in (
+        (Dirichlet(alpha=0.1), Dirichlet(alpha=100.0)),
+        (DirichletClients(alpha=0.5), DirichletClients(alpha=1000.0)),
+    ):
+        assert commonest(low) > 0.35
+        assert commonest(high) < 0.2
+
+
+def test_a_client_falls_back_to_what_is_left() -> None:
+    """A mix of the first label only: its three samples are taken, and four of the eight of the other one."""
+    drawn = draw_mix(np.array([1.0, 0.0]), 7, np.array([3, 8]), generator(0, "mix"))
+    assert drawn.tolist() == [3, 4]
+
+
+# Blocks of labels
+
+
+def test_a_client_has_as_many_labels_as_it_has_shards() -> None:
+    split = balanced(10, 40)
+    counts = label_counts(split, Shards(per_client=2).split(split, 20, generator(0, "partition")))
+    assert set(counts.ravel()) <= {0, 10, 20}
+    assert (counts.sum(axis=1) == 20).all()
+
+
+def test_cyclic_clients_hold_labels_from_their_own_number_on() -> None:
+    split = balanced(4, 8)
+    counts = label_counts(split, Classes(per_client=2).split(split, 4, generator(0, "partition")))
+    assert counts.tolist() == [[4, 4, 0, 0], [0, 4, 4, 0], [0, 0, 4, 4], [4, 0, 0, 4]]
+
+
+def test_blocks_of_given_size_leave_the_other_samples_out() -> None:
+    split = balanced(4, 8)
+    parts = Classes(per_client=2, samples_per_class=3).split(split, 4, generator(0, "partition"))
+    assert label_counts(split, parts).tolist() == [[3, 3, 0, 0], [0, 3, 3, 0], [0, 0, 3, 3], [3, 0, 0, 3]]
+    assert len(np.unique(np.concatenate(parts))) == 24
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [([[0, 1], [1, 0]], [[2, 2], [2, 2]]), ([[0, 0], [1, 1]], [[4, 0], [0, 4]])],
+)
+def test_collins_deals_a_block_for_every_entry_of_the_table(labels: list[list[int]], expected: list[list[int]]) -> None:
+    """Two labels of four samples in two blocks each; a client may get both blocks of a label."""
+    assert block_counts(np.array(labels), np.array([4, 4]), None).T.tolist() == expected
+
+
+def test_leftover_samples_go_to_the_first_blocks() -> None:
+    assert block_counts(np.array([[0], [0], [0]]), np.array([8]), None).tolist() == [[3, 3, 2]]
+
+
+def test_too_few_samples_for_the_blocks_is_an_error() -> None:
+    with pytest.raises(ValueError, match="5 samples for each of 2 blocks, got 8 in all; lower"):
+        Classes(per_client=2, samples_per_class=5).split(balanced(4, 8), 4, generator(0, "partition"))
+
+
+def test_collins_gives_every_client_the_same_size() -> None:
+    split = balanced(5, 40)
+    counts = label_counts(
+        split, Classes(per_client=2, assignment="collins").split(split, 10, generator(0, "partition"))
+    )
+    assert (counts.sum(axis=1) == 20).all()
+    assert ((counts > 0).sum(axis=1) <= 2).all()
+
+
+def test_what_cannot_be_dealt_is_known_without_data_and_found_with_it() -> None:
+    uneven, many = Classes(per_client=2, assignment="collins"), Classes(per_client=6)
+    assert "must be a multiple of the number of labels, 5, got 2 * 4" in uneven.problems(4, 5)[0]
+    assert "must be at most the number of labels, 5, got 6" in many.problems(4, 5)[0]
+    assert not uneven.problems(5, 5)
+    assert not uneven.problems(4, None)
+    with pytest.raises(ValueError, match="must be a multiple"):
+        uneven.split(balanced(5, 40), 4, generator(0, "partition"))
+
+
+# Natural
+
+
+def test_natural_clients_are_the_values_of_a_column_in_sorted_order() -> None:
+    split = Split(
+        np.zeros((5, 1, 1, 1), np.uint8), np.zeros(5, np.int64), {"role": np.array(["c", "a", "b", "a", "c"])}
+    )
+    parts = Natural(by="role").split(split, 2, generator(0, "partition"))
+    assert [rows.tolist() for rows in parts] == [[1, 3], [2]]
+
+
+def test_natural_may_draw_its_clients() -> None:
+    split = pool()
+    parts = Natural(by="user", shuffle=True).split(split, 5, generator(0, "partition"))
+    users = [set(split.columns["user"][rows]) for rows in parts]
+    assert all(len(user) == 1 for user in users)
+    assert len(set.union(*users)) == 5
+    assert set.union(*users) != set(range(5))
+
+
+def test_fewer_users_than_clients_is_an_error() -> None:
+    with pytest.raises(
+        ValueError, match="at most the number of distinct values of 'user', 12, got 13; lower `clients`"
+    ):
+        Natural(by="user").split(pool(), 13, generator(0, "partition"))
+
+
+def test_dealing_gives_no_row_twice() -> None:
+    parts = deal([np.arange(5), np.arange(5, 9)], np.array([[2, 1], [0, 4]]), generator(0, "deal"))
+    assert [len(rows) for rows in parts] == [2, 5]
+    assert len(np.unique(np.concatenate(parts))) == 7
+    assert set(parts[1]) >= {5, 6, 7, 8}
