@@ -36,7 +36,7 @@ class Job:
     evaluate_every: int = 10
 
     def __post_init__(self) -> None:
-        if self.rounds < 2 or self.rounds % self.evaluate_every:
+        if self.rounds < 1 or self.rounds % self.evaluate_every:
             raise ValueError(f"rounds must be a positive multiple of {self.evaluate_every}, got {self.rounds!r}")
 
 
@@ -111,7 +111,7 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 def selected(arguments: argparse.Namespace) -> Job:
     job = JOBS[arguments.job]
-    return dataclasses.replace(job, rounds=arguments.rounds or job.rounds)
+    return job if arguments.rounds is None else dataclasses.replace(job, rounds=arguments.rounds)
 
 
 def report(engine: str, job: Job, processes: int, laps: list[float], accuracy: float) -> None:

@@ -1,7 +1,7 @@
 """The jobs in Apple's pfl-research, set up like its own benchmarks.
 
-Granqvist et al., pfl-research: simulation framework for accelerating research in Private Federated Learning, NeurIPS 2024,
-arXiv:2404.06430.
+Granqvist et al., pfl-research: simulation framework for accelerating research in Private Federated Learning,
+NeurIPS 2024, arXiv:2404.06430.
 """
 
 import os

@@ -129,6 +129,8 @@ def main() -> None:
     arguments.add_argument("--processes", type=int, default=1)
     arguments.add_argument("--threads", type=int, default=1, help="threads of each process")
     options = arguments.parse_args()
+    if min(options.processes, options.threads) < 1:
+        arguments.error(f"must be at least 1: --processes {options.processes} --threads {options.threads}")
     job = selected(options)
     shared = share(job, options.processes, load(options.root))
     barrier = mp.get_context("spawn").Barrier(options.processes)

@@ -53,4 +53,7 @@ class Described(NamedTuple):
     evaluation_rows: int
     partition: dict[str, np.ndarray]
     parameters: int
+    entries: tuple[tuple[str, tuple[int, ...], int], ...]  # of the flat vector: name, shape, offset
+    shape: tuple[int, ...]  # of one input
+    classes: int
     stateful: bool  # whether clients keep state

@@ -48,8 +48,8 @@ def step_row(stepped: Stepped, discarded: int) -> Row:
         "used": len(stepped.members),
         "discarded": discarded,
         "in_flight": stepped.in_flight,
-        "staleness_mean": sum(staleness) / len(staleness) if staleness else 0.0,
-        "staleness_max": max(staleness, default=0.0),
+        "staleness_mean": sum(staleness) / len(staleness) if staleness else None,
+        "staleness_max": max(staleness, default=None),
         "samples": sum(arrival.samples for arrival in stepped.arrivals),
     }
 

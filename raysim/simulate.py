@@ -7,9 +7,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from raysim import rows
 from raysim.algorithms import Population
-from raysim.protocol import Described, WorkPerClient
+from raysim.protocol import WorkPerClient
 from raysim.scenario import Scenario
 from raysim.tasks import EvaluationTasks, StepTasks, Tasks
 from raysim.world import Work
@@ -46,13 +49,12 @@ class Simulation:
 
     def run(self) -> Iterator[Progress]:
         """Raises JobFailed where a task does."""
-        described = self.tasks.start()
+        self.described = described = self.tasks.start()
         self.samples = described.samples
-        self.parameters = described.parameters
         for row in rows.partition_rows(described.partition):
             self.writer.add("partition", row)
         population = Population(int((self.samples > 0).sum()), int(self.samples.sum()))
-        timeline = new_timeline(self.scenario, described, self.tasks.work)
+        timeline = new_timeline(self.scenario, self.samples, self.tasks.work)
         self._started = time.perf_counter()
         for happening in timeline:
             self._queue.append((happening, self._hand_out(happening, population)))
@@ -143,15 +145,15 @@ class Simulation:
         yield progress
 
 
-def new_timeline(scenario: Scenario, described: Described, measure: Callable[[], WorkPerClient]) -> Timeline:
+def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], WorkPerClient]) -> Timeline:
     """The run's timeline. measure: asked for an update's work where delays depend on it."""
     work = None
     if scenario.world.delay.needs_work:
-        cost, samples = measure(), described.samples
+        cost = measure()
 
         def work(client: int) -> Work:
             total = scenario.local.total_samples(int(samples[client]))
             return Work(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes)
 
     rounds, trigger = scenario.run.rounds, scenario.algorithm.trigger
-    return Timeline(scenario.world, trigger, described.samples, rounds, scenario.seed, work)
+    return Timeline(scenario.world, trigger, samples, rounds, scenario.seed, work)

@@ -25,7 +25,8 @@ from raysim.protocol import Described, Member, WorkPerClient
 
 EVALUATION_BATCH = 250  # fixed, for bits depend on it
 EVALUATING = 2**32  # above any number of dispatches: what a personal model draws is keyed by this plus the version
-LOGGED = ("steps", "loss_before", "loss_after")  # that an update carries for the tables only
+# What an update carries for the tables only, and their columns.
+LOGGED = {"steps": "local_steps", "loss_before": "loss_before", "loss_after": "loss_after"}
 
 
 class Worker:
@@ -52,6 +53,9 @@ class Worker:
             evaluation_rows=len(federation.evaluation_rows),
             partition=federation.partition_table(),
             parameters=self.net.layout.parameters,
+            entries=tuple((e.name, e.shape, e.offset) for e in self.net.layout.entries),
+            shape=_input_shape(federation),
+            classes=federation.num_classes,
             stateful=bool(client),
         )
         return described, federation, wire.send(state), wire.send(self._message(state)), wire.send(client)
@@ -66,9 +70,9 @@ class Worker:
 
     def _build(self) -> None:
         federation = self.federation
-        x = federation.train.x
-        shape = (x.shape[3], *x.shape[1:3]) if x.dtype == np.uint8 else x.shape[1:]
-        module = initialise(self.scenario.model, shape, federation.num_classes, self.scenario.seed)
+        module = initialise(
+            self.scenario.model, _input_shape(federation), federation.num_classes, self.scenario.seed
+        )
         self.net = Net(module, self.scenario.model.personal, federation.loss, self.device)
         self.start = self.net.model()
         self.loader = Loader(federation.mean, federation.std, self.device)
@@ -111,7 +115,8 @@ class Worker:
             started = time.perf_counter()
             state = wire.receive(states[place], self.device) if states else {}
             update, state = self._update(member, received[member.message], state)
-            row = {key: wire.scalar(update.pop(key, None)) for key in LOGGED}
+            row = {name: wire.scalar(update.pop(key, None)) for key, name in LOGGED.items()}
+            row["local_steps"] = None if row["local_steps"] is None else round(row["local_steps"])
             row["up_bytes"] = wire.size(update, self.net.layout)
             row["down_bytes"] = wire.size(received[member.message], self.net.layout)
             updates.append(update)
@@ -212,6 +217,12 @@ class Worker:
                 correct += int((output.argmax(1) == y).sum())
         sums = {"samples": float(len(rows)), "loss": loss}
         return sums if self.federation.loss == "quadratic" else {**sums, "accuracy": float(correct)}
+
+
+def _input_shape(federation: Federation) -> tuple[int, ...]:
+    """Of one input, as a module gets it: (C, H, W) of an image."""
+    x = federation.train.x
+    return (x.shape[3], *x.shape[1:3]) if x.dtype == np.uint8 else x.shape[1:]
 
 
 def _device(share: float) -> torch.device:

@@ -5,17 +5,21 @@ seconds. A column whose metadata says `wall: true` is a reading of the stopwatch
 between two runs of one scenario, so it is no part of a run's digest.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import pyarrow as pa
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
-def _column(name: str, kind: pa.DataType, description: str, *, null: bool = False, wall: bool = False) -> pa.Field:
+def _column(name: str, kind: pa.DataType, description: str, *, null: bool = False, wall: bool = False) -> pa.Field[Any]:
     metadata = {"description": description} | ({"wall": "true"} if wall else {})
     return pa.field(name, kind, nullable=null, metadata=metadata)
 
 
-def _table(description: str, *columns: pa.Field) -> pa.Schema:
+def _table(description: str, *columns: pa.Field[Any]) -> pa.Schema:
     return pa.schema(columns, metadata={"description": description})
 
 
@@ -36,11 +40,11 @@ TABLES: dict[str, pa.Schema] = {
         _column("in_flight", pa.int32(), "dispatches under way after the step"),
         _column("staleness_mean", pa.float64(), "mean staleness of the updates used; null where none was", null=True),
         _column("staleness_max", pa.float64(), "largest staleness of the updates used; null where none was", null=True),
-        _column("up_bytes", pa.int64(), "bytes sent by clients or peers since the step before"),
-        _column("down_bytes", pa.int64(), "bytes sent to clients since the step before"),
+        _column("up_bytes", pa.int64(), "bytes of the updates that the step used", null=True),
+        _column("down_bytes", pa.int64(), "bytes of the messages that they answer", null=True),
         _column("samples", pa.int64(), "training samples held by the clients whose updates were used"),
-        _column("seconds", pa.float64(), "wall seconds of the step itself", wall=True),
-        _column("elapsed_s", pa.float64(), "wall seconds since the run's start", wall=True),
+        _column("seconds", pa.float64(), "wall seconds of the step itself", null=True, wall=True),
+        _column("elapsed_s", pa.float64(), "wall seconds since the first task was handed out", null=True, wall=True),
     ),
     "updates": _table(
         "a dispatch that ended",
@@ -55,8 +59,12 @@ TABLES: dict[str, pa.Schema] = {
         _column("dispatched_at", pa.float64(), "virtual time of the dispatch"),
         _column("arrived_at", pa.float64(), "virtual time of the arrival; null where there was none", null=True),
         _column("version", pa.int32(), "version of the model that the client started from"),
-        _column("staleness", pa.float64(), "server steps between dispatch and use; null where there was no use", null=True),
-        _column("weight", pa.float64(), "weight in the server's sum; null where the server took no weighted sum", null=True),
+        _column(
+            "staleness", pa.float64(), "between dispatch and arrival, or the end, in the unit that the world names"
+        ),
+        _column(
+            "weight", pa.float64(), "weight in the server's sum; null where the server took no weighted sum", null=True
+        ),
         _column("samples", pa.int64(), "training samples that the client holds"),
         _column("local_steps", pa.int32(), "optimiser steps done; null where nothing was trained", null=True),
         _column("loss_before", pa.float64(), "mini-batch loss at the received model", null=True),
@@ -89,7 +97,7 @@ TABLES: dict[str, pa.Schema] = {
         *_WHEN,
         _column("client", pa.int32(), "the client whose update the anchor is"),
         _column("coefficient", pa.float64(), "coefficient that the search found"),
-        _column("fallback", pa.float64(), "coefficient that the search started from"),
+        _column("fallback", pa.float64(), "coefficient that the search starts from and is drawn back to"),
         _column("norm", pa.float64(), "Euclidean norm of the anchor"),
     ),
     "partition": _table(
@@ -103,7 +111,7 @@ TABLES: dict[str, pa.Schema] = {
 }
 
 
-def is_wall(column: pa.Field) -> bool:
+def is_wall(column: pa.Field[Any]) -> bool:
     """Whether a column is a reading of the stopwatch or of the placement of work."""
     return b"wall" in (column.metadata or {})
 

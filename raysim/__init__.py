@@ -1,0 +1,18 @@
+"""raysim: a Ray-parallel simulator of federated learning in virtual time."""
+
+from raysim.errors import RaysimError, RunFailed, ScenarioError
+from raysim.parse import load_scenario, parse_scenario
+from raysim.result import Result
+from raysim.runner import run
+from raysim.scenario import Scenario
+
+__all__ = [
+    "RaysimError",
+    "Result",
+    "RunFailed",
+    "Scenario",
+    "ScenarioError",
+    "load_scenario",
+    "parse_scenario",
+    "run",
+]

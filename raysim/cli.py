@@ -1,0 +1,106 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raysim.errors import RunFailed, ScenarioError
+from raysim.parse import load_scenario
+
+app = typer.Typer(
+    help="Simulates federated learning at scale, in virtual time.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Scenarios = Annotated[list[Path], typer.Argument(help="Scenario files (YAML).", show_default=False)]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY.PATH=VALUE", help="Replace a key of the scenario; may be given again."),
+]
+
+
+@app.command()
+def run(
+    scenarios: Scenarios,
+    overrides: Overrides = None,
+    inline: Annotated[bool, typer.Option("--inline", help="In this process, without Ray; same numbers.")] = False,
+    dry: Annotated[bool, typer.Option("--dry", help="The event timeline alone: nothing is trained.")] = False,
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster, such as auto or host:port; else RAY_ADDRESS, else a local one.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results; absolute in a submitted job.")] = Path("runs"),
+) -> None:
+    """Run scenarios, one after another."""
+    loaded = [load_scenario(path, overrides or []) for path in scenarios]  # all are right, or none is started
+    from raysim.display import carry_out
+
+    for scenario in loaded:
+        carry_out(scenario, inline=inline, dry=dry, address=address, out=out)
+
+
+@app.command()
+def check(scenarios: Scenarios, overrides: Overrides = None) -> None:
+    """Check scenarios; needs neither Ray nor data."""
+    wrong: list[ScenarioError] = []
+    for path in scenarios:
+        try:
+            scenario = load_scenario(path, overrides or [])
+        except ScenarioError as error:
+            wrong.append(error)
+        else:
+            typer.echo(f"{path}: right ({scenario.name}, {scenario.algorithm.name}, {scenario.data.clients} clients)")
+    for error in wrong:
+        typer.echo(str(error), err=True)
+    if wrong:
+        raise typer.Exit(2)
+
+
+@app.command("list")
+def list_parts() -> None:
+    """List algorithms, data sets, models, delays, partitioners: what a scenario can name."""
+    from raysim.display import show_parts
+
+    show_parts()
+
+
+@app.command()
+def show(run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]) -> None:
+    """Summarise a run from its tables."""
+    from results import NotARun, open_run, summary
+    from results.show import render
+    from rich.console import Console
+
+    try:
+        Console().print(render(summary(open_run(run))))
+    except NotARun as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    from raysim.scenario import Scenario
+
+    typer.echo(json.dumps(Scenario.model_json_schema(), indent=2))
+
+
+def main() -> None:
+    """Exit codes: 0, 1 for a run that failed, 2 for bad input."""
+    from actors import MissingResources
+
+    try:
+        app()
+    except (ScenarioError, MissingResources) as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    except RunFailed as error:
+        print(f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip(), file=sys.stderr)
+        sys.exit(1)

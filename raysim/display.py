@@ -1,0 +1,96 @@
+"""What the command line shows while a run goes on, and lists of what can be named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from raysim.part import Part
+from raysim.runner import run
+from raysim.scenario import Scenario
+from raysim.simulate import Progress
+from results import open_run, summary
+from results.show import render
+
+
+def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> None:
+    """Runs a scenario with a progress display, then prints its summary and its folder."""
+    console = Console()
+    bar = Bar(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    where = "this process" if inline or dry else "Ray"
+    with bar:
+        task = bar.add_task(scenario.name, total=scenario.run.rounds, state=f"starting in {where}")
+
+        def show(progress: Progress) -> None:
+            bar.update(task, completed=progress.round, state=describe(progress, scenario.world.delay.unit))
+
+        result = run(scenario, out=out, inline=inline, dry=dry, address=address, progress=show)
+    console.print(render(summary(open_run(result.folder))))
+    if dry:
+        console.print(timeline(result.pandas("updates").head(20).to_dict("records")))
+    console.print(f"results in [bold]{result.folder}", soft_wrap=True, highlight=False)
+
+
+def describe(progress: Progress, unit: str) -> str:
+    """Virtual time, metrics, in flight, updates a second."""
+    metrics = [f"{name} {value:.4g}" for name, value in sorted(progress.metrics.items())]
+    speed = progress.used / progress.seconds if progress.seconds else 0.0
+    parts = [f"t={progress.virtual_time:.6g} {unit}", *metrics, f"{progress.in_flight} in flight", f"{speed:.0f} updates/s"]
+    return "  ".join(parts)
+
+
+def timeline(updates: Sequence[dict[str, object]]) -> Table:
+    """The first updates of a timeline."""
+    columns = ("dispatch", "client", "dispatched_at", "arrived_at", "version", "staleness", "status", "step")
+    table = Table(title="first updates", box=None, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row in updates:
+        table.add_row(*(f"{row[c]:g}" if isinstance(row[c], float) else str(row[c]) for c in columns))
+    return table
+
+
+def show_parts() -> None:
+    """Everything that a scenario can name, with a line each."""
+    from raysim.algorithms import ALGORITHMS
+    from raysim.algorithms.staleness import Constant, Hinge, Polynomial
+    from raysim.data import DATA_SETS, PARTITIONS, SERVER_DATA
+    from raysim.models import MODELS
+    from raysim.world import AVAILABILITY, DELAYS
+
+    kinds: dict[str, Sequence[type[Part]]] = {
+        "algorithm": ALGORITHMS,
+        "algorithm.staleness": (Constant, Polynomial, Hinge),
+        "data": DATA_SETS,
+        "data.partition": PARTITIONS,
+        "server_data": SERVER_DATA,
+        "model": MODELS,
+        "world.delay": DELAYS,
+        "world.availability": AVAILABILITY,
+    }
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("key", "name", "what it is"):
+        table.add_column(column)
+    for kind, parts in kinds.items():
+        for place, part in enumerate(parts):
+            names = get_args(part.model_fields["name"].annotation)
+            table.add_row("" if place else f"[bold]{kind}", ", ".join(names), first_line(part), end_section=part is parts[-1])
+    Console().print(table)
+
+
+def first_line(part: type[Part]) -> str:
+    """Of its docstring."""
+    return (part.__doc__ or "").strip().splitlines()[0]

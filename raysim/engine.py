@@ -1,0 +1,107 @@
+"""A run and its folder: what the scheduler actor, or this process, carries out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from actors import JobFailed, Pool
+from raysim.scenario import Scenario
+from raysim.simulate import Progress, Simulation
+from raysim.tasks import Tasks
+from results import Writer, write_json
+
+VERSIONS = ("raysim", "numpy", "ray", "torch")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Calling it with a pool does the run, yields Progress, and leaves tables, model and run.json in the folder."""
+
+    scenario: Scenario
+    folder: Path
+    run: str
+
+    def __call__(self, pool: Pool) -> Iterator[Progress]:
+        """Raises JobFailed where a task does; the tables stay readable and run.json says what failed."""
+        started = time.perf_counter()
+        info = run_info(self.scenario, self.run, "running")
+        write_json(self.folder, info)
+        writer = Writer(self.folder, self.run)
+        simulation = Simulation(self.scenario, Tasks(self.scenario, pool), writer)
+        try:
+            yield from simulation.run()
+            save_model(self.folder, simulation)
+            info |= {
+                "status": "finished",
+                "parameters": simulation.described.parameters,
+                "input_shape": list(simulation.described.shape),
+                "classes": simulation.described.classes,
+                "digest": digest(simulation.model, writer.digest()),
+            }
+        except JobFailed as failed:
+            info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
+            raise
+        except BaseException:  # such as Ctrl-C, or whoever watches does no longer
+            info["status"] = "interrupted"
+            raise
+        finally:
+            writer.close()
+            total = time.perf_counter() - started
+            info |= {"finished_at": now(), "totals": dict(simulation.totals)}
+            info["seconds"] = {"total": total, "loop": getattr(simulation, "loop_s", None)}
+            write_json(self.folder, info)
+
+
+def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
+    """run.json as it stands at the start."""
+    return {
+        "run": run,
+        "name": scenario.name,
+        "status": status,
+        "scenario": scenario.resolved(),
+        "scenario_hash": scenario.hash,
+        "seed": scenario.seed,
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in VERSIONS}},
+        "started_at": now(),
+        "finished_at": None,
+        "error": None,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # on the path without being installed
+        return None
+
+
+def now() -> str:
+    """As ISO 8601, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def save_model(folder: Path, simulation: Simulation) -> None:
+    """model.safetensors: flat vectors `w` and `buffers`; its metadata say which parameter lies where in `w`."""
+    parameters = json.dumps([list(entry) for entry in simulation.described.entries])
+    save_file(simulation.model, folder / "model.safetensors", metadata={"parameters": parameters})
+
+
+def digest(model: dict[str, np.ndarray], tables: str) -> dict[str, str]:
+    """Of the final model and of all that the tables say, but readings of the stopwatch: the same bits, the same digest."""
+    hashed = hashlib.sha256()
+    for key in sorted(model):
+        hashed.update(key.encode() + np.ascontiguousarray(model[key]).tobytes())
+    parts = {"model": hashed.hexdigest(), "tables": tables}
+    return {**parts, "run": hashlib.sha256("".join(parts.values()).encode()).hexdigest()}

@@ -1,0 +1,62 @@
+"""What a run left, for Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from results import Run, open_run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from torch import nn
+
+
+class Result:
+    """A run's folder. Raises results.NotARun where it is none."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.run: Run = open_run(Path(folder))
+        self.folder = Path(folder)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """run.json: resolved scenario, status, totals, digest."""
+        return self.run.info
+
+    @property
+    def digest(self) -> str:
+        """Of the final model and all tables: the same for any number of workers."""
+        digest: str = self.info["digest"]["run"]
+        return digest
+
+    def table(self, name: str) -> pa.Table:
+        """One of steps, updates, evaluations, exchanges, coefficients, partition."""
+        return self.run.table(name)
+
+    def pandas(self, name: str) -> pd.DataFrame:
+        """The same as a data frame."""
+        return self.run.pandas(name)
+
+    def vectors(self) -> dict[str, Any]:
+        """The final flat vectors, float32 arrays: `w` and `buffers`."""
+        from safetensors.numpy import load_file
+
+        return dict(load_file(self.folder / "model.safetensors"))
+
+    def module(self) -> nn.Module:
+        """The final global model, in eval mode."""
+        import torch
+
+        from raysim.models.build import initialise
+        from raysim.models.layout import Layout
+        from raysim.parse import parse_scenario
+
+        scenario = parse_scenario(self.info["scenario"], str(self.folder / "run.json"))
+        module = initialise(scenario.model, tuple(self.info["input_shape"]), self.info["classes"], scenario.seed)
+        vectors = {key: torch.tensor(value) for key, value in self.vectors().items()}
+        layout = Layout(module, scenario.model.personal)
+        layout.bind(module, vectors["w"])
+        layout.load_buffers(module, vectors["buffers"])
+        return module.eval()

@@ -1,0 +1,73 @@
+"""The part files of a table, such that whoever reads sees whole rows, each once, whenever the writer is killed.
+
+A part gets its final name only when it is complete. Compaction builds the new folder of a table hidden beside the old
+one and swaps the two by two renames, so no folder ever holds a row twice. Killed before the swap, the old folder is
+whole; killed after it, the new one is. Killed between the renames, the table has no folder, and the old one is whole
+under its hidden name, where `part_files` finds it.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_GROUP_ROWS = 1 << 20  # rows of a row group of a compacted file, or a few more
+
+
+def part_files(run: Path, table: str) -> list[Path]:
+    """The files that hold the rows of a table, in order of writing; none where no row was written."""
+    folder = run / table
+    for candidate in (folder, _old(folder), folder):  # once more, for a swap that ended in between
+        if candidate.is_dir():
+            return sorted(candidate.glob("*.parquet"))
+    return []
+
+
+def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
+    """Writes the part file of that serial number."""
+    path = run / table / f"{serial:06d}.parquet"
+    path.parent.mkdir(exist_ok=True)
+    hidden = hidden_name(path)
+    pq.write_table(rows, hidden, compression="zstd")
+    os.replace(hidden, path)
+
+
+def compact(run: Path, table: str, schema: pa.Schema) -> None:
+    """Makes one file of a table's parts, rows in the same order."""
+    folder, parts = run / table, part_files(run, table)
+    if len(parts) < 2:
+        return
+    new = folder.with_name(f".{table}.new")
+    new.mkdir()
+    # A name of its own: who listed the parts before the swap misses them after it, and never reads a row twice.
+    merged = new / f"{parts[0].stem[:6]}-{parts[-1].stem[-6:]}.parquet"
+    with pq.ParquetWriter(merged, schema, compression="zstd") as file:
+        for group in _groups(parts):
+            file.write_table(group)
+    os.rename(folder, _old(folder))
+    os.rename(new, folder)
+    shutil.rmtree(_old(folder))
+
+
+def hidden_name(path: Path) -> Path:
+    """Where to write a file before it gets its name: beside it, for a rename is atomic in one file system only."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+def _old(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
+def _groups(parts: list[Path]) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    rows = 0
+    for part in parts:
+        table = pq.ParquetFile(part).read()
+        held.append(table)
+        rows += table.num_rows
+        if rows >= _GROUP_ROWS or part is parts[-1]:
+            yield pa.concat_tables(held).unify_dictionaries()
+            held, rows = [], 0

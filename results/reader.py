@@ -1,0 +1,107 @@
+"""Reads a run's folder, of a run that is over, under way or killed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from results.parts import part_files
+from results.schemas import TABLES, require
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow.dataset as ds
+
+
+class NotARun(ValueError):
+    """A folder is not a run's, or not one that this version can read."""
+
+
+class Run:
+    """A run's folder. Tables are read when asked for, so those of a run under way grow; `info` is read once."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """What run.json holds. NotARun where there is none, or no JSON object in it."""
+        path = self.folder / "run.json"
+        try:
+            info = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise NotARun(
+                f"{self.folder}: a run's folder must hold run.json, which cannot be read ({error.strerror}); "
+                "give the folder of one run, such as runs/<id>"
+            ) from error
+        except ValueError as error:
+            raise NotARun(f"{path}: must be JSON, got {error}") from error
+        if not isinstance(info, dict):
+            raise NotARun(f"{path}: must hold a JSON object, got {info!r}")
+        return info
+
+    @property
+    def status(self) -> str:
+        """running, finished, failed or interrupted; a run that was killed says running for ever."""
+        return str(self.info.get("status", "unknown"))
+
+    def table(self, name: str, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
+        """The rows of a table in order of writing, of all columns or those named, that pass the filter.
+
+        The table is empty where no row was written. ValueError for an unknown table or column.
+        """
+        schema = require(name)
+        if unknown := [column for column in columns or () if column not in schema.names]:
+            raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
+        wanted = None if columns is None else list(columns)
+        try:
+            return self._dataset(name).to_table(wanted, filter)
+        except FileNotFoundError:  # the writer made one file of the parts in between
+            return self._dataset(name).to_table(wanted, filter)
+
+    def pandas(self, name: str) -> pd.DataFrame:
+        """A table as a data frame, texts as categories."""
+        frame: pd.DataFrame = self.table(name).to_pandas()
+        return frame
+
+    def _dataset(self, name: str) -> ds.Dataset:
+        import pyarrow.dataset as ds  # loads pandas
+
+        files = [str(file) for file in part_files(self.folder, name)]
+        return ds.dataset(files, schema=TABLES[name], format="parquet")
+
+
+def open_run(folder: str | os.PathLike[str]) -> Run:
+    """The run in a folder. NotARun where run.json is missing or damaged, or a table is not of this version's schema."""
+    run = Run(folder)
+    run.info  # noqa: B018 - reading it checks it
+    for name in TABLES:
+        for file in part_files(run.folder, name)[:1]:
+            _check(file, name)
+    return run
+
+
+def _check(file: Path, name: str) -> None:
+    try:
+        found = pq.read_schema(file)
+    except (OSError, pa.ArrowException) as error:
+        raise NotARun(f"{file}: must be a Parquet file, got {error}") from error
+    wanted = TABLES[name]
+    if found.equals(wanted):
+        return
+    lacking, extra = (sorted(set(a) - set(b)) for a, b in ((wanted.names, found.names), (found.names, wanted.names)))
+    others = [c.name for c in found if c.name in wanted.names and not c.equals(wanted.field(c.name))]
+    faults = {"lacks": lacking, "has also": extra, "has of another type": others}
+    text = ", ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
+    raise NotARun(
+        f"{file}: must have this version's columns of {name}, but {text or 'has them in another order'}; "
+        "read it with the version that run.json names, or run the scenario again"
+    )

@@ -1,0 +1,78 @@
+"""A summary as tables for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from results.summary import Score, Summary
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_COLOURS = {"finished": "green", "running": "yellow", "interrupted": "yellow"}  # others are red
+_HEADINGS = ("", "split", "metric", "first", "best", "at step", "last", "lowest", "highest")
+
+
+def render(summary: Summary) -> RenderableType:
+    """What `rich.console.Console.print` takes."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    title = Text.assemble(
+        (summary.name or summary.run, "bold"), "  ", (summary.status, _COLOURS.get(summary.status, "red"))
+    )
+    facts = Table.grid(padding=(0, 2))
+    for name, value in _facts(summary):
+        facts.add_row(Text(name, style="dim"), Text(value))
+    if not summary.scores:
+        return Group(title, facts)
+    scores = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    shown = None if any(score.members for score in summary.scores) else -2  # the last two are of members
+    for place, heading in enumerate(_HEADINGS[:shown]):
+        scores.add_column(heading, justify="left" if place < 3 else "right")
+    for score in summary.scores:
+        scores.add_row(*map(Text, _cells(score)[:shown]))
+    return Group(title, facts, Text(), scores)
+
+
+def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
+    from rich.filesize import decimal
+
+    if summary.error:
+        yield "error", summary.error
+    clients = None if summary.clients is None else f"{summary.clients} clients"
+    seed = None if summary.seed is None else f"seed {summary.seed}"
+    if scenario := _joined(summary.algorithm, summary.data, clients, summary.model, seed):
+        yield "scenario", scenario
+    yield (
+        "done",
+        _joined(
+            f"{summary.rounds} rounds",
+            f"{summary.steps} steps",
+            f"virtual time {_number(summary.virtual_time)} {summary.unit or ''}".rstrip(),
+            None if summary.wall_s is None else f"{summary.wall_s:.1f} s on the wall clock",
+        ),
+    )
+    yield "updates", _joined(*(f"{count} {status}" for status, count in summary.updates.items()))
+    if summary.staleness_mean is not None:
+        yield "staleness", f"mean {_number(summary.staleness_mean)}, largest {_number(summary.staleness_max)}"
+    if summary.up_bytes is not None and summary.down_bytes is not None:
+        yield "sent", f"{decimal(summary.up_bytes)} up, {decimal(summary.down_bytes)} down"
+    if summary.digest:
+        yield "digest", summary.digest
+
+
+def _cells(score: Score) -> tuple[str, ...]:
+    subject = score.subject if score.members is None else f"{score.members} {score.subject}s"
+    numbers = (score.first, score.best, score.best_step, score.last, score.lowest, score.highest)
+    return subject, score.split, score.metric, *map(_number, numbers)
+
+
+def _joined(*facts: str | None) -> str:
+    return ", ".join(fact for fact in facts if fact)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.4g}"

@@ -1,0 +1,147 @@
+"""What a run came to, from its tables and run.json alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.reader import Run
+
+STATUSES = ("used", "discarded", "dropped", "unfinished")
+_BEST = {"accuracy": max, "loss": min}  # of other metrics nobody here knows which way is up
+_KEY = ("subject", "split", "metric")
+
+
+@dataclass(frozen=True)
+class Score:
+    """A metric of the global model, or its mean over clients or peers, over the evaluations of a run."""
+
+    subject: str  # global, client or peer
+    split: str
+    metric: str
+    first: float
+    best: float | None  # the largest accuracy, the smallest loss; None for other metrics, or where all are NaN
+    best_step: int | None
+    last: float
+    members: int | None  # in the last evaluation; None for the global model, and so for:
+    lowest: float | None  # of the members in the last evaluation, NaN aside
+    highest: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run's outcome. None: run.json does not say yet, or there was nothing to take it of."""
+
+    run: str
+    name: str | None
+    status: str
+    error: str | None
+    algorithm: str | None
+    data: str | None
+    model: str | None
+    seed: int | None
+    clients: int | None
+    rounds: int
+    steps: int
+    updates: dict[str, int]  # by status
+    staleness_mean: float | None  # of the updates used
+    staleness_max: float | None
+    up_bytes: int | None
+    down_bytes: int | None
+    virtual_time: float
+    unit: str | None  # of the virtual time
+    wall_s: float | None
+    scores: tuple[Score, ...]
+    digest: str | None
+
+
+def summary(run: Run) -> Summary:
+    """Sums up a run, also one that is under way or was killed. NotARun for a folder that is none."""
+    info = run.info
+    steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
+    evaluations = run.table("evaluations", [*_KEY, "step", "round", "virtual_time", "value"])
+    statuses = run.table("updates", ["status"])["status"].cast(pa.string()).to_pylist()
+    staleness = run.table("updates", ["staleness"], pc.field("status") == "used")["staleness"]
+    return Summary(
+        run=info.get("run", run.folder.name),
+        name=info.get("name"),
+        status=run.status,
+        error=info.get("error"),
+        algorithm=_at(info, "scenario", "algorithm", "name"),
+        data=_at(info, "scenario", "data", "name"),
+        model=_at(info, "scenario", "model", "name"),
+        seed=info.get("seed"),
+        clients=_clients(run),
+        rounds=_at(info, "totals", "rounds") or _largest(steps["round"], evaluations["round"]) or 0,
+        steps=steps.num_rows,
+        updates={status: statuses.count(status) for status in STATUSES},
+        staleness_mean=pc.mean(staleness).as_py(),
+        staleness_max=pc.max(staleness).as_py(),
+        up_bytes=pc.sum(steps["up_bytes"]).as_py(),
+        down_bytes=pc.sum(steps["down_bytes"]).as_py(),
+        virtual_time=_largest(steps["virtual_time"], evaluations["virtual_time"]) or 0.0,
+        unit=_at(info, "scenario", "world", "delay", "unit"),
+        wall_s=_at(info, "seconds", "total") or _largest(steps["elapsed_s"]),
+        scores=tuple(_scores(evaluations)),
+        digest=_at(info, "digest", "run"),
+    )
+
+
+def _at(info: Any, *path: str) -> Any:
+    """What is at a path of keys, None where a run under way has not written it yet."""
+    for key in path:
+        info = info.get(key) if isinstance(info, dict) else None
+    return info
+
+
+def _largest(*columns: pa.ChunkedArray[Any]) -> Any:
+    """The largest value of columns, None where they are empty."""
+    return max((top for column in columns if (top := pc.max(column).as_py()) is not None), default=None)
+
+
+def _clients(run: Run) -> int | None:
+    clients: int | None = _at(run.info, "scenario", "data", "clients")
+    return clients or pc.count_distinct(run.table("partition", ["client"])["client"]).as_py() or None
+
+
+def _scores(evaluations: pa.Table) -> Iterator[Score]:
+    for name in _KEY:
+        texts = evaluations[name].cast(pa.string())
+        evaluations = evaluations.set_column(evaluations.column_names.index(name), name, texts)
+    groups = evaluations.group_by([*_KEY, "step", "round"])
+    rows = groups.aggregate([("value", "mean"), ("value", "min"), ("value", "max"), ("value", "count")]).to_pylist()
+    rows.sort(key=lambda row: (*_key(row), row["round"], row["step"]))
+    for key, of_score in groupby(rows, _key):
+        yield _score(key[1:], list(of_score))
+
+
+def _key(row: dict[str, Any]) -> tuple[bool, str, str, str]:
+    """Sorts the global model to the front."""
+    return row["subject"] != "global", row["subject"], row["split"], row["metric"]
+
+
+def _score(key: tuple[str, str, str], rows: list[dict[str, Any]]) -> Score:
+    subject, split, metric = key
+    last, alone = rows[-1], subject == "global"
+    numbers = [row for row in rows if not math.isnan(row["value_mean"])]
+    best: dict[str, Any] = {}
+    if numbers and metric in _BEST:
+        best = _BEST[metric](numbers, key=lambda row: row["value_mean"])
+    return Score(
+        subject=subject,
+        split=split,
+        metric=metric,
+        first=rows[0]["value_mean"],
+        best=best.get("value_mean"),
+        best_step=best.get("step"),
+        last=last["value_mean"],
+        members=None if alone else last["value_count"],
+        lowest=None if alone else last["value_min"],
+        highest=None if alone else last["value_max"],
+    )

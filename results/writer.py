@@ -1,0 +1,158 @@
+"""Writes the tables of a run and its run.json, and takes the digest of all rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from results.parts import compact, hidden_name, part_files, write_part
+from results.schemas import TABLES, is_wall, require
+
+_BUFFER_ROWS = 50_000  # a buffer that holds so many is written
+_REAL = (float, np.floating)
+_NULL = (
+    0x7FF8000000000001  # stands for null in a hash: as a float another NaN than np.nan, as an integer beyond any count
+)
+
+
+class Writer:
+    """The writer of a run's tables, under `folder/<table>/*.parquet`.
+
+    folder: the run's, made where it is missing; ValueError where it holds tables already. run: the id in every row.
+    flush_seconds: rows are written by the first `add` that comes so many wall seconds after the last flush.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], run: str, *, flush_seconds: float = 5.0) -> None:
+        folder = Path(folder)
+        if taken := [table for table in TABLES if part_files(folder, table)]:
+            raise ValueError(f"{folder}: must hold no rows yet, got {', '.join(taken)}; write to another folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._buffers = {table: _Buffer(folder, table, run) for table in TABLES}
+        self._flush_seconds = flush_seconds
+        self._flushed_at = time.monotonic()
+
+    def add(self, table: str, row: dict[str, Any]) -> None:
+        """Adds a row, without its column `run`. Columns that may be null may be missing.
+
+        ValueError for an unknown table, an unknown column or a missing one; a value of a wrong type is found by the
+        flush.
+        """
+        if table not in self._buffers:
+            require(table)
+        held = self._buffers[table].add(row)
+        if held >= _BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes every buffer that holds rows as a new part file. ValueError names a value of the wrong type."""
+        for buffer in self._buffers.values():
+            buffer.flush()
+        self._flushed_at = time.monotonic()
+
+    def close(self) -> None:
+        """Flushes, and makes one file of every table's parts."""
+        self.flush()
+        for buffer in self._buffers.values():
+            buffer.compact()
+
+    def digest(self) -> str:
+        """SHA-256 of all rows so far, each table's in the order of writing, in hexadecimal. Flushes.
+
+        It is a function of the values alone: not of the run's id, of wall columns or of when rows were flushed. Floats
+        count exactly, all NaNs are alike, and null is a value of its own.
+        """
+        self.flush()
+        lines = [line for buffer in self._buffers.values() for line in buffer.digests()]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def write_json(folder: str | os.PathLike[str], info: dict[str, Any]) -> None:
+    """Writes `folder/run.json`; who reads sees the old text or the new one, never a part of it."""
+    path = Path(folder) / "run.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = hidden_name(path)
+    hidden.write_text(json.dumps(info, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    os.replace(hidden, path)
+
+
+class _Buffer:
+    """The rows of one table that are not yet written, and a hash per column of all that were.
+
+    A column's bytes do not depend on where flushes cut it, so neither does its hash.
+    """
+
+    def __init__(self, folder: Path, table: str, run: str) -> None:
+        self._folder, self._table, self._run = folder, table, run
+        columns = [column for column in TABLES[table] if column.name != "run"]
+        self._names = tuple(column.name for column in columns)
+        self._known = frozenset(self._names)
+        self._required = frozenset(column.name for column in columns if not column.nullable)
+        self._hashes = {column.name: hashlib.sha256() for column in columns if not is_wall(column)}
+        self._rows: list[tuple[Any, ...]] = []
+        self._parts = 0
+
+    def add(self, row: dict[str, Any]) -> int:
+        if not self._required <= row.keys() <= self._known:
+            self._complain(row)
+        self._rows.append(tuple(map(row.get, self._names)))
+        return len(self._rows)
+
+    def flush(self) -> None:
+        if not self._rows:
+            return
+        columns = zip(*self._rows, strict=True)
+        arrays = [self._array(name, values) for name, values in zip(self._names, columns, strict=True)]
+        run = pa.DictionaryArray.from_arrays(np.zeros(len(self._rows), np.int32), pa.array([self._run]))
+        write_part(self._folder, self._table, self._parts, pa.table([run, *arrays], schema=TABLES[self._table]))
+        for name, array in zip(self._names, arrays, strict=True):
+            if name in self._hashes:
+                self._hashes[name].update(_bytes(array))
+        self._parts += 1
+        self._rows = []
+
+    def compact(self) -> None:
+        compact(self._folder, self._table, TABLES[self._table])
+
+    def digests(self) -> Iterator[str]:
+        return (f"{self._table}.{name} {column.hexdigest()}" for name, column in self._hashes.items())
+
+    def _array(self, name: str, values: tuple[Any, ...]) -> pa.Array[Any]:
+        column = TABLES[self._table].field(name)
+        try:
+            if pa.types.is_integer(column.type) and any(issubclass(kind, _REAL) for kind in set(map(type, values))):
+                raise TypeError(repr(next(value for value in values if isinstance(value, _REAL))))  # Arrow cuts it
+            array: pa.Array[Any] = pa.array(values, column.type)
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            kind = "text" if pa.types.is_dictionary(column.type) else column.type
+            raise ValueError(f"{self._table}.{name}: must be {kind}, got a value that is not: {error}") from None
+        if array.null_count and not column.nullable:
+            row = dict(zip(self._names, self._rows[array.is_null().index(True).as_py()], strict=True))
+            raise ValueError(f"{self._table}.{name}: must not be null, got the row {row!r}")
+        return array
+
+    def _complain(self, row: dict[str, Any]) -> None:
+        wrong = {"unknown": row.keys() - self._known, "missing": self._required - row.keys()}
+        faults = " and ".join(f"{fault} {', '.join(sorted(names))}" for fault, names in wrong.items() if names)
+        optional = ", ".join(sorted(self._known - self._required)) or "none"
+        raise ValueError(
+            f"{self._table}: a row must have the columns of its schema but run, got {faults}; "
+            f"the columns are {', '.join(self._names)}, of which may be missing: {optional}"
+        )
+
+
+def _bytes(array: pa.Array[Any]) -> bytes:
+    """Canonical bytes of a column: those of two arrays end to end are the two arrays' bytes end to end."""
+    if pa.types.is_dictionary(array.type):
+        return "".join(f"{value!a}\n" for value in array.to_pylist()).encode()
+    cells = array.fill_null(0).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(array.type):
+        cells = np.where(np.isnan(cells), np.nan, cells).view(np.int64)
+    return np.where(array.is_null().to_numpy(zero_copy_only=False), _NULL, cells).astype("<i8").tobytes()

@@ -1,0 +1,88 @@
+"""What tests share: running a scenario as a user would, and one Ray session for those that need it."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from typer.testing import CliRunner
+
+import raysim
+from raysim.cli import app
+
+Raw = dict[str, Any]
+Simulate = Callable[..., raysim.Result]
+
+
+@pytest.fixture
+def simulate(tmp_path: Path) -> Simulate:
+    """Writes a scenario file, runs it in this process through the command line, gives the result."""
+
+    def run(raw: Raw, *options: str) -> raysim.Result:
+        path = tmp_path / "scenario.yaml"
+        YAML().dump(raw, path)
+        before = set((tmp_path / "runs").glob("*"))
+        answer = CliRunner().invoke(
+            app, ["run", str(path), "--inline", "--out", str(tmp_path / "runs"), *options], catch_exceptions=False
+        )
+        assert answer.exit_code == 0, answer.output
+        (folder,) = set((tmp_path / "runs").glob("*")) - before
+        return raysim.Result(folder)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[None]:
+    """A local Ray for the whole session, whose workers find the tests' own algorithms."""
+    import ray
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    here = str(Path(__file__).parent)
+    ray.init(
+        address="local",
+        namespace="raysim",
+        num_cpus=4,
+        include_dashboard=False,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": here}},
+    )
+    yield
+    ray.shutdown()
+
+
+def quadratic(centers: list[Any], algorithm: Raw | str, world: Raw, rounds: int, start: float = 0.0, **more: Any) -> Raw:
+    """A scenario that can be followed with pencil and paper: full-batch steps with lr 1 on |x - a|^2 / 2."""
+    raw: Raw = {
+        "name": "paper",
+        "data": {"name": "quadratic", "centers": centers},
+        "model": {"name": "vector", "start": start},
+        "algorithm": algorithm,
+        "local": {"lr": 1.0, "batch_size": None},
+        "world": world,
+        "run": {"rounds": rounds},
+    }
+    for path, value in more.items():
+        block, _, key = path.partition("__")
+        raw[block] = {**raw.get(block, {}), key: value}
+    return raw
+
+
+def digits(**more: Any) -> Raw:
+    """A small scenario on real data, with delays."""
+    raw: Raw = {
+        "name": "digits",
+        "data": {"name": "digits", "clients": 30, "partition": {"name": "dirichlet_clients", "alpha": 0.5}},
+        "model": {"name": "mlp", "hidden": [16]},
+        "algorithm": "fedbuff",
+        "local": {"lr": 0.1, "batch_size": 16},
+        "world": {"dispatch": {"per_round": 6}, "delay": {"name": "half_normal", "sigma": 3}},
+        "run": {"rounds": 8, "evaluate_every": 4},
+        "resources": {"chunk": 3},
+    }
+    for path, value in more.items():
+        block, _, key = path.partition("__")
+        raw[block] = {**raw.get(block, {}), key: value} if key else value
+    return raw

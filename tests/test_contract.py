@@ -1,0 +1,144 @@
+"""Laws that every algorithm keeps. A new one joins by being registered."""
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Raw, Simulate, digits, quadratic
+
+from actors import InlinePool, Value
+from raysim import parse_scenario
+from raysim.algorithms import ALGORITHMS
+from raysim.protocol import MakeWorker
+from raysim.simulate import Simulation
+from raysim.tasks import Tasks
+from raysim.worker import Worker
+from results import Writer
+
+NAMES = [a.model_fields["name"].default for a in ALGORITHMS]
+TOYS = ["toys:Counting", "toys:Median", "toys:Heads"]
+WITH_HEADS = {"name": "mlp", "hidden": [16], "personal": ["head"]}
+
+
+def scenario_of(algorithm: str, **more: Any) -> Raw:
+    if algorithm == "toys:Heads":
+        more["model"] = WITH_HEADS
+    return digits(algorithm=algorithm, **more)
+
+
+@pytest.mark.parametrize("algorithm", NAMES + TOYS)
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(simulate: Simulate, algorithm: str) -> None:
+    one, again = (simulate(scenario_of(algorithm)) for _ in range(2))
+    other = simulate(scenario_of(algorithm), "--set", "seed=1")
+    assert one.info["digest"] == again.info["digest"]
+    assert one.info["digest"]["model"] != other.info["digest"]["model"]
+    assert one.info["digest"]["tables"] != other.info["digest"]["tables"]
+
+
+@pytest.mark.parametrize("algorithm", NAMES + TOYS[:2])
+def test_it_converges_on_a_strongly_convex_quadratic(simulate: Simulate, algorithm: str) -> None:
+    """All clients have the same optimum, so every method finds it, delays or not."""
+    curvatures = {"data__curvatures": [0.5, 1.0, 1.5, 1.0], "local__lr": 0.5}
+    world = {"dispatch": {"per_round": 2}, "delay": {"name": "half_normal", "sigma": 1}}
+    raw = quadratic([[1.0, -2.0, 3.0]] * 4, algorithm, world, 150, **curvatures)
+    raw["algorithm"] = {"name": algorithm, "buffer": 2} if algorithm == "fedbuff" else algorithm
+    assert simulate(raw).vectors()["w"] == pytest.approx([1.0, -2.0, 3.0], abs=1e-3)
+
+
+class PicklingPool(InlinePool):
+    """Sends every value through pickle, as a checkpoint or another process would."""
+
+    def submit(self, group: str, method: str, *args: Any, **options: Any) -> Any:
+        job = super().submit(group, method, *args, **options)
+        for value in job.values:
+            value.content = pickle.loads(pickle.dumps(value.content))
+        return job
+
+
+@pytest.mark.parametrize("algorithm", NAMES + TOYS)
+def test_state_survives_pickling_in_the_middle(algorithm: str, tmp_path: Any) -> None:
+    finals = []
+    for pool in (InlinePool(), PicklingPool()):
+        folder = tmp_path / type(pool).__name__
+        writer = Writer(folder, "run")
+        simulation = Simulation(parse_scenario(scenario_of(algorithm)), Tasks(parse_scenario(scenario_of(algorithm)), pool), writer)
+        list(simulation.run())
+        writer.close()
+        finals.append((simulation.model["w"].tobytes(), writer.digest()))
+    assert finals[0] == finals[1]
+
+
+class WatchingPool(InlinePool):
+    """Compares what jobs are given with a copy made before."""
+
+    def submit(self, group: str, method: str, *args: Any, **options: Any) -> Any:
+        contents = [arg.content if isinstance(arg, Value) else arg for arg in args]
+        before = copy.deepcopy([c for c in contents if isinstance(c, dict)])
+        job = super().submit(group, method, *args, **options)
+        for old, new in zip(before, [c for c in contents if isinstance(c, dict)], strict=True):
+            assert old.keys() == new.keys()
+            assert all(np.array_equal(old[key], new[key]) for key in old), f"{method} changed its arguments"
+        return job
+
+
+@pytest.mark.parametrize("algorithm", NAMES + TOYS)
+def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Any) -> None:
+    scenario = parse_scenario(scenario_of(algorithm))
+    writer = Writer(tmp_path, "run")
+    assert list(Simulation(scenario, Tasks(scenario, WatchingPool()), writer).run())
+    writer.close()
+
+
+@pytest.mark.parametrize("algorithm", NAMES + TOYS)
+def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
+    """Of server and clients, over steps: checkpoints and batching over clients count on it. Inputs are not modified."""
+    scenario = parse_scenario(scenario_of(algorithm))
+    worker: Worker = MakeWorker(scenario, 0.0)()
+    worker.load()
+    task = worker._task(0, 0, {"w": worker.start.w, "buffers": worker.start.buffers})
+    server = scenario.algorithm.init(worker.start, worker.population)
+    client = scenario.algorithm.client(worker.start)
+    message = scenario.algorithm.message(server)
+    given = {key: value.clone() for key, value in {**message, **client}.items()}
+    update, after = scenario.algorithm.update(task, message, client)
+    assert {key: (v.shape, v.dtype) for key, v in after.items()} == {k: (v.shape, v.dtype) for k, v in client.items()}
+    assert all(value.equal(given[key]) for key, value in {**message, **client}.items())
+    from raysim.algorithms import Arrival
+
+    arrivals = [Arrival(0, 0, 0, 0, 0.0, task.samples)]
+    sums = {k: v for k, v in update.items() if k not in ("buffers", "steps", "loss_before", "loss_after")}
+    if scenario.algorithm.weigh(arrivals, worker.population) is None:
+        sums = {key: value[None] for key, value in sums.items()}
+    stepped = scenario.algorithm.step(server, arrivals, sums, task)
+    assert {key: (v.shape, v.dtype) for key, v in stepped.items()} == {k: (v.shape, v.dtype) for k, v in server.items()}
+
+
+def test_a_clients_state_is_kept_only_if_its_update_was_used(simulate: Simulate) -> None:
+    """Counting clients send how often they were used, this time included; late ones are used, unfinished ones are not."""
+    result = simulate(digits(algorithm="toys:Counting"))
+    updates = result.pandas("updates")
+    assert set(updates.status) == {"used", "unfinished"}
+    assert updates[updates.status == "used"].local_steps.notna().all()
+    assert updates[updates.status == "unfinished"].local_steps.isna().all()
+
+
+def test_a_client_that_comes_twice_in_one_step_sees_its_own_state(simulate: Simulate) -> None:
+    """Dispatched in rounds 0 and 1, both used by the step of round 1: its second update follows on its first."""
+    world = {
+        "dispatch": {"picks": [[0], [0, 1]]},
+        "delay": {"name": "scripted", "delays": [[0.0, 0.0], [0.0]]},
+    }
+    buffered = {"name": "toys:Buffered", "size": 3}
+    result = simulate(quadratic([1.0, 1.0], buffered, world, 2))
+    assert result.vectors()["w"].tolist() == [1.0 + 2.0 + 1.0]
+
+
+def test_clients_own_models_are_evaluated_on_their_own_samples(simulate: Simulate) -> None:
+    raw = digits(algorithm="toys:Counting", data__local_test=0.2, run__evaluate_clients=10)
+    evaluations = simulate(raw).pandas("evaluations")
+    clients = evaluations[evaluations.subject == "client"]
+    assert clients.groupby(["round", "metric"], observed=True).member.nunique().tolist() == [10] * 4
+    assert (clients.samples > 0).all()
+    assert set(evaluations.subject) == {"global", "client"}

@@ -1,0 +1,131 @@
+"""Algorithms of the tests' own, for what the shipped ones do not use yet: client state, a personal part, stacked updates."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from raysim.algorithms import Arrival, Buffer, Central, Population, Record, Round
+
+
+class Counting(Central):
+    """FedAvg whose clients count how often they were used and keep their last model, with which they predict."""
+
+    name: str = "counting"
+
+    @property
+    def trigger(self) -> Round:
+        return Round(late="keep")
+
+    def client(self, model: Any) -> Record:
+        return {"times": model.w.new_zeros(()), "w": model.w}
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+        return [1 / len(arrivals)] * len(arrivals)
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        trained = task.train(task.received)
+        after = {"times": state["times"] + 1, "w": trained.w}
+        return trained.send(delta=trained.w - message["w"], times=after["times"]), after
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
+        return {"w": state["w"] + updates["delta"], "times": updates["times"]}
+
+    def init(self, model: Any, population: Population) -> Record:
+        return {"w": model.w, "times": model.w.new_zeros(())}
+
+    def personal(self, task: Any, message: Record, state: Record) -> Any:
+        return task.received.replace(w=state["w"])
+
+
+class Median(Central):
+    """The coordinate-wise median of the updates: it needs every one of them."""
+
+    name: str = "median"
+
+    @property
+    def trigger(self) -> Round:
+        return Round(late="keep")
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
+        return None
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
+        assert len(updates["delta"]) == len(arrivals)
+        return {"w": state["w"] + updates["delta"].median(0).values}
+
+
+class Heads(Central):
+    """FedPer: the head stays with the client, only the body is averaged."""
+
+    name: str = "heads"
+
+    @property
+    def trigger(self) -> Round:
+        return Round()
+
+    def init(self, model: Any, population: Population) -> Record:
+        return {"w": model.shared}
+
+    def client(self, model: Any) -> Record:
+        return {"head": model.personal}
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+        return [a.samples / sum(b.samples for b in arrivals) for a in arrivals]
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        trained = task.train(task.received.replace(personal=state["head"]))
+        return trained.send(w=trained.model.shared), {"head": trained.model.personal.clone()}
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
+        return {"w": updates["w"]}
+
+    def personal(self, task: Any, message: Record, state: Record) -> Any:
+        return task.received.replace(personal=state["head"])
+
+
+class Failing(Counting):
+    """Raises at one client."""
+
+    name: str = "failing"
+    client_id: int = 3
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        if task._key[1] == self.client_id:
+            raise ZeroDivisionError("this client divides by zero")
+        return super().update(task, message, state)
+
+
+class Buffered(Central):
+    """The model is the sum of how often each update's client was used before it, itself included."""
+
+    name: str = "buffered"
+    size: int = 2
+
+    @property
+    def trigger(self) -> Buffer:
+        return Buffer(self.size)
+
+    def client(self, model: Any) -> Record:
+        return {"times": model.w * 0}
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+        return [1.0] * len(arrivals)
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        after = {"times": state["times"] + 1}
+        return dict(after), after
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
+        return {"w": updates["times"]}
+
+
+class Deadly(Counting):
+    """Kills the process that trains a certain client."""
+
+    name: str = "deadly"
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        if task._key[1] == 5:
+            import os
+
+            os._exit(1)
+        return super().update(task, message, state)
