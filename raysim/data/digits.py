@@ -1,5 +1,7 @@
 """The small hand-written digits that come with scikit-learn: for first steps and tests, without any download."""
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -20,11 +22,15 @@ class Digits(Pool):
 
     def load(self) -> Dataset:
         """1,438 training and 359 test images (n, 8, 8, 1): the same ones under every seed of a scenario."""
-        from sklearn.datasets import load_digits
-
-        images, labels = load_digits(return_X_y=True)  # grey levels from 0 to 16
-        x = np.round(images * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8, 1)
-        everything = Split(x, labels.astype(np.int64))
+        rows = np.loadtxt(_file(), delimiter=",", dtype=np.int64)  # 64 grey levels from 0 to 16, and the label
+        x = np.round(rows[:, :-1] * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8, 1)
+        everything = Split(x, rows[:, -1])
         order = generator(0, "digits").permutation(len(everything))
         test, train = np.split(order, [len(everything) // 5])
         return image_dataset(everything.take(np.sort(train)), everything.take(np.sort(test)), num_classes=10)
+
+
+def _file() -> Path:
+    """Of scikit-learn, found without importing it, which would take longer than all the rest."""
+    (package,) = find_spec("sklearn").submodule_search_locations  # type: ignore[union-attr, misc]
+    return Path(package) / "datasets" / "data" / "digits.csv.gz"

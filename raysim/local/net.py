@@ -29,8 +29,7 @@ class Net:
         self.layout.bind(self.module, self.w)
         self.loss = LOSSES[loss]
         self.device = device
-        named = dict(self.module.named_parameters())
-        self.parameters = [named[entry.name] for entry in self.layout.entries]
+        self.parameters = self.layout.select(self.module)
         self._gradient = torch.zeros_like(self.w)
         self._gradients = self.layout.views(self._gradient)
         self._first_personal = sum(entry.offset < self.layout.cut for entry in self.layout.entries)
@@ -45,6 +44,14 @@ class Net:
             raise ValueError(f"a model must have {len(self.w)} parameters, got {tuple(model.w.shape)}")
         self.w.copy_(model.w)
         self.layout.load_buffers(self.module, model.buffers)
+
+    def seed(self, seed: int) -> None:
+        """Of the device's generator, which dropout draws from."""
+        # Not torch.manual_seed: it keeps a traceback for every kind of device that is not in use yet, at each call.
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+        else:
+            torch.default_generator.manual_seed(seed)
 
     def part(self, part: str | None) -> slice:
         """Of the flat vector: "shared", "personal", or all of it (None)."""

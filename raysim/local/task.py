@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from raysim.algorithms import Population
@@ -53,9 +52,8 @@ class Task:
         local = Local.model_validate({**self.local.model_dump(), **settings}) if settings else self.local
         seed, client, number = self._key
         order = generator(seed, f"batches {stream}", client, number)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(torch_seed(seed, f"dropout {stream}", client, number))
-            return train(self._net, start, self.x, self.y, local, order, part=part, correction=correction)
+        self._net.seed(torch_seed(seed, f"dropout {stream}", client, number))
+        return train(self._net, start, self.x, self.y, local, order, part=part, correction=correction)
 
     def gradient(self, model: Model) -> Tensor:
         """Of the mean loss over all samples, in eval mode, (size,)."""
