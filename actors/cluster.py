@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.actor import ActorHandle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 from ray.util.metrics import Gauge
 
@@ -22,7 +21,7 @@ ATTEMPTS = 3
 @dataclass(eq=False)
 class _Worker:
     name: str
-    actor: ActorHandle
+    actor: Any  # its handle
     deaths: int = 0  # of workers in this place before it
     jobs: list[Job] = field(default_factory=list)  # given to it, not done
     setup: list[Any] = field(default_factory=list)  # references of broadcast calls that are not done
@@ -71,6 +70,8 @@ class RayPool:
         self._setup[group].append((method, args))
         for worker in self._workers[group]:
             self._set_up(worker, method, args)
+        while any(worker.setup for worker in self._workers[group]):
+            self.wait()
 
     def _set_up(self, worker: _Worker, method: str, args: tuple[Any, ...]) -> None:
         reference = worker.actor.call.remote(method, 0, *_references(args))

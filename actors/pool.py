@@ -1,8 +1,8 @@
 """Where work runs, as its users see it: groups of workers, jobs given to them, values that jobs leave.
 
-A worker hosts what a picklable factory builds. A job calls one of its methods, which returns a tuple: first a small result,
-which comes back, then values, which stay where they are and can be arguments of later jobs. A job is retried if its worker
-dies, so it must give the same answer every time and change nothing that it was given.
+A worker hosts what a picklable factory builds. A job calls one of its methods, which returns a tuple: first a small
+result, which comes back, then values, which stay where they are and can be arguments of later jobs. A job is retried if
+its worker dies, so it must give the same answer every time and change nothing that it was given.
 """
 
 from __future__ import annotations
@@ -68,12 +68,13 @@ class Pool(Protocol):
         """Makes the group's workers."""
 
     def broadcast(self, group: str, method: str, *args: Any) -> None:
-        """Calls the method on every worker of the group, also on those that replace dead ones, before any later job."""
+        """Calls the method on every worker of the group, also on those that replace dead ones, before any later job.
+        Waits until all have done it."""
 
     def submit(
         self, group: str, method: str, *args: Any, values: int = 0, priority: tuple[int, ...] = (), label: str = ""
     ) -> Job:
-        """A job for any worker of the group, once all Values among its arguments are there. values: how many it leaves."""
+        """A job for any worker of the group, once all Values among its arguments are there. values: that it leaves."""
 
     def wait(self) -> None:
         """Until at least one more job is done. Raises JobFailed."""

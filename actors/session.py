@@ -64,7 +64,7 @@ def run_on_ray(engine: Engine, run: str, demand: Demand, address: str | None = N
     connect(address, demand)
     check(demand)
     here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
-    scheduler = (
+    scheduler: Any = (
         ray.remote(Scheduler)
         .options(name=f"{run}/scheduler", num_cpus=0, max_restarts=0, scheduling_strategy=here)  # it writes files here
         .remote(run)
@@ -95,7 +95,7 @@ def connect(address: str | None, demand: Demand) -> None:
 
 
 def check(demand: Demand) -> None:
-    """Waits as long as an autoscaling cluster may take, then raises MissingResources. Without it, Ray would wait for ever."""
+    """Waits as long as an autoscaling cluster may take, then raises MissingResources. Ray would wait for ever."""
     deadline = time.monotonic() + demand.wait_s
     if demand.wait_s:
         request_resources(bundles=[{"CPU": cpus, "GPU": gpus} for cpus, gpus in demand.bundles])
@@ -109,5 +109,5 @@ def check(demand: Demand) -> None:
 def _missing(demand: Demand) -> str:
     have = ray.cluster_resources()
     wanted = {"CPU": demand.cpus, "GPU": demand.gpus}
-    short = [f"{amount:g} {kind}, got {have.get(kind, 0):g}" for kind, amount in wanted.items() if amount > have.get(kind, 0)]
-    return " and ".join(short)
+    short = {kind: amount for kind, amount in wanted.items() if amount > have.get(kind, 0)}
+    return " and ".join(f"{amount:g} {kind}, got {have.get(kind, 0):g}" for kind, amount in short.items())

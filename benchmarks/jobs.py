@@ -114,7 +114,7 @@ def selected(arguments: argparse.Namespace) -> Job:
     return job if arguments.rounds is None else dataclasses.replace(job, rounds=arguments.rounds)
 
 
-def report(engine: str, job: Job, processes: int, laps: list[float], accuracy: float) -> None:
+def report(engine: str, job: Job, processes: int, laps: list[float], accuracy: float, **more: float) -> None:
     """Prints one JSON line.
 
     laps: seconds of each round, evaluation included. The first warms up and counts in `loop_seconds` only.
@@ -130,5 +130,6 @@ def report(engine: str, job: Job, processes: int, laps: list[float], accuracy: f
         },
         "loop_seconds": round(sum(laps), 3),
         "accuracy": round(accuracy, 4),
+        **more,
     }
     print(json.dumps(line), flush=True)

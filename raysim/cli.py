@@ -11,6 +11,7 @@ import typer
 
 from raysim.errors import RunFailed, ScenarioError
 from raysim.parse import load_scenario
+from raysim.scenario import Scenario
 
 app = typer.Typer(
     help="Simulates federated learning at scale, in virtual time.",
@@ -35,27 +36,40 @@ def run(
     address: Annotated[
         str | None, typer.Option(help="Ray cluster, such as auto or host:port; else RAY_ADDRESS, else a local one.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for results; absolute in a submitted job.")] = Path("runs"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for results; absolute in a submitted job.", file_okay=False, writable=True)
+    ] = Path("runs"),
 ) -> None:
     """Run scenarios, one after another."""
-    loaded = [load_scenario(path, overrides or []) for path in scenarios]  # all are right, or none is started
+    right, wrong = _load(scenarios, overrides)
+    _refuse(wrong)  # all are right, or none is started
     from raysim.display import carry_out
 
-    for scenario in loaded:
+    for _, scenario in right:
         carry_out(scenario, inline=inline, dry=dry, address=address, out=out)
 
 
 @app.command()
 def check(scenarios: Scenarios, overrides: Overrides = None) -> None:
     """Check scenarios; needs neither Ray nor data."""
-    wrong: list[ScenarioError] = []
-    for path in scenarios:
+    right, wrong = _load(scenarios, overrides)
+    for path, scenario in right:
+        typer.echo(f"{path}: right ({scenario.name}, {scenario.algorithm.name}, {scenario.data.clients} clients)")
+    _refuse(wrong)
+
+
+def _load(paths: list[Path], overrides: list[str] | None) -> tuple[list[tuple[Path, Scenario]], list[ScenarioError]]:
+    """Those that are right, and what is wrong with the others."""
+    right, wrong = [], []
+    for path in paths:
         try:
-            scenario = load_scenario(path, overrides or [])
+            right.append((path, load_scenario(path, overrides or [])))
         except ScenarioError as error:
             wrong.append(error)
-        else:
-            typer.echo(f"{path}: right ({scenario.name}, {scenario.algorithm.name}, {scenario.data.clients} clients)")
+    return right, wrong
+
+
+def _refuse(wrong: list[ScenarioError]) -> None:
     for error in wrong:
         typer.echo(str(error), err=True)
     if wrong:
@@ -73,9 +87,10 @@ def list_parts() -> None:
 @app.command()
 def show(run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]) -> None:
     """Summarise a run from its tables."""
+    from rich.console import Console
+
     from results import NotARun, open_run, summary
     from results.show import render
-    from rich.console import Console
 
     try:
         Console().print(render(summary(open_run(run))))
@@ -87,8 +102,6 @@ def show(run: Annotated[Path, typer.Argument(help="A run's folder.", show_defaul
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
-    from raysim.scenario import Scenario
-
     typer.echo(json.dumps(Scenario.model_json_schema(), indent=2))
 
 
@@ -98,7 +111,7 @@ def main() -> None:
 
     try:
         app()
-    except (ScenarioError, MissingResources) as error:
+    except MissingResources as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:

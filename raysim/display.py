@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from raysim.part import Part
+from raysim.part import Part, parts_of
 from raysim.runner import run
 from raysim.scenario import Scenario
 from raysim.simulate import Progress
@@ -29,6 +30,7 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
         TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
         console=console,
+        transient=dry,  # it stands still then
     )
     where = "this process" if inline or dry else "Ray"
     with bar:
@@ -41,18 +43,18 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
     console.print(render(summary(open_run(result.folder))))
     if dry:
         console.print(timeline(result.pandas("updates").head(20).to_dict("records")))
-    console.print(f"results in [bold]{result.folder}", soft_wrap=True, highlight=False)
+    console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
 
 
 def describe(progress: Progress, unit: str) -> str:
     """Virtual time, metrics, in flight, updates a second."""
     metrics = [f"{name} {value:.4g}" for name, value in sorted(progress.metrics.items())]
     speed = progress.used / progress.seconds if progress.seconds else 0.0
-    parts = [f"t={progress.virtual_time:.6g} {unit}", *metrics, f"{progress.in_flight} in flight", f"{speed:.0f} updates/s"]
-    return "  ".join(parts)
+    when, flying = f"t={progress.virtual_time:.6g} {unit}", f"{progress.in_flight} in flight"
+    return "  ".join([when, *metrics, flying, f"{speed:.0f} updates/s"])
 
 
-def timeline(updates: Sequence[dict[str, object]]) -> Table:
+def timeline(updates: Sequence[Mapping[Any, Any]]) -> Table:
     """The first updates of a timeline."""
     columns = ("dispatch", "client", "dispatched_at", "arrived_at", "version", "staleness", "status", "step")
     table = Table(title="first updates", box=None, header_style="bold")
@@ -66,19 +68,21 @@ def timeline(updates: Sequence[dict[str, object]]) -> Table:
 def show_parts() -> None:
     """Everything that a scenario can name, with a line each."""
     from raysim.algorithms import ALGORITHMS
-    from raysim.algorithms.staleness import Constant, Hinge, Polynomial
+    from raysim.algorithms.staleness import Staleness
     from raysim.data import DATA_SETS, PARTITIONS, SERVER_DATA
     from raysim.models import MODELS
     from raysim.world import AVAILABILITY, DELAYS
+    from raysim.world.distribution import AnyDistribution
 
     kinds: dict[str, Sequence[type[Part]]] = {
         "algorithm": ALGORITHMS,
-        "algorithm.staleness": (Constant, Polynomial, Hinge),
+        "algorithm.staleness": parts_of(Staleness),
         "data": DATA_SETS,
         "data.partition": PARTITIONS,
         "server_data": SERVER_DATA,
         "model": MODELS,
         "world.delay": DELAYS,
+        "world.delay.flops_per_s": parts_of(AnyDistribution),
         "world.availability": AVAILABILITY,
     }
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
@@ -86,8 +90,10 @@ def show_parts() -> None:
         table.add_column(column)
     for kind, parts in kinds.items():
         for place, part in enumerate(parts):
-            names = get_args(part.model_fields["name"].annotation)
-            table.add_row("" if place else f"[bold]{kind}", ", ".join(names), first_line(part), end_section=part is parts[-1])
+            names = ", ".join(get_args(part.model_fields["name"].annotation))
+            table.add_row(
+                "" if place else f"[bold]{kind}", names, escape(first_line(part)), end_section=part is parts[-1]
+            )
     Console().print(table)
 
 

@@ -19,10 +19,24 @@ def dry_run(scenario: Scenario, folder: Path) -> None:
     """Who is picked, arrives, is used, late or lost. Loads the data, for only clients with samples take part."""
     info = run_info(scenario, folder.name, "dry")
     writer = Writer(folder, folder.name)
+    try:
+        info["totals"] = _follow(scenario, writer)
+    except Exception as error:
+        info |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+        raise
+    finally:
+        writer.close()
+        write_json(folder, {**info, "finished_at": now()})
+
+
+def _follow(scenario: Scenario, writer: Writer) -> dict[str, int]:
+    """Writes the tables; gives the totals of run.json."""
     federation = federate(scenario.data, scenario.server_data, scenario.seed)
+    for row in rows.partition_rows(federation.partition_table()):
+        writer.add("partition", row)
     samples = federation.samples
     population = Population(int((samples > 0).sum()), int(samples.sum()))
-    totals = dict(dispatched=0, used=0, discarded=0, dropped=0, unfinished=0, steps=0, rounds=0)
+    totals = {"dispatched": 0, "used": 0, "discarded": 0, "dropped": 0, "unfinished": 0, "steps": 0, "rounds": 0}
     late = 0
     for happening in new_timeline(scenario, samples, lambda: _measure(scenario)):
         if isinstance(happening, Ended):
@@ -39,10 +53,7 @@ def dry_run(scenario: Scenario, folder: Path) -> None:
         elif isinstance(happening, Closed):
             totals["rounds"] = happening.round + 1
     totals["dispatched"] = sum(totals[key] for key in ("used", "discarded", "dropped", "unfinished"))
-    for row in rows.partition_rows(federation.partition_table()):
-        writer.add("partition", row)
-    writer.close()
-    write_json(folder, {**info, "finished_at": now(), "totals": totals})
+    return totals
 
 
 def _measure(scenario: Scenario) -> WorkPerClient:

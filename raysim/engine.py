@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -53,6 +54,9 @@ class Engine:
         except JobFailed as failed:
             info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
             raise
+        except Exception:  # of the timeline, such as a script of picks that cannot be followed
+            info |= {"status": "failed", "error": traceback.format_exc()}
+            raise
         except BaseException:  # such as Ctrl-C, or whoever watches does no longer
             info["status"] = "interrupted"
             raise
@@ -99,7 +103,7 @@ def save_model(folder: Path, simulation: Simulation) -> None:
 
 
 def digest(model: dict[str, np.ndarray], tables: str) -> dict[str, str]:
-    """Of the final model and of all that the tables say, but readings of the stopwatch: the same bits, the same digest."""
+    """Of the final model and all that the tables say, but readings of the stopwatch: the same bits, the same digest."""
     hashed = hashlib.sha256()
     for key in sorted(model):
         hashed.update(key.encode() + np.ascontiguousarray(model[key]).tobytes())

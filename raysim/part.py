@@ -1,8 +1,9 @@
 """The base of everything that a scenario file can name."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
@@ -19,9 +20,27 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
+def parts_of(annotation: Any) -> list[type[Part]]:
+    """All parts that an annotation allows."""
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        return [annotation]
+    return [part for argument in get_args(annotation) for part in parts_of(argument)]
+
+
+class _Named:
+    """Lets a bare name stand for a part, in scenario files and in their JSON Schema."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(_spell_out, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        blocks = handler(schema)
+        return {"anyOf": [{"enum": list(blocks["discriminator"]["mapping"])}, blocks]}
+
+
 def _spell_out(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
 
 # `delay: none` in a scenario file is short for `delay: {name: none}`.
-Named = BeforeValidator(_spell_out)
+Named = _Named()

@@ -1,8 +1,8 @@
 """Keyed randomness: every draw has a key, and no draw depends on the order of execution.
 
-A key is `(seed, purpose, *ids)` with up to three ids, such as a client and the number of its dispatch. Philox is made for
-this (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011): seed and purpose are its key, the ids the
-upper words of its counter. Equal keys give equal streams in every process, different keys independent ones.
+A key is `(seed, purpose, *ids)` with up to three ids, such as a client and the number of its dispatch. Philox is made
+for this (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011): seed and purpose are its key, the ids
+the upper words of its counter. Equal keys give equal streams in every process, different keys independent ones.
 """
 
 import hashlib

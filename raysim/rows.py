@@ -76,4 +76,5 @@ def evaluation_rows(closed: Closed, subject: str, member: int | None, split: str
 
 def partition_rows(table: dict[str, Any]) -> list[Row]:
     """A row a cell of clients by labels."""
-    return [dict(zip(table, cell, strict=True)) for cell in zip(*(column.tolist() for column in table.values()), strict=True)]
+    columns = [column.tolist() for column in table.values()]
+    return [dict(zip(table, cell, strict=True)) for cell in zip(*columns, strict=True)]

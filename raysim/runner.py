@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import traceback
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
 from actors import InlinePool, JobFailed
+from actors.host import describe
 from raysim.dry import dry_run
 from raysim.engine import Engine
 from raysim.errors import RunFailed
@@ -34,7 +35,10 @@ def run(
     """
     folder = new_folder(Path(out), f"{scenario.name}-dry" if dry else scenario.name)
     if dry:
-        dry_run(scenario, folder)
+        try:
+            dry_run(scenario, folder)
+        except (OSError, ValueError) as error:  # data that are not there, a script that cannot be followed
+            raise RunFailed("the timeline", describe(error)) from error
         return Result(folder)
     engine = Engine(scenario, folder, folder.name)
     try:
@@ -63,6 +67,10 @@ def _inline(engine: Engine) -> Iterator[Progress]:
     pool = InlinePool()
     try:
         yield from engine(pool)
+    except JobFailed:
+        raise
+    except Exception as error:  # of the engine itself, which the scheduler actor reports in the same way
+        raise JobFailed("scheduler", describe(error), traceback.format_exc()) from error
     finally:
         pool.close()
 

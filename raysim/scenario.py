@@ -23,7 +23,7 @@ class Schedule(Part):
 
     rounds: Count  # where the world has no rounds (concurrency, delays in seconds): server steps
     evaluate_every: Count = 10  # rounds; the last one is evaluated always
-    evaluate_clients: Count | None = None  # so many clients' own models, on their `local_test` samples; the same ones always
+    evaluate_clients: Count | None = None  # so many clients' own models, on their `local_test` samples, always the same
 
 
 class Resources(Part):
@@ -39,6 +39,12 @@ class Resources(Part):
     wait_s: NonNegative = 0.0  # how long an autoscaling cluster may take to bring what is asked for
 
 
+def _or_own_class(schema: dict[str, Any]) -> None:
+    """In the JSON Schema: an algorithm may also be a class of the user's own, whose keys nobody here knows."""
+    name = {"type": "string", "pattern": "^[^:]+:[^:]+$"}
+    schema["anyOf"] += [name, {"type": "object", "properties": {"name": name}, "required": ["name"]}]
+
+
 class Scenario(Part):
     """A scenario file. The same scenario gives the same bits on any number of workers."""
 
@@ -47,7 +53,7 @@ class Scenario(Part):
     data: Annotated[Data, Named]
     server_data: ServerData = NoServerData()
     model: AnyModel
-    algorithm: AnyAlgorithm
+    algorithm: Annotated[AnyAlgorithm, Field(json_schema_extra=_or_own_class)]  # or a class of one's own, module:Class
     local: Local = Local()
     world: World
     run: Schedule
@@ -78,7 +84,7 @@ class Scenario(Part):
     def _model_problems(self) -> list[Problem]:
         found = []
         if isinstance(self.data, Quadratic) != isinstance(self.model, Vector):
-            text = f"the model vector and the data quadratic go together only, got {self.model.name} on {self.data.name}"
+            text = f"the model vector goes with the data quadratic only, got {self.model.name} on {self.data.name}"
             found.append(Problem("model.name", text))
         if isinstance(self.data, Quadratic) and not isinstance(self.server_data, NoServerData):
             found.append(Problem("server_data", "the quadratic data has no samples for the server; leave it out"))
@@ -87,8 +93,10 @@ class Scenario(Part):
     def _world_problems(self) -> list[Problem]:
         found, dispatch, clients = [], self.world.dispatch, self.data.clients
         if isinstance(self.algorithm.trigger, Round) and not self.world.has_rounds:
-            text = f"{self.algorithm.name} steps at the end of rounds: must be per_round (or picks), got concurrency with "
-            found.append(Problem("world.dispatch", text + "delays in seconds, where there are no rounds"))
+            text = (
+                "must be per_round or picks, for {} steps at the end of rounds, got concurrency with delays in seconds"
+            )
+            found.append(Problem("world.dispatch", text.format(self.algorithm.name)))
         for key in ("per_round", "concurrency"):
             wanted = getattr(dispatch, key)
             if wanted is not None and wanted > clients:
@@ -96,5 +104,8 @@ class Scenario(Part):
                 found.append(Problem(f"world.dispatch.{key}", text))
         if dispatch.picks is not None and len(dispatch.picks) < self.run.rounds:
             text = f"must have a list for each of {self.run.rounds} rounds, got {len(dispatch.picks)}"
+            found.append(Problem("world.dispatch.picks", text))
+        if strangers := {client for picks in dispatch.picks or () for client in picks} - set(range(clients)):
+            text = f"must be numbers of clients, 0 to {clients - 1}, got {sorted(strangers)}"
             found.append(Problem("world.dispatch.picks", text))
         return found

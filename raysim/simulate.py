@@ -1,4 +1,4 @@
-"""The engine: follows the timeline, hands out its work ahead of time, writes what comes back in the timeline's order."""
+"""The engine: follows the timeline, hands out its work ahead of time, writes what comes back in timeline order."""
 
 from __future__ import annotations
 
@@ -131,7 +131,14 @@ class Simulation:
         self._told = now
         totals = self.totals
         progress = Progress(
-            over, run.rounds, closed.time, totals["steps"], closed.in_flight, totals["used"], now - self._started, self._metrics
+            round=over,
+            rounds=run.rounds,
+            virtual_time=closed.time,
+            steps=totals["steps"],
+            in_flight=closed.in_flight,
+            used=totals["used"],
+            seconds=now - self._started,
+            metrics=self._metrics,
         )
         self.tasks.pool.gauge(
             {

@@ -1,4 +1,4 @@
-"""What a run hands to its pool: training, server steps, evaluation. It knows which models and client states are where."""
+"""What a run hands to its pool: training, server steps, evaluation. It knows which model and client state is where."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from actors import Group, Job, Pool, Value
+from raysim.protocol import Described, MakeWorker, Member, WorkPerClient
 from raysim.rng import generator
 from raysim.scenario import Scenario
-from raysim.protocol import Described, MakeWorker, Member, WorkPerClient
 from raysim.world.timeline import Closed, Dispatched, Stepped
 
 EVALUATION_SHARD = 2000  # samples in an evaluation task; fixed, for the sum of losses depends on it
@@ -95,7 +95,8 @@ class Tasks:
         ):
             self.pool.start(Group(name, MakeWorker(self.scenario, gpus), workers, cpus, gpus))
         load = self._finished(self.pool.submit(SERVER, "load", values=4, label="load data"))
-        self.described: Described = load.result
+        described: Described = load.result
+        self.described = described
         federation, self._state, self._messages[0], self._fresh = load.values
         for group in (SERVER, CLIENT):
             self.pool.broadcast(group, "attach", federation)
@@ -103,11 +104,12 @@ class Tasks:
         wanted = min(self.scenario.run.evaluate_clients or 0, len(held_out))
         drawn = generator(self.scenario.seed, "evaluated clients").permutation(held_out)[:wanted]
         self._evaluated_clients = sorted(drawn.tolist())
-        return self.described
+        return described
 
     def work(self) -> WorkPerClient:
         """What an update costs."""
-        cost: WorkPerClient = self._finished(self.pool.submit(SERVER, "work", label="measure the work of an update")).result
+        job = self._finished(self.pool.submit(SERVER, "work", label="measure the work of an update"))
+        cost: WorkPerClient = job.result
         return cost
 
     def _finished(self, job: Job) -> Job:

@@ -22,8 +22,8 @@ def send(record: Record) -> Wire:
 def receive(wire: Wire, device: torch.device) -> Record:
     """To tensors of their own.
 
-    A copy, for two reasons: what comes from the object store is memory that others see, and results of BLAS can depend on
-    alignment, which is 64 bytes in torch's own memory only.
+    A copy, for two reasons: what comes from the object store is memory that others see, and results of BLAS can depend
+    on alignment, which is 64 bytes in torch's own memory only.
     """
     return {key: torch.tensor(value, device=device) for key, value in wire.items()}
 

@@ -18,10 +18,10 @@ from raysim.local.net import Net
 from raysim.local.samples import Loader
 from raysim.local.task import Task
 from raysim.models.build import initialise
+from raysim.protocol import Described, Member, WorkPerClient
 from raysim.rng import SERVER
 from raysim.scenario import Scenario
 from raysim.wire import Wire
-from raysim.protocol import Described, Member, WorkPerClient
 
 EVALUATION_BATCH = 250  # fixed, for bits depend on it
 EVALUATING = 2**32  # above any number of dispatches: what a personal model draws is keyed by this plus the version
@@ -41,7 +41,7 @@ class Worker:
     # --- set-up -------------------------------------------------------------------------------------------------------
 
     def load(self) -> tuple[Described, Federation, Wire, Wire, Wire]:
-        """Loads and divides the data. Leaves: the data; the server's first state and message; a client's first state."""
+        """Loads and divides the data. Leaves: the data; the server's first state and message; a client's state."""
         federation = federate(self.scenario.data, self.scenario.server_data, self.scenario.seed)
         self.attach(federation)
         start = self.net.model()
@@ -70,9 +70,7 @@ class Worker:
 
     def _build(self) -> None:
         federation = self.federation
-        module = initialise(
-            self.scenario.model, _input_shape(federation), federation.num_classes, self.scenario.seed
-        )
+        module = initialise(self.scenario.model, _input_shape(federation), federation.num_classes, self.scenario.seed)
         self.net = Net(module, self.scenario.model.personal, federation.loss, self.device)
         self.start = self.net.model()
         self.loader = Loader(federation.mean, federation.std, self.device)
@@ -129,7 +127,8 @@ class Worker:
         try:
             return self.algorithm.update(task, message, state)
         except Exception as error:
-            error.add_note(f"client {member.client}, its dispatch {member.number}, model version {member.version}, train")
+            where = f"client {member.client}, its dispatch {member.number}, model version {member.version}"
+            error.add_note(f"{where}, train")
             raise
 
     def _task(self, client: int, number: int, message: Record) -> Task:

@@ -53,7 +53,7 @@ def ray_session() -> Iterator[None]:
     ray.shutdown()
 
 
-def quadratic(centers: list[Any], algorithm: Raw | str, world: Raw, rounds: int, start: float = 0.0, **more: Any) -> Raw:
+def quadratic(centers: list[Any], algorithm: Any, world: Raw, rounds: int, start: float = 0.0, **more: Any) -> Raw:
     """A scenario that can be followed with pencil and paper: full-batch steps with lr 1 on |x - a|^2 / 2."""
     raw: Raw = {
         "name": "paper",

@@ -63,7 +63,8 @@ def test_state_survives_pickling_in_the_middle(algorithm: str, tmp_path: Any) ->
     for pool in (InlinePool(), PicklingPool()):
         folder = tmp_path / type(pool).__name__
         writer = Writer(folder, "run")
-        simulation = Simulation(parse_scenario(scenario_of(algorithm)), Tasks(parse_scenario(scenario_of(algorithm)), pool), writer)
+        scenario = parse_scenario(scenario_of(algorithm))
+        simulation = Simulation(scenario, Tasks(scenario, pool), writer)
         list(simulation.run())
         writer.close()
         finals.append((simulation.model["w"].tobytes(), writer.digest()))
@@ -116,7 +117,7 @@ def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
 
 
 def test_a_clients_state_is_kept_only_if_its_update_was_used(simulate: Simulate) -> None:
-    """Counting clients send how often they were used, this time included; late ones are used, unfinished ones are not."""
+    """Counting clients send how often they were used, this time included; late ones are used, unfinished ones not."""
     result = simulate(digits(algorithm="toys:Counting"))
     updates = result.pandas("updates")
     assert set(updates.status) == {"used", "unfinished"}

@@ -1,6 +1,5 @@
 """On Ray: the same bits as in this process, for any number of workers, killed ones too; failures are told once."""
 
-import threading
 import time
 from pathlib import Path
 

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,11 +72,11 @@ def test_nobody_is_in_flight_twice(dispatch: dict[str, int], unit: str) -> None:
             flights.setdefault(member.client, []).append((member.time, member.arrives))
     for intervals in flights.values():
         intervals.sort()
-        assert all(end <= start for (_, end), (start, _) in zip(intervals, intervals[1:], strict=False))
+        assert all(end <= start for (_, end), (start, _) in pairwise(intervals))
 
 
 def test_on_time_arrivals_are_as_rare_as_the_half_normal_says() -> None:
-    """P(|N(0, sigma^2)| < 1) = erf(1 / (sigma sqrt 2)): 0.0399 at sigma 20, so 798 of 20,000, give or take 4 deviations."""
+    """P(|N(0, sigma^2)| < 1) = erf(1 / (sigma sqrt 2)), 0.0399 at sigma 20: 798 of 20,000, up to 4 deviations."""
     happenings = happen(world(**FEDDLE), Round("discard"), 2000)
     used = sum(len(step.members) for step in steps(happenings))
     expected = 20_000 * math.erf(1 / (20 * math.sqrt(2)))
@@ -99,9 +100,7 @@ def test_the_first_full_buffer_comes_when_it_should(seed: int) -> None:
 @pytest.mark.parametrize("trigger", [Round("discard"), Round("keep"), Buffer(7)])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_every_dispatch_ends_once(trigger: Trigger, dropout: float) -> None:
-    timeline = Timeline(
-        world(**FEDDLE, dropout={"probability": dropout}), trigger, np.full(300, 2), rounds=100, seed=1
-    )
+    timeline = Timeline(world(**FEDDLE, dropout={"probability": dropout}), trigger, np.full(300, 2), rounds=100, seed=1)
     happenings = list(timeline)
     used = [m.serial for s in steps(happenings) for m in s.members]
     lost = [h.dispatched.serial for h in happenings if isinstance(h, Ended)]

@@ -1,4 +1,4 @@
-"""Algorithms of the tests' own, for what the shipped ones do not use yet: client state, a personal part, stacked updates."""
+"""Algorithms of the tests' own, for what no shipped one uses: client state, a personal part, stacked updates."""
 
 from collections.abc import Sequence
 from typing import Any

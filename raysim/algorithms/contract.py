@@ -1,10 +1,10 @@
 """What an algorithm with a server is: one frozen part that holds its server side and its client side.
 
-Everything that travels or is kept (server state, message, update, client state) is a `Record`: named float32 tensors or
-numbers, put in and given back, never changed in place. Checkpoints, byte counts, sums and batching over clients then need
-no code of the algorithm's.
+Everything that travels or is kept (server state, message, update, client state) is a `Record`: named float32 tensors
+or numbers, put in and given back, never changed in place. Checkpoints, byte counts, sums and batching over clients then
+need no code of the algorithm's.
 
-A file of algorithms must not import torch at its top: the scheduler reads triggers and weights and has no use for tensors.
+A file of algorithms must not import torch at its top: the scheduler reads triggers and weights and needs no tensors.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Central(Part):
     @abstractmethod
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         """The server's next state. updates: weighted sums, each entry shaped as a client sent it, or, where `weigh` is
-        None, stacked with a leading axis in the order of `arrivals`; {} where nothing arrived. task: over server data."""
+        None, stacked with a leading axis in the order of `arrivals`; {} where none arrived. task: over server data."""
 
     def client(self, model: Model) -> Record:
         """A client's state before it first takes part; {} for a client that keeps none. Shapes and types stay."""

@@ -40,6 +40,7 @@ class Model:
 
         whole = self.w if w is None else w
         if shared is not None or personal is not None:
-            parts = (whole[: self.cut] if shared is None else shared, whole[self.cut :] if personal is None else personal)
-            whole = torch.cat(parts)
+            first = whole[: self.cut] if shared is None else shared
+            last = whole[self.cut :] if personal is None else personal
+            whole = torch.cat((first, last))
         return Model(whole, self.buffers if buffers is None else buffers, self.cut)

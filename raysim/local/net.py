@@ -1,7 +1,8 @@
 """The one module that a worker has, with which all its clients train in turn."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -19,8 +20,23 @@ def quadratic(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor
 LOSSES: dict[str, Callable[..., Tensor]] = {"cross_entropy": F.cross_entropy, "quadratic": quadratic}
 
 
+class Part(NamedTuple):
+    """Of a module's parameters, those that are trained."""
+
+    w: Tensor  # (n,), a view of the module's flat vector
+    views: list[Tensor]  # the same, each in its parameter's shape
+    parameters: list[nn.Parameter]
+    span: slice  # of the flat vector
+    which: slice  # of all parameters
+
+    def flat(self, layout: Layout) -> tuple[Tensor, list[Tensor]]:
+        """Zeros like `w`, and its views."""
+        whole = torch.zeros(layout.size, device=self.w.device)
+        return whole[self.span], layout.views(whole)[self.which]
+
+
 class Net:
-    """A module whose parameters are views of one flat vector `w`: a change of `w` in place is a change of the module."""
+    """A module whose parameters are views of one flat vector `w`: a change of `w` in place is one of the module."""
 
     def __init__(self, module: nn.Module, personal: tuple[str, ...], loss: str, device: torch.device) -> None:
         self.module = module.to(device)
@@ -30,8 +46,6 @@ class Net:
         self.loss = LOSSES[loss]
         self.device = device
         self.parameters = self.layout.select(self.module)
-        self._gradient = torch.zeros_like(self.w)
-        self._gradients = self.layout.views(self._gradient)
         self._first_personal = sum(entry.offset < self.layout.cut for entry in self.layout.entries)
 
     def model(self) -> Model:
@@ -53,19 +67,20 @@ class Net:
         else:
             torch.default_generator.manual_seed(seed)
 
-    def part(self, part: str | None) -> slice:
-        """Of the flat vector: "shared", "personal", or all of it (None)."""
-        return {None: slice(None), "shared": slice(self.layout.cut), "personal": slice(self.layout.cut, None)}[part]
+    def part(self, name: str | None) -> Part:
+        """Of the module: "shared", "personal", or all of it (None)."""
+        cut, first = self.layout.cut, self._first_personal
+        span, which = {
+            None: (slice(None), slice(None)),
+            "shared": (slice(cut), slice(first)),
+            "personal": (slice(cut, None), slice(first, None)),
+        }[name]
+        return Part(self.w[span], self.layout.views(self.w)[which], self.parameters[which], span, which)
 
-    def gradient(self, x: Tensor, y: Tensor, part: str | None = None) -> tuple[Tensor, Tensor]:
-        """The mean loss (0-d) and its gradient, a view of a buffer that the next call overwrites."""
-        span = self.part(part)
-        first = self._first_personal
-        which = {None: slice(None), "shared": slice(first), "personal": slice(first, None)}[part]
+    def gradients(self, x: Tensor, y: Tensor, parameters: list[nn.Parameter]) -> tuple[Tensor, Sequence[Tensor]]:
+        """The mean loss (0-d), and its gradient with respect to each parameter."""
         loss = self.loss(self.module(x), y)
-        gradients = torch.autograd.grad(loss, self.parameters[which], allow_unused=True, materialize_grads=True)
-        torch._foreach_copy_(self._gradients[which], list(gradients))
-        return loss.detach(), self._gradient[span]
+        return loss.detach(), torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
 
     @contextmanager
     def evaluating(self, model: Model) -> Iterator[nn.Module]:

@@ -1,21 +1,38 @@
-"""Optimisers on flat vectors, in place, after torch.optim's formulas, without its start-up cost."""
+"""Optimisers on the flat vector, in place, after torch.optim's formulas, without its start-up cost."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
+from raysim.local.net import Net, Part
 from raysim.local.settings import Local
 
-Step = Callable[[Tensor, Tensor], None]  # changes w (n,) in place, given its gradient (n,), which it may overwrite
+# Changes the part's w (n,) in place, given the gradient of each parameter, and what is added to it all, (n,) or None.
+Step = Callable[[Sequence[Tensor], Tensor | None], None]
 
 
-def sgd(settings: Local) -> Step:
+def _gather(net: Net, part: Part) -> Callable[[Sequence[Tensor], Tensor | None], Tensor]:
+    """Gives the sum of gradients and what is added as one vector (n,), which the next call overwrites."""
+    vector, views = part.flat(net.layout)
+
+    def gather(gradients: Sequence[Tensor], extra: Tensor | None) -> Tensor:
+        torch._foreach_copy_(views, list(gradients))
+        return vector if extra is None else vector.add_(extra)
+
+    return gather
+
+
+def sgd(settings: Local, net: Net, part: Part) -> Step:
     """w <- w - lr (momentum buffer), as torch.optim.SGD without dampening and nesterov."""
+    if not settings.momentum and not settings.weight_decay:
+        return _plain_sgd(settings, part)
+    w, gather = part.w, _gather(net, part)
     buffer: Tensor | None = None
 
-    def step(w: Tensor, gradient: Tensor) -> None:
+    def step(gradients: Sequence[Tensor], extra: Tensor | None) -> None:
         nonlocal buffer
+        gradient = gather(gradients, extra)
         if settings.weight_decay:
             gradient.add_(w, alpha=settings.weight_decay)
         if settings.momentum:
@@ -26,19 +43,30 @@ def sgd(settings: Local) -> Step:
     return step
 
 
-def adam(settings: Local) -> Step:
+def _plain_sgd(settings: Local, part: Part) -> Step:
+    """Without gathering the gradients first, which takes a tenth of a small network's step."""
+    w, views = part.w, part.views
+
+    def step(gradients: Sequence[Tensor], extra: Tensor | None) -> None:
+        torch._foreach_add_(views, list(gradients), alpha=-settings.lr)
+        if extra is not None:
+            w.add_(extra, alpha=-settings.lr)
+
+    return step
+
+
+def adam(settings: Local, net: Net, part: Part) -> Step:
     """Kingma and Ba 2015, with torch.optim.Adam's bias correction and place of eps."""
+    w, gather = part.w, _gather(net, part)
     beta1, beta2 = settings.betas
-    first: Tensor | None = None
-    second: Tensor | None = None
+    first, second = torch.zeros_like(w), torch.zeros_like(w)
     steps = 0
 
-    def step(w: Tensor, gradient: Tensor) -> None:
-        nonlocal first, second, steps
+    def step(gradients: Sequence[Tensor], extra: Tensor | None) -> None:
+        nonlocal steps
+        gradient = gather(gradients, extra)
         if settings.weight_decay:
             gradient.add_(w, alpha=settings.weight_decay)
-        if first is None or second is None:
-            first, second = torch.zeros_like(w), torch.zeros_like(w)
         steps += 1
         first.lerp_(gradient, 1 - beta1)
         second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
@@ -48,4 +76,4 @@ def adam(settings: Local) -> Step:
     return step
 
 
-OPTIMIZERS: dict[str, Callable[[Local], Step]] = {"sgd": sgd, "adam": adam}
+OPTIMIZERS: dict[str, Callable[[Local, Net, Part], Step]] = {"sgd": sgd, "adam": adam}

@@ -46,7 +46,7 @@ class Task:
     ) -> Trained:
         """Training from `start`, as the scenario's `local:` says unless `settings` (fields of it) say otherwise.
 
-        part: "shared" or "personal": train only that. correction: w -> what is added to the gradient at w (of the part).
+        part: "shared" or "personal": train only that. correction: from w to what is added to the gradient, of the part.
         stream: names the order of batches and the dropout masks: the same stream, the same batches.
         """
         local = Local.model_validate({**self.local.model_dump(), **settings}) if settings else self.local
@@ -59,9 +59,15 @@ class Task:
         """Of the mean loss over all samples, in eval mode, (size,)."""
         self._net.load(model)
         self._net.module.eval()
-        return self._net.gradient(self.x, self.y)[1].clone()
+        part = self._net.part(None)
+        _, gradients = self._net.gradients(self.x, self.y, part.parameters)
+        whole, views = part.flat(self._net.layout)
+        for view, gradient in zip(views, gradients, strict=True):
+            view.copy_(gradient)
+        return whole
 
     def predict(self, model: Model, inputs: Tensor) -> Tensor:
         """Logits of the inputs, in eval mode."""
         with self._net.evaluating(model) as module:
-            return module(inputs).clone()
+            logits: Tensor = module(inputs)
+            return logits.clone()

@@ -67,20 +67,20 @@ def train(
 ) -> Trained:
     """Trains from `start` on the samples x (n, ...), y (n,).
 
-    part: train only the "shared" or the "personal" part. correction: added to the gradient, as a proximal term, a dual or
-    a control variate; it gets and gives the part that is trained.
+    part: train only the "shared" or the "personal" part. correction: added to the gradient, as a proximal term, a dual
+    or a control variate; it gets and gives the part that is trained.
     """
     net.load(start)
     net.module.train()
-    w, step = net.w[net.part(part)], OPTIMIZERS[settings.optimizer](settings)
+    trained = net.part(part)
+    step = OPTIMIZERS[settings.optimizer](settings, net, trained)
     first = last = None
     taken = 0
     for batch_x, batch_y in batches(x, y, settings, order):
-        last, gradient = net.gradient(batch_x, batch_y, part)
+        extra = None if correction is None else correction(trained.w)
+        last, gradients = net.gradients(batch_x, batch_y, trained.parameters)
         first = last if first is None else first
-        if correction is not None:
-            gradient.add_(correction(w))
-        step(w, gradient)
+        step(gradients, extra)
         taken += 1
     if first is None or last is None:
         raise ValueError(f"training needs at least one sample, got {len(y)}")

@@ -40,13 +40,13 @@ class CNN(ModelPart):
         layers: OrderedDict[str, nn.Module] = OrderedDict()
         for i, channels in enumerate(self.channels, start=1):
             layers[f"conv{i}"] = nn.Conv2d(planes, channels, self.kernel, padding=self.padding)
-            layers[f"relu{i}"] = nn.ReLU()
             planes = channels
             if self.padding == "valid":
                 height, width = height - self.kernel + 1, width - self.kernel + 1
             if self.pool == "each" or i == len(self.channels):
                 layers[f"pool{i}"] = nn.MaxPool2d(2)
                 height, width = height // 2, width // 2
+            layers[f"relu{i}"] = nn.ReLU()  # after pooling: the same function, of a quarter of the values
         if min(height, width) < 1:
             raise ValueError(
                 f"model cnn: images must be large enough to leave a pixel after {len(self.channels)} convolutions, "

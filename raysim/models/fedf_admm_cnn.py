@@ -34,8 +34,8 @@ class FedFADMMCNN(ModelPart):
         for i, channels in enumerate((32, 64), start=1):
             layers[f"conv{i}"] = nn.Conv2d(planes, channels, 5, padding="same")
             layers[f"norm{i}"] = ChannelLayerNorm(channels)
-            layers[f"relu{i}"] = nn.ReLU()
             layers[f"pool{i}"] = nn.MaxPool2d(2)
+            layers[f"relu{i}"] = nn.ReLU()  # after pooling: the same function, of a quarter of the values
             layers[f"dropout{i}"] = nn.Dropout(0.4)
             planes = channels
         layers["flatten"] = nn.Flatten()

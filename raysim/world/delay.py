@@ -101,7 +101,8 @@ class ComputeDelay(Delay):
         generator = stream(client)
         speed, up, down = (d.draw(generator) for d in (self.flops_per_s, self.up_bytes_per_s, self.down_bytes_per_s))
         if min(speed, up, down) <= 0:
-            raise ValueError(f"delay compute: speeds must be positive, got {speed!r}, {up!r}, {down!r} for client {client}")
+            drawn = f"{speed!r}, {up!r}, {down!r} for client {client}"
+            raise ValueError(f"world.delay: speeds must be positive, got {drawn}; take distributions without zero")
         return self.latency_s + work.flops / speed + work.up_bytes / up + work.down_bytes / down
 
     @property

@@ -1,7 +1,7 @@
 """The timeline of a run: who is dispatched, arrives, is used, discarded or lost, in virtual time.
 
-A pure function of the scenario: nothing here knows a tensor. Time comes from the world's delays, so the whole timeline is
-known before anything is trained, and the engine may train at any moment, in any order, on any number of workers.
+A pure function of the scenario: nothing here knows a tensor. Time comes from the world's delays, so the whole timeline
+is known before anything is trained, and the engine may train at any moment, in any order, on any number of workers.
 
 Order at equal times: a round closes, the next one opens, then updates arrive, by dispatch. An update that takes no time
 arrives in the round of its dispatch.
@@ -158,8 +158,8 @@ class Timeline:
         for client in picks:
             if not 0 <= client < len(self.samples) or not self._idle[client]:
                 raise ValueError(
-                    f"world.dispatch.picks: round {self.round} must pick idle clients in 0..{len(self.samples) - 1}, got "
-                    f"{client!r}, which is not; pick it after its update has arrived"
+                    f"world.dispatch.picks: round {self.round} must pick idle clients in 0..{len(self.samples) - 1}, "
+                    f"got {client!r}, which is not; pick it after its update has arrived"
                 )
         return list(picks)
 
@@ -168,9 +168,7 @@ class Timeline:
         duration = world.delay.duration(self._delays, client, number, self._work(client) if self._work else None)
         drop = world.dropout.probability
         reports = drop == 0 or self._drops(client, number).random() >= drop
-        dispatched = Dispatched(
-            self._serial, client, number, self.round, self.version, now, now + duration, reports
-        )
+        dispatched = Dispatched(self._serial, client, number, self.round, self.version, now, now + duration, reports)
         self._serial += 1
         self._numbers[client] += 1
         self._idle[client] = False

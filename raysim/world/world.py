@@ -10,7 +10,7 @@ from raysim.world.delay import AnyDelay, NoDelay
 
 
 class Dispatch(Part):
-    """Who is picked: exactly one of `per_round`, `concurrency` and `picks`. A client in flight is never picked again."""
+    """Who is picked: exactly one of `per_round`, `concurrency` and `picks`. A client in flight is not picked again."""
 
     per_round: Count | None = None  # that many idle clients at the start of every round, uniformly
     concurrency: Count | None = None  # enough to keep that many in flight
@@ -35,7 +35,7 @@ class World(Part):
     delay: AnyDelay = NoDelay()
     availability: AnyAvailability = Always()
     dropout: Dropout = Dropout()
-    # Unit of staleness: rounds, or versions (server steps) between dispatch and arrival. Unset: rounds where there are any.
+    # Its unit: rounds or versions (server steps) between dispatch and arrival. Unset: rounds, if there are any.
     staleness: Literal["rounds", "versions"] | None = None
 
     @model_validator(mode="after")

@@ -1,0 +1,99 @@
+"""What pydantic finds wrong with a scenario, in the words of its file."""
+
+import re
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from raysim.errors import Problem
+from raysim.part import Part, parts_of
+
+# By the type of pydantic's error, where its own words are of Python, not of YAML.
+_MUST = {
+    "tuple_type": "must be a list",
+    "too_short": "must be a list of at least {min_length}",
+    "too_long": "must be a list of at most {max_length}",
+    "string_type": "must be text",
+    "string_pattern_mismatch": "must be text that matches {pattern}",
+    "bool_type": "must be true or false",
+    "int_type": "must be an integer",
+    "float_type": "must be a number",
+    "model_type": "must be a block of keys",
+    "model_attributes_type": "must be a name, or a block of keys with one",
+    "union_tag_not_found": "must have a name, of those that `raysim list` shows",
+    "union_tag_invalid": "must be one of {expected_tags}",
+    "literal_error": "must be {expected}",
+}
+
+
+def explain(error: ValidationError, schema: type[Part], raw: dict[str, Any]) -> list[Problem]:
+    """One problem a path: where a value may be of several kinds, pydantic says of each why it is not."""
+    texts: dict[str, list[str]] = {}
+    for details in error.errors():
+        path, text = _problem(details, schema, raw)
+        texts.setdefault(path, []).append(text)
+    return [Problem(path, ", or ".join(alternatives)) for path, alternatives in texts.items()]
+
+
+def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> tuple[str, str]:
+    """The path in the file, and what is wrong there."""
+    keys, part, value = _locate(details, schema, raw)
+    kind, context = details["type"], details.get("ctx", {})
+    path = ".".join(map(str, keys))
+    if kind == "invalid_key":
+        return path, f"must be a key of text, got {details['input']!r}; put it in quotes"
+    if kind == "extra_forbidden":
+        known = list(part.model_fields) if part else []
+        return path, f"unknown key{_nearest(keys[-1], known)}; known here: {', '.join(known)}"
+    if kind == "missing":
+        return path, "must be given, got nothing"
+    if kind == "value_error":  # of a validator of ours
+        return path, details["msg"].removeprefix("Value error, ")
+    must = _MUST[kind].format_map(context) if kind in _MUST else details["msg"].replace("Input should", "must")
+    if kind == "union_tag_invalid":
+        path, value = f"{path}.name", value["name"] if isinstance(value, dict) else value
+    options = re.findall("'([^']*)'", must) if kind in ("union_tag_invalid", "literal_error") else []
+    return path, f"{must}, got {value!r}{_nearest(value, options)}"
+
+
+def _nearest(word: Any, options: list[str]) -> str:
+    close = get_close_matches(str(word), options, n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _locate(
+    details: ErrorDetails, schema: type[Part], raw: dict[str, Any]
+) -> tuple[list[int | str], type[Part] | None, Any]:
+    """The keys that lead to where an error is, the part that the last of them belongs to, and the value there.
+
+    Pydantic's location also names the alternatives of unions that it went into, which are no keys of the file.
+    """
+    keys: list[int | str] = []
+    part: type[Part] | None = schema  # that the value read so far is checked against
+    owner = part
+    options: list[type[Part]] = []  # if it is one of several
+    value: Any = raw
+    last = len(details["loc"]) - 1
+    for place, key in enumerate(details["loc"]):
+        if options and isinstance(value, str):  # a bare name
+            value = {"name": value}
+        chosen = [option for option in options if _tagged(option, key)]
+        if chosen and part is None:
+            part = chosen[0]
+        elif _holds(value, key) or (place == last and details["type"] in ("missing", "invalid_key")):
+            keys.append(key)
+            owner = part
+            options = parts_of(part.model_fields[str(key)].annotation) if part and key in part.model_fields else []
+            part = options[0] if len(options) == 1 else None
+            value = value[key] if _holds(value, key) else None
+    return keys, owner, value
+
+
+def _holds(value: Any, key: int | str) -> bool:
+    return key in value if isinstance(value, dict) else isinstance(value, list) and key in range(len(value))
+
+
+def _tagged(part: type[Part], tag: int | str) -> bool:
+    return "name" in part.model_fields and tag in get_args(part.model_fields["name"].annotation)
