@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-import raysim
 from jobs import JOBS, report
+
+import raysim
 
 HERE = Path(__file__).parent
 

@@ -46,18 +46,31 @@ class Net:
         self.loss = LOSSES[loss]
         self.device = device
         self.parameters = self.layout.select(self.module)
-        self._first_personal = sum(entry.offset < self.layout.cut for entry in self.layout.entries)
+        cut = self.layout.cut
+        first = sum(entry.offset < cut for entry in self.layout.entries)
+        self._parts = {
+            None: self._make_part(slice(None), slice(None)),
+            "shared": self._make_part(slice(cut), slice(first)),
+            "personal": self._make_part(slice(cut, None), slice(first, None)),
+        }
 
     def model(self) -> Model:
         """What the module holds now, copied."""
-        return Model(self.w.clone(), self.layout.flatten_buffers(self.module), self.layout.cut)
+        buffers = self.layout.flatten_buffers(self.module) if self.layout.buffers else self.w.new_empty(0)
+        return Model(self.w.clone(), buffers, self.layout.cut)
 
     def load(self, model: Model) -> None:
         """Raises ValueError where the model is of another size."""
         if model.w.shape != self.w.shape:
             raise ValueError(f"a model must have {len(self.w)} parameters, got {tuple(model.w.shape)}")
         self.w.copy_(model.w)
-        self.layout.load_buffers(self.module, model.buffers)
+        if self.layout.buffers:
+            self.layout.load_buffers(self.module, model.buffers)
+
+    def mode(self, training: bool) -> None:
+        """Sets training or eval mode, where it is not set: that visits every module."""
+        if self.module.training != training:
+            self.module.train(training)
 
     def seed(self, seed: int) -> None:
         """Of the device's generator, which dropout draws from."""
@@ -69,12 +82,9 @@ class Net:
 
     def part(self, name: str | None) -> Part:
         """Of the module: "shared", "personal", or all of it (None)."""
-        cut, first = self.layout.cut, self._first_personal
-        span, which = {
-            None: (slice(None), slice(None)),
-            "shared": (slice(cut), slice(first)),
-            "personal": (slice(cut, None), slice(first, None)),
-        }[name]
+        return self._parts[name]
+
+    def _make_part(self, span: slice, which: slice) -> Part:
         return Part(self.w[span], self.layout.views(self.w)[which], self.parameters[which], span, which)
 
     def gradients(self, x: Tensor, y: Tensor, parameters: list[nn.Parameter]) -> tuple[Tensor, Sequence[Tensor]]:
@@ -86,6 +96,6 @@ class Net:
     def evaluating(self, model: Model) -> Iterator[nn.Module]:
         """The module with the model's values, in eval mode, recording no gradients."""
         self.load(model)
-        self.module.eval()
+        self.mode(training=False)
         with torch.no_grad():
             yield self.module

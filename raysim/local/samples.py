@@ -25,5 +25,5 @@ class Loader:
         y = torch.from_numpy(split.y[rows]).to(self.device)
         if stored.dtype != torch.uint8:
             return stored.clone(), y
-        images = torch.addcmul(self._shift, stored.to(torch.float32), self._scale)
+        images = stored.to(torch.float32).mul_(self._scale).add_(self._shift)
         return images.permute(0, 3, 1, 2), y

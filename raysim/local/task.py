@@ -58,7 +58,7 @@ class Task:
     def gradient(self, model: Model) -> Tensor:
         """Of the mean loss over all samples, in eval mode, (size,)."""
         self._net.load(model)
-        self._net.module.eval()
+        self._net.mode(training=False)
         part = self._net.part(None)
         _, gradients = self._net.gradients(self.x, self.y, part.parameters)
         whole, views = part.flat(self._net.layout)

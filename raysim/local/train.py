@@ -71,7 +71,7 @@ def train(
     or a control variate; it gets and gives the part that is trained.
     """
     net.load(start)
-    net.module.train()
+    net.mode(training=True)
     trained = net.part(part)
     step = OPTIMIZERS[settings.optimizer](settings, net, trained)
     first = last = None

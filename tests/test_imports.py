@@ -1,0 +1,131 @@
+"""Imports flow one way, and what need not be loaded is not loaded."""
+
+import ast
+import importlib
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raysim.algorithms import ALGORITHMS, AnyAlgorithm
+from raysim.data import DATA_SETS, PARTITIONS, SERVER_DATA, Data
+from raysim.data.pool import Partition
+from raysim.data.server import ServerData
+from raysim.models import MODELS, AnyModel
+from raysim.part import Part, parts_of
+from raysim.scenario import Scenario
+from raysim.world import AVAILABILITY, DELAYS
+from raysim.world.availability import AnyAvailability
+from raysim.world.delay import AnyDelay
+
+ROOT = Path(__file__).parent.parent
+MAY_IMPORT = {"raysim": {"raysim", "actors", "results"}, "actors": {"actors"}, "results": {"results"}}
+FILES = [file for package in MAY_IMPORT for file in sorted((ROOT / package).rglob("*.py"))]
+HEAVY = {"torch", "torchvision", "timm", "ray", "pandas", "sklearn", "scipy", "PIL"}
+USES_RAY = {ROOT / "actors" / "session.py", ROOT / "actors" / "cluster.py"}
+PACKAGES = ["raysim", "raysim.algorithms", "raysim.data", "raysim.local", "raysim.models", "raysim.world"]
+PACKAGES += ["actors", "results"]
+TESTS = sorted((ROOT / "tests").glob("*.py"))
+
+
+def imported(file: Path) -> set[str]:
+    """The top packages of all imports in a file, also those within functions."""
+    return {name.partition(".")[0] for name in _modules(ast.parse(file.read_text(encoding="utf-8")))}
+
+
+def _modules(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_imports_flow_one_way(file: Path) -> None:
+    found = imported(file)
+    package = file.relative_to(ROOT).parts[0]
+    assert found & set(MAY_IMPORT) <= MAY_IMPORT[package]
+    assert not found & {"tests", "toys", "conftest", "benchmarks"}
+    assert "ray" not in found or file in USES_RAY
+
+
+def test_every_package_is_installed() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    folders = {file.parent.relative_to(ROOT) for file in FILES}
+    assert listed == sorted(".".join(folder.parts) for folder in folders)
+
+
+def loaded(code: str) -> set[str]:
+    """The heavy libraries that are there after the code, in a process of its own."""
+    code = f"import sys\n{code}\nprint(*({HEAVY!r} & set(sys.modules)))"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_importing_raysim_and_its_command_line_loads_nothing_heavy() -> None:
+    assert loaded("import raysim, raysim.cli") == set()
+
+
+def test_what_the_scheduler_runs_loads_no_torch() -> None:
+    names = [file.stem for file in (ROOT / "raysim" / "algorithms").glob("*.py") if file.stem != "__init__"]
+    modules = [f"raysim.algorithms.{name}" for name in names]
+    modules += [f"raysim.{name}" for name in ("scenario", "parse", "simulate", "tasks", "engine", "protocol", "dry")]
+    assert loaded(f"import {', '.join(modules)}") == set()
+
+
+def test_checking_a_scenario_loads_nothing_heavy() -> None:
+    path = ROOT / "scenarios" / "quickstart.yaml"
+    assert loaded(f"import raysim\nraysim.load_scenario({str(path)!r}).hash") == set()
+
+
+def all_parts(of: type[Part]) -> set[type[Part]]:
+    """Everything that a scenario file can hold below a part."""
+    found = {of}
+    for field in of.model_fields.values():
+        for part in parts_of(field.annotation):
+            found |= all_parts(part)
+    return found
+
+
+@pytest.mark.parametrize("part", sorted(all_parts(Scenario), key=str), ids=lambda part: part.__qualname__)
+def test_every_part_says_in_its_first_line_what_it_is(part: type[Part]) -> None:
+    assert part.__doc__
+    first = part.__doc__.splitlines()[0]
+    assert first.strip().endswith(".")
+    assert part.__doc__ != part.__mro__[1].__doc__
+
+
+@pytest.mark.parametrize(
+    ("listed", "allowed"),
+    [
+        (ALGORITHMS, AnyAlgorithm),
+        (DATA_SETS, Data),
+        (PARTITIONS, Partition),
+        (SERVER_DATA, ServerData),
+        (MODELS, AnyModel),
+        (DELAYS, AnyDelay),
+        (AVAILABILITY, AnyAvailability),
+    ],
+)
+def test_what_is_listed_is_what_a_scenario_can_name(listed: tuple[type[Part], ...], allowed: object) -> None:
+    assert list(listed) == parts_of(allowed)
+    assert len({part.model_fields["name"].default for part in listed}) == len(listed)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_others_take_from_a_package_is_what_it_exports(package: str) -> None:
+    module = importlib.import_module(package)
+    assert all(hasattr(module, name) for name in module.__all__)
+    taken = {alias.name for file in FILES + TESTS for alias in _taken(file, package)}
+    submodules = {path.stem for path in Path(str(module.__file__)).parent.glob("*.py")}
+    assert taken - submodules <= set(module.__all__)
+
+
+def _taken(file: Path, package: str) -> Iterator[ast.alias]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            yield from node.names
