@@ -97,9 +97,13 @@ def now() -> str:
 
 
 def save_model(folder: Path, simulation: Simulation) -> None:
-    """model.safetensors: flat vectors `w` and `buffers`; its metadata say which parameter lies where in `w`."""
-    parameters = json.dumps([list(entry) for entry in simulation.described.entries])
-    save_file(simulation.model, folder / "model.safetensors", metadata={"parameters": parameters})
+    """model.safetensors: flat vectors `w` and `buffers`.
+
+    Its metadata say which parameter lies where in `w`; `Result.state_dict` gives them by name.
+    """
+    entries = json.dumps([list(entry) for entry in simulation.described.entries])
+    metadata = {"parameters": entries, "order": "parameters of four dimensions (O, I, H, W) are stored as (O, H, W, I)"}
+    save_file(simulation.model, folder / "model.safetensors", metadata=metadata)
 
 
 def digest(model: dict[str, np.ndarray], tables: str) -> dict[str, str]:

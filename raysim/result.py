@@ -10,7 +10,9 @@ from results import Run, open_run
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-    from torch import nn
+    from torch import Tensor, nn
+
+    from raysim.models.layout import Layout
 
 
 class Result:
@@ -45,8 +47,17 @@ class Result:
 
         return dict(load_file(self.folder / "model.safetensors"))
 
+    def state_dict(self) -> dict[str, Any]:
+        """The final global model's tensors by name, as torch's `load_state_dict` takes them; frozen ones are left out."""
+        module, layout, vectors = self._bound()
+        del module
+        return layout.state_dict(vectors["w"], vectors["buffers"])
+
     def module(self) -> nn.Module:
         """The final global model, in eval mode."""
+        return self._bound()[0].eval()
+
+    def _bound(self) -> tuple[nn.Module, Layout, dict[str, Tensor]]:
         import torch
 
         from raysim.models.build import initialise
@@ -59,4 +70,4 @@ class Result:
         layout = Layout(module, scenario.model.personal)
         layout.bind(module, vectors["w"])
         layout.load_buffers(module, vectors["buffers"])
-        return module.eval()
+        return module, layout, vectors

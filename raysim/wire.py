@@ -16,7 +16,7 @@ Wire: TypeAlias = "dict[str, np.ndarray]"
 
 def send(record: Record) -> Wire:
     """To arrays, which may share memory with the tensors."""
-    return {key: value.detach().cpu().numpy() for key, value in record.items()}
+    return {key: torch.as_tensor(value).detach().cpu().numpy() for key, value in record.items()}
 
 
 def receive(wire: Wire, device: torch.device) -> Record:
@@ -35,26 +35,48 @@ def size(record: Record, layout: Layout) -> int:
     return sum(v.numel() * v.element_size() - (padding if v.numel() in padded else 0) for v in record.values())
 
 
-def weighted_sum(records: list[Record], weights: list[float]) -> Record:
-    """sum_i weights[i] records[i], entry by entry, in the order of the list."""
-    total = {key: value * weights[0] for key, value in records[0].items()}
-    for record, weight in zip(records[1:], weights[1:], strict=True):
+class Total:
+    """sum_i weight_i record_i, entry by entry, in the order of `add`; empty before the first."""
+
+    def __init__(self) -> None:
+        self.record: Record = {}
+
+    def add(self, record: Record, weight: float) -> None:
+        """Does not keep the record, nor changes it."""
         for key, value in record.items():
-            total[key].add_(value, alpha=weight)
-    return total
+            if key in self.record:
+                self.record[key].add_(value, alpha=weight)
+            else:
+                self.record[key] = value * weight
 
 
-def stack(records: list[Record]) -> Record:
-    """With a leading axis: (n, ...)."""
-    return {key: torch.stack([record[key] for record in records]) for key in records[0]}
+class Stack:
+    """Records one below the other, each entry with a leading axis (n, ...)."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+
+    def add(self, record: Record, weight: float) -> None:
+        """weight: not used."""
+        self._records.append(record)
+
+    @property
+    def record(self) -> Record:
+        first = self._records[0] if self._records else {}
+        return {key: torch.stack([record[key] for record in self._records]) for key in first}
 
 
 def merge(chunks: list[Record], summed: bool) -> Record:
-    """What chunks of a step give together: their sum, in their order, or one below the other."""
+    """What chunks of a step give together: their sum, in their order, or one below the other; {} of none."""
     if summed:
-        return weighted_sum(chunks, [1.0] * len(chunks)) if chunks else {}
-    return {key: torch.cat([chunk[key] for chunk in chunks]) for key in chunks[0]} if chunks else {}
+        total = Total()
+        for chunk in chunks:
+            total.add(chunk, 1.0)
+        return total.record
+    return {key: torch.cat([chunk[key] for chunk in chunks]) for key in (chunks[0] if chunks else {})}
 
 
-def scalar(value: Tensor | None) -> float | None:
-    return None if value is None else float(value)
+def split(record: Record, *keys: str) -> tuple[Record, Record]:
+    """The record without some entries, and those of them that it has."""
+    rest = {key: value for key, value in record.items() if key not in keys}
+    return rest, {key: record[key] for key in keys if key in record}

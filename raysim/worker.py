@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,8 +93,7 @@ class Worker:
             module(task.x[:1])
         task.local = task.local.model_copy(update={"steps": 1})
         update, _ = self.algorithm.update(task, message, self.algorithm.client(self.start))
-        for key in LOGGED:
-            update.pop(key, None)
+        update, _ = wire.split(update, *LOGGED)
         # A backward pass takes twice the work of a forward pass: by inputs and by parameters.
         flops = 3.0 * counter.get_total_flops()
         return (WorkPerClient(flops, wire.size(message, self.net.layout), wire.size(update, self.net.layout)),)
@@ -108,19 +108,22 @@ class Worker:
         """
         received = [wire.receive(value, self.device) for value in values[:messages]]
         states = values[messages:]
-        updates, after, rows = [], [], []
+        together, buffers = wire.Total() if summed else wire.Stack(), wire.Total()
+        after, rows = [], []
         for place, member in enumerate(members):
             started = time.perf_counter()
             state = wire.receive(states[place], self.device) if states else {}
-            update, state = self._update(member, received[member.message], state)
-            row = {name: wire.scalar(update.pop(key, None)) for key, name in LOGGED.items()}
-            row["local_steps"] = None if row["local_steps"] is None else round(row["local_steps"])
-            row["up_bytes"] = wire.size(update, self.net.layout)
-            row["down_bytes"] = wire.size(received[member.message], self.net.layout)
-            updates.append(update)
+            message = received[member.message]
+            sent, state = self._update(member, message, state)
+            sent, logged = wire.split(sent, *LOGGED)
+            vectors, own_buffers = wire.split(sent, "buffers")
+            together.add(vectors, member.weight)
+            buffers.add(own_buffers, member.share)
             after.append(wire.send(state))
-            rows.append({**row, "seconds": time.perf_counter() - started})
-        return rows, wire.send(self._together(members, updates, summed)), *(after if states else ())
+            row = {name: logged[key].item() if key in logged else None for key, name in LOGGED.items()}
+            sizes = {"up_bytes": wire.size(sent, self.net.layout), "down_bytes": wire.size(message, self.net.layout)}
+            rows.append({**row, **sizes, "seconds": time.perf_counter() - started})
+        return rows, wire.send({**together.record, **buffers.record}), *(after if states else ())
 
     def _update(self, member: Member, message: Record, state: Record) -> tuple[Record, Record]:
         task = self._task(member.client, member.number, message)
@@ -132,9 +135,9 @@ class Worker:
             raise
 
     def _task(self, client: int, number: int, message: Record) -> Task:
-        samples = self.loader(self.federation.train, self.federation.train_rows(client))
+        load = partial(self.loader, self.federation.train, self.federation.train_rows(client))
         key = (self.scenario.seed, client, number)
-        return Task(self.net, self._received(message), samples, self.scenario.local, self.population, key)
+        return Task(self.net, self._received(message), load, self.scenario.local, self.population, key)
 
     def _received(self, message: Record) -> Model:
         """The message's model; of one that holds the shared part only, with the initial personal part."""
@@ -142,13 +145,6 @@ class Worker:
         if len(w) == self.net.layout.size:
             return self.start.replace(w=w, buffers=buffers)
         return self.start.replace(shared=w, buffers=buffers)
-
-    def _together(self, members: tuple[Member, ...], updates: list[Record], summed: bool) -> Record:
-        buffers = [{"buffers": update.pop("buffers")} for update in updates if "buffers" in update]
-        together = wire.weighted_sum(updates, [m.weight for m in members]) if summed else wire.stack(updates)
-        if buffers:
-            together |= wire.weighted_sum(buffers, [member.share for member in members])
-        return together
 
     # --- server -------------------------------------------------------------------------------------------------------
 
@@ -159,18 +155,18 @@ class Worker:
         started = time.perf_counter()
         received = [wire.receive(chunk, self.device) for chunk in chunks]
         before = wire.receive(state, self.device)
-        buffers = [{"buffers": chunk.pop("buffers")} for chunk in received if "buffers" in chunk]
-        task = self._server_task(version, before)
-        after = self.algorithm.step(before, arrivals, wire.merge(received, summed), task)
-        # Every algorithm averages buffers by samples, but one that gives its own.
-        after = {"buffers": before["buffers"], **wire.merge(buffers, True), **after}
+        vectors, buffers = zip(*(wire.split(chunk, "buffers") for chunk in received), strict=True) if received else ((), ())
+        mean = wire.merge(list(buffers), summed=True)  # over the step's samples
+        updates = {**wire.merge(list(vectors), summed), **mean}
+        after = self.algorithm.step(before, arrivals, updates, self._server_task(version, before))
+        after = {"buffers": before["buffers"], **mean, **after}
         return time.perf_counter() - started, wire.send(after), wire.send(self._message(after))
 
     def _server_task(self, version: int, state: Record) -> Task:
-        samples = self.loader(self.federation.test, self.federation.server_rows)
+        load = partial(self.loader, self.federation.test, self.federation.server_rows)
         received = self._received(self._message(state))
         key = (self.scenario.seed, SERVER, version)
-        return Task(self.net, received, samples, self.scenario.local, self.population, key)
+        return Task(self.net, received, load, self.scenario.local, self.population, key)
 
     def _message(self, state: Record) -> Record:
         return {"buffers": state["buffers"], **self.algorithm.message(state)}

@@ -127,3 +127,31 @@ def test_fedbuff_of_a_whole_cohort_without_delay_is_uniform_fedavg(simulate: Sim
     buffered = simulate(digits(algorithm={"name": "fedbuff", "buffer": 6}, world=world))
     averaged = simulate(digits(algorithm={"name": "fedavg", "weights": "uniform"}, world=world))
     assert buffered.info["digest"]["model"] == averaged.info["digest"]["model"]
+
+
+def test_fedasync_mixes_buffers_as_it_mixes_weights(simulate: Simulate) -> None:
+    """With alpha = 0 nothing moves: neither weights nor BatchNorm statistics."""
+    from conftest import digits
+
+    model = {"name": "torchvision", "model": "resnet18", "image_size": 32}
+    small = {"model": model, "data__clients": 4, "run__rounds": 1, "world": {"dispatch": {"per_round": 1}}}
+    still, moving = (
+        simulate(digits(algorithm={"name": "fedasync", "alpha": alpha}, local__steps=1, **small)) for alpha in (0.0, 0.5)
+    )
+    start = [result.state_dict()["bn1.running_var"] for result in (still, moving)]
+    assert (start[0] == 1).all()
+    assert not (start[1] == 1).all()
+
+
+def test_the_saved_tensors_make_the_module(simulate: Simulate) -> None:
+    """Convolutions too, which lie in the flat vector in another order."""
+    import torch
+    from conftest import digits
+
+    result = simulate(digits(model={"name": "cnn", "kernel": 3, "channels": [4], "hidden": 8}, run__rounds=1))
+    tensors = result.state_dict()
+    inputs = torch.linspace(-1, 1, 2 * 64).view(2, 1, 8, 8)
+    convolved = torch.nn.functional.conv2d(inputs, tensors["conv1.weight"], tensors["conv1.bias"])
+    module = result.module()
+    assert module[0](inputs).detach() == pytest.approx(convolved, abs=1e-6)
+    assert tensors["conv1.weight"].shape == (4, 1, 3, 3)

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
     worker: Worker = MakeWorker(scenario, 0.0)()
     worker.load()
     task = worker._task(0, 0, {"w": worker.start.w, "buffers": worker.start.buffers})
-    server = scenario.algorithm.init(worker.start, worker.population)
+    server = {"buffers": worker.start.buffers, **scenario.algorithm.init(worker.start, worker.population)}
     client = scenario.algorithm.client(worker.start)
     message = scenario.algorithm.message(server)
     given = {key: value.clone() for key, value in {**message, **client}.items()}
@@ -109,20 +110,51 @@ def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
     from raysim.algorithms import Arrival
 
     arrivals = [Arrival(0, 0, 0, 0, 0.0, task.samples)]
-    sums = {k: v for k, v in update.items() if k not in ("buffers", "steps", "loss_before", "loss_after")}
+    sums = {k: v for k, v in update.items() if k not in ("steps", "loss_before", "loss_after")}
     if scenario.algorithm.weigh(arrivals, worker.population) is None:
-        sums = {key: value[None] for key, value in sums.items()}
-    stepped = scenario.algorithm.step(server, arrivals, sums, task)
+        sums = {key: value if key == "buffers" else value[None] for key, value in sums.items()}
+    stepped = {"buffers": sums["buffers"], **scenario.algorithm.step(server, arrivals, sums, task)}
     assert {key: (v.shape, v.dtype) for key, v in stepped.items()} == {k: (v.shape, v.dtype) for k, v in server.items()}
 
 
-def test_a_clients_state_is_kept_only_if_its_update_was_used(simulate: Simulate) -> None:
-    """Counting clients send how often they were used, this time included; late ones are used, unfinished ones not."""
-    result = simulate(digits(algorithm="toys:Counting"))
-    updates = result.pandas("updates")
-    assert set(updates.status) == {"used", "unfinished"}
-    assert updates[updates.status == "used"].local_steps.notna().all()
-    assert updates[updates.status == "unfinished"].local_steps.isna().all()
+class RecordingPool(InlinePool):
+    """Remembers which clients were trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trained: list[int] = []
+
+    def submit(self, group: str, method: str, *args: Any, **options: Any) -> Any:
+        if method == "train":
+            self.trained += [member.client for member in args[0]]
+        return super().submit(group, method, *args, **options)
+
+
+def test_what_is_never_used_is_never_trained(tmp_path: Any) -> None:
+    """FedAvg at sigma 20: of 400 dispatches about 16 are in time; only they are trained."""
+    world = {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma": 20}}
+    scenario = parse_scenario(digits(algorithm="fedavg", world=world, run__rounds=40, data__clients=200))
+    writer, pool = Writer(tmp_path, "run"), RecordingPool()
+    simulation = Simulation(scenario, Tasks(scenario, pool), writer)
+    list(simulation.run())
+    writer.close()
+    assert len(pool.trained) == simulation.totals["used"]
+    assert 0 < len(pool.trained) < 40
+    assert simulation.totals["dispatched"] > 300
+
+
+def test_a_clients_state_is_kept_only_if_its_update_was_used(tmp_path: Any) -> None:
+    """Counting clients count the trainings that they remember: as many as used, though most updates come too late."""
+    world = {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma": 2}}
+    scenario = parse_scenario(digits(algorithm="toys:Punctual", world=world, run__rounds=20))
+    writer, pool = Writer(tmp_path, "run"), RecordingPool()
+    tasks = Tasks(scenario, pool)
+    simulation = Simulation(scenario, tasks, writer)
+    list(simulation.run())
+    writer.close()
+    remembered = {client: int(value.content["times"]) for client, value in tasks._states.items()}
+    assert remembered == Counter(pool.trained)
+    assert simulation.totals["discarded"] > simulation.totals["used"] / 2
 
 
 def test_a_client_that_comes_twice_in_one_step_sees_its_own_state(simulate: Simulate) -> None:

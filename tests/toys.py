@@ -36,6 +36,16 @@ class Counting(Central):
         return task.received.replace(w=state["w"])
 
 
+class Punctual(Counting):
+    """The same, but late updates are discarded."""
+
+    name: str = "punctual"
+
+    @property
+    def trigger(self) -> Round:
+        return Round(late="discard")
+
+
 class Median(Central):
     """The coordinate-wise median of the updates: it needs every one of them."""
 

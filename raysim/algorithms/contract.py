@@ -62,7 +62,7 @@ Trigger: TypeAlias = Round | Buffer
 
 
 class Central(Part):
-    """An algorithm with a server, with what most of them share. A subclass adds its `name`, a Literal."""
+    """An algorithm with a server, with what most of them share. A subclass adds its `name`."""
 
     name: str
 

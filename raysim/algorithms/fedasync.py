@@ -40,4 +40,5 @@ class FedAsync(Central):
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         (alpha,) = self.weigh(arrivals, task.population)
-        return {"w": (1 - alpha) * state["w"] + updates["w"]}
+        buffers = (1 - alpha) * state["buffers"] + alpha * updates["buffers"]
+        return {"w": (1 - alpha) * state["w"] + updates["w"], "buffers": buffers}

@@ -40,6 +40,10 @@ class FedAvg(Central):
         return [a.samples / whole[self.weights] for a in arrivals]
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+        total = sum(self.weigh(arrivals, task.population))
         if self.weights == "scaled":  # sum c_i w_i, where the c_i do not sum to 1
-            return {"w": sum(self.weigh(arrivals, task.population)) * state["w"] + updates["delta"]}
+            return {"w": total * state["w"] + updates["delta"]}
+        if self.weights == "population":
+            buffers = (1 - total) * state["buffers"] + total * updates["buffers"]
+            return {"w": state["w"] + updates["delta"], "buffers": buffers}
         return {"w": state["w"] + updates["delta"]}

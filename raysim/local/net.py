@@ -46,6 +46,8 @@ class Net:
         self.loss = LOSSES[loss]
         self.device = device
         self.parameters = self.layout.select(self.module)
+        self._norms = [m for m in self.module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+        self._busy = False
         cut = self.layout.cut
         first = sum(entry.offset < cut for entry in self.layout.entries)
         self._parts = {
@@ -60,7 +62,9 @@ class Net:
         return Model(self.w.clone(), buffers, self.layout.cut)
 
     def load(self, model: Model) -> None:
-        """Raises ValueError where the model is of another size."""
+        """Raises ValueError where the model is of another size, RuntimeError in the middle of training."""
+        if self._busy:
+            raise RuntimeError("task.gradient, predict and train use the module that is being trained: call them before")
         if model.w.shape != self.w.shape:
             raise ValueError(f"a model must have {len(self.w)} parameters, got {tuple(model.w.shape)}")
         self.w.copy_(model.w)
@@ -71,6 +75,8 @@ class Net:
         """Sets training or eval mode, where it is not set: that visits every module."""
         if self.module.training != training:
             self.module.train(training)
+        for norm in self._norms:  # which `gradients` may have left in the other
+            norm.train(training)
 
     def seed(self, seed: int) -> None:
         """Of the device's generator, which dropout draws from."""
@@ -88,9 +94,25 @@ class Net:
         return Part(self.w[span], self.layout.views(self.w)[which], self.parameters[which], span, which)
 
     def gradients(self, x: Tensor, y: Tensor, parameters: list[nn.Parameter]) -> tuple[Tensor, Sequence[Tensor]]:
-        """The mean loss (0-d), and its gradient with respect to each parameter."""
+        """The mean loss (0-d), and its gradient with respect to each parameter.
+
+        A batch of one sample has no statistics: BatchNorm takes the running ones for it, as in eval mode.
+        """
+        for norm in self._norms:
+            norm.train(self.module.training and len(y) > 1)
         loss = self.loss(self.module(x), y)
         return loss.detach(), torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+
+    @contextmanager
+    def training(self, start: Model) -> Iterator[None]:
+        """The module in training mode, with the start's values, for nobody else."""
+        self.load(start)
+        self.mode(training=True)
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
 
     @contextmanager
     def evaluating(self, model: Model) -> Iterator[nn.Module]:

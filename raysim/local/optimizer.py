@@ -48,9 +48,9 @@ def _plain_sgd(settings: Local, part: Part) -> Step:
     w, views = part.w, part.views
 
     def step(gradients: Sequence[Tensor], extra: Tensor | None) -> None:
-        torch._foreach_add_(views, list(gradients), alpha=-settings.lr)
-        if extra is not None:
+        if extra is not None:  # first, for it may be w itself
             w.add_(extra, alpha=-settings.lr)
+        torch._foreach_add_(views, list(gradients), alpha=-settings.lr)
 
     return step
 

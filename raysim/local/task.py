@@ -1,5 +1,7 @@
 """All that an algorithm may use of a client's, or the server's, data."""
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor
@@ -19,20 +21,35 @@ class Task:
         self,
         net: Net,
         received: Model,
-        samples: tuple[Tensor, Tensor],
+        load: Callable[[], tuple[Tensor, Tensor]],
         local: Local,
         population: Population,
         key: tuple[int, int, int],
     ) -> None:
         self.received = received
-        self.x, self.y = samples  # (n, ...) float32 and (n,) int64
+        self._load = load
         self.local = local
         self.population = population
         self._net = net
         self._key = key  # seed, client, number of its dispatch
 
+    @cached_property
+    def _data(self) -> tuple[Tensor, Tensor]:
+        return self._load()
+
+    @property
+    def x(self) -> Tensor:
+        """Inputs of all samples, (n, ...) float32; loaded when first asked for."""
+        return self._data[0]
+
+    @property
+    def y(self) -> Tensor:
+        """Labels of all samples, (n,) int64."""
+        return self._data[1]
+
     @property
     def samples(self) -> int:
+        """How many there are."""
         return len(self.y)
 
     def train(

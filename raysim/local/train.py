@@ -70,18 +70,17 @@ def train(
     part: train only the "shared" or the "personal" part. correction: added to the gradient, as a proximal term, a dual
     or a control variate; it gets and gives the part that is trained.
     """
-    net.load(start)
-    net.mode(training=True)
     trained = net.part(part)
     step = OPTIMIZERS[settings.optimizer](settings, net, trained)
     first = last = None
     taken = 0
-    for batch_x, batch_y in batches(x, y, settings, order):
-        extra = None if correction is None else correction(trained.w)
-        last, gradients = net.gradients(batch_x, batch_y, trained.parameters)
-        first = last if first is None else first
-        step(gradients, extra)
-        taken += 1
+    with net.training(start):
+        for batch_x, batch_y in batches(x, y, settings, order):
+            extra = None if correction is None else correction(trained.w)
+            last, gradients = net.gradients(batch_x, batch_y, trained.parameters)
+            first = last if first is None else first
+            step(gradients, extra)
+            taken += 1
     if first is None or last is None:
         raise ValueError(f"training needs at least one sample, got {len(y)}")
-    return Trained(net.model(), torch.tensor(float(taken)), first, last)
+    return Trained(net.model(), torch.tensor(taken), first, last)
