@@ -56,7 +56,9 @@ def test_it_does_what_torch_optim_does(settings: dict[str, Any]) -> None:
     first = [p.detach().clone() for p in module.parameters()]
     rest = {key: value for key, value in settings.items() if key != "optimizer"}
     optimizer = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[settings["optimizer"]](module.parameters(), **rest)
-    for x, y in batches(task.x, task.y, local, generator(0, "batches 0", 1, 2)):
+    order = generator(0, "train 0", 1, 2)
+    order.integers(2**63)  # the seed of dropout
+    for x, y in batches(task.x, task.y, local, order):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(module(x), y)
         pull = sum((p - q).square().sum() for p, q in zip(module.parameters(), first, strict=True))

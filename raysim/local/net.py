@@ -64,7 +64,9 @@ class Net:
     def load(self, model: Model) -> None:
         """Raises ValueError where the model is of another size, RuntimeError in the middle of training."""
         if self._busy:
-            raise RuntimeError("task.gradient, predict and train use the module that is being trained: call them before")
+            raise RuntimeError(
+                "task.gradient, predict and train use the module that is being trained: call them before"
+            )
         if model.w.shape != self.w.shape:
             raise ValueError(f"a model must have {len(self.w)} parameters, got {tuple(model.w.shape)}")
         self.w.copy_(model.w)

@@ -11,7 +11,7 @@ from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.settings import Local
 from raysim.local.train import Correction, Trained, train
-from raysim.rng import generator, torch_seed
+from raysim.rng import generator
 
 
 class Task:
@@ -68,8 +68,8 @@ class Task:
         """
         local = Local.model_validate({**self.local.model_dump(), **settings}) if settings else self.local
         seed, client, number = self._key
-        order = generator(seed, f"batches {stream}", client, number)
-        self._net.seed(torch_seed(seed, f"dropout {stream}", client, number))
+        order = generator(seed, f"train {stream}", client, number)
+        self._net.seed(int(order.integers(2**63)))
         return train(self._net, start, self.x, self.y, local, order, part=part, correction=correction)
 
     def gradient(self, model: Model) -> Tensor:

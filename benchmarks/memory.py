@@ -1,0 +1,82 @@
+"""Memory of the driver and of each actor over a long run, as a table and a picture.
+
+    python benchmarks/memory.py --rounds 1000 --out memory.png
+
+Reads resident memory less what is shared (the object store is mapped into every process that reads it).
+"""
+
+import argparse
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+import raysim
+
+SCENARIO = Path(__file__).parents[1] / "scenarios" / "quickstart.yaml"
+
+
+def private_mb(process: psutil.Process) -> float:
+    memory = process.memory_info()
+    return (memory.rss - memory.shared) / 1e6
+
+
+def processes() -> dict[str, psutil.Process]:
+    """This one, and the actors below it: Ray names an actor's process after its class and its method."""
+    me = psutil.Process()
+    found = {"driver": me}
+    for child in me.children(recursive=True):
+        title = " ".join(child.cmdline())
+        if title.startswith("ray::") and "IDLE" not in title:
+            found[f"{title.split('.')[0].removeprefix('ray::')} {child.pid}"] = child
+    return found
+
+
+def watch(readings: dict[str, list[tuple[float, float]]], stop: threading.Event) -> None:
+    started = time.monotonic()
+    while not stop.wait(1.0):
+        for name, process in processes().items():
+            try:
+                readings.setdefault(name, []).append((time.monotonic() - started, private_mb(process)))
+            except psutil.NoSuchProcess:
+                continue
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--scenario", default=str(SCENARIO))
+    parser.add_argument("--out", default="memory.png")
+    given = parser.parse_args()
+    scenario = raysim.load_scenario(given.scenario, [f"run.rounds={given.rounds}"])
+    readings: dict[str, list[tuple[float, float]]] = {}
+    stop = threading.Event()
+    watcher = threading.Thread(target=watch, args=(readings, stop), daemon=True)
+    watcher.start()
+    raysim.run(scenario)
+    stop.set()
+    watcher.join()
+    draw({name: series for name, series in readings.items() if len(series) > 10}, given.out)
+
+
+def draw(readings: dict[str, list[tuple[float, float]]], out: str) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4))
+    print(f"{'process':32s} {'MB at 1/4':>10s} {'at 1/2':>8s} {'at end':>8s}")
+    for name, series in sorted(readings.items()):
+        times, values = zip(*series, strict=True)
+        axes.plot(times, values, label=name)
+        quarter, half = values[len(values) // 4], values[len(values) // 2]
+        print(f"{name:32s} {quarter:10.1f} {half:8.1f} {values[-1]:8.1f}")
+    axes.set(xlabel="seconds", ylabel="private memory, MB", ylim=(0, None))
+    axes.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(out, dpi=120)
+
+
+main()
