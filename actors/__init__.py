@@ -1,6 +1,6 @@
 """Where work runs: in this process, or in actors on a Ray cluster. Nothing here knows of federated learning.
 
-Ray is loaded by `actors.session` and `actors.cluster` only.
+Ray is loaded by `actors.session`, `actors.placement` and `actors.cluster` only.
 """
 
 from actors.inline import InlinePool

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
+from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.metrics import Gauge
 
 from actors.host import Failure, Host
+from actors.placement import Placement
 from actors.pool import Group, Job, JobFailed, Value
+from actors.queue import Queue
 
 DEPTH = 2  # jobs given to a worker at a time: the next one's arguments travel while the first runs
-ATTEMPTS = 3
+ATTEMPTS = 3  # deaths of a worker that end a run: with the same job, or one after another in the same set-up
+POLL_S = 0.5  # how soon an interruption is noticed
 
 
 @dataclass(eq=False)
@@ -23,6 +25,7 @@ class _Worker:
     name: str
     actor: Any  # its handle
     deaths: int = 0  # of workers in this place before it
+    failures: int = 0  # of those, how many of the last died while they were set up
     jobs: list[Job] = field(default_factory=list)  # given to it, not done
     setup: list[Any] = field(default_factory=list)  # references of broadcast calls that are not done
 
@@ -35,26 +38,24 @@ class _Worker:
 class RayPool:
     """Workers are Ray actors named `<run>/<group>-<number>`; jobs run by priority once their arguments are there."""
 
-    def __init__(self, run: str) -> None:
-        self._run = run
+    def __init__(self, run: str, placement: Placement) -> None:
+        self._run, self._placement = run, placement
+        self._interrupted = False
         self._groups: dict[str, Group] = {}
         self._workers: dict[str, list[_Worker]] = {}
         self._setup: dict[str, list[tuple[str, tuple[Any, ...]]]] = {}
-        self._ready: dict[str, list[tuple[tuple[int, ...], int, Job]]] = {}
-        self._blocked: dict[Job, set[Job]] = {}  # a job, and those that it waits for
-        self._waiting: dict[Job, list[Job]] = {}  # a job, and those that wait for it
+        self._queue = Queue()
         self._running: dict[Any, tuple[_Worker, Job | None]] = {}  # by the reference of the result; None: setup
-        self._serial = itertools.count()
         self._gauges: dict[str, Gauge] = {}
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
     def start(self, group: Group) -> None:
         self._groups[group.name] = group
-        self._setup[group.name], self._ready[group.name] = [], []
+        self._setup[group.name] = []
         self._workers[group.name] = [self._make(group, number) for number in range(group.workers)]
 
-    def _make(self, group: Group, number: int, deaths: int = 0) -> _Worker:
+    def _make(self, group: Group, number: int, deaths: int = 0, failures: int = 0) -> _Worker:
         name = f"{group.name}-{number}"
         # Ray must not restart it or run its tasks again: this pool does, and knows which tasks are suspect.
         actor = ray.remote(Host).options(
@@ -63,8 +64,9 @@ class RayPool:
             num_gpus=group.gpus,
             max_restarts=0,
             max_task_retries=0,
+            scheduling_strategy=self._placement.strategy(name),
         )
-        return _Worker(name, actor.remote(group.factory), deaths)
+        return _Worker(name, actor.remote(group.factory), deaths, failures)
 
     def broadcast(self, group: str, method: str, *args: Any) -> None:
         self._setup[group].append((method, args))
@@ -85,31 +87,21 @@ class RayPool:
     ) -> Job:
         job = Job(group, method, args, priority, label or method)
         job.values = [Value(job) for _ in range(values)]
-        needed = {arg.job for arg in args if isinstance(arg, Value) and arg.job is not None and not arg.job.done}
-        if needed:
-            self._blocked[job] = needed
-            for other in needed:
-                self._waiting.setdefault(other, []).append(job)
-        else:
-            self._queue(job)
+        self._queue.add(job)
         self._hand_out()
         return job
 
     def put(self, content: Any) -> Value:
         return Value(content=ray.put(content))
 
-    def _queue(self, job: Job) -> None:
-        heapq.heappush(self._ready[job.group], (job.priority, next(self._serial), job))
-
     def _hand_out(self) -> None:
         """Gives ready jobs to the workers with the least to do."""
-        for group, ready in self._ready.items():
-            while ready:
-                job = ready[0][2]
-                worker = max(self._workers[group], key=lambda worker: worker.free)
+        for group, workers in self._workers.items():
+            while job := self._queue.first(group):
+                worker = max(workers, key=lambda worker: worker.free)
                 if worker.free == 0 or (job.attempts and worker.jobs):
                     break
-                heapq.heappop(ready)
+                self._queue.pop(group)
                 self._give(worker, job)
 
     def _give(self, worker: _Worker, job: Job) -> None:
@@ -128,7 +120,10 @@ class RayPool:
         running = list(self._running)
         if not running:
             raise RuntimeError("nothing runs that could be waited for")
-        ray.wait(running, num_returns=1)
+        while not self._interrupted and not ray.wait(running, num_returns=1, timeout=POLL_S)[0]:
+            pass
+        if self._interrupted:
+            raise KeyboardInterrupt
         done, _ = ray.wait(running, num_returns=len(running), timeout=0)
         for reference in done:
             if reference in self._running:  # not if its worker turned out to be dead
@@ -142,7 +137,7 @@ class RayPool:
             result = ray.get(reference)
         except RayTaskError as error:  # first: one that a failed argument raises is a RayActorError too
             raise JobFailed(label, str(error.cause), str(error)) from error
-        except (RayActorError, ActorUnavailableError) as error:
+        except RayActorError as error:
             self._replace(worker, str(error))
             return
         except RayError as error:
@@ -160,25 +155,25 @@ class RayPool:
         job.done, job.result, job.worker, job.args = True, result, worker.name, ()
         for value in job.values:
             value.job = None  # else the two keep each other, and what the job left, until the garbage collector comes
-        for waiting in self._waiting.pop(job, []):
-            self._blocked[waiting].discard(job)
-            if not self._blocked[waiting]:
-                del self._blocked[waiting]
-                self._queue(waiting)
+        self._queue.release(job)
 
     def _replace(self, worker: _Worker, cause: str) -> None:
         """Puts another in a dead worker's place, and its jobs back in the queue."""
+        ray.kill(worker.actor)  # it may only be out of reach, and would keep its place
         self._running = {ref: entry for ref, entry in self._running.items() if entry[0] is not worker}
         workers, group = self._groups_of(worker)
         number = workers.index(worker)
-        workers[number] = self._make(group, number, worker.deaths + 1)
+        failures = worker.failures + 1 if worker.setup else 0
+        if failures == ATTEMPTS:
+            raise JobFailed(f"{worker.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")
+        workers[number] = self._make(group, number, worker.deaths + 1, failures)
         for method, args in self._setup[group.name]:
             self._set_up(workers[number], method, args)
         for job in worker.jobs:
-            job.attempts += 1
+            job.attempts += not worker.setup  # none of them ran if the set-up did not end
             if job.attempts == ATTEMPTS:
                 raise JobFailed(job.label, f"its worker died {ATTEMPTS} times; the last time: {cause}", "")
-            self._queue(job)
+            self._queue.push(job)
 
     def _groups_of(self, worker: _Worker) -> tuple[list[_Worker], Group]:
         name = next(name for name, workers in self._workers.items() if worker in workers)
@@ -192,6 +187,10 @@ class RayPool:
                 self._gauges[name] = Gauge(f"raysim_{name}", tag_keys=("run",))
                 self._gauges[name].set_default_tags({"run": self._run})
             self._gauges[name].set(reading)
+
+    def interrupt(self) -> None:
+        """Ends the run, from another thread: `wait` raises KeyboardInterrupt from now on."""
+        self._interrupted = True
 
     def close(self) -> None:
         for worker in itertools.chain.from_iterable(self._workers.values()):

@@ -12,13 +12,15 @@ class InlinePool:
 
     def __init__(self) -> None:
         self._hosted: dict[str, Any] = {}
-        self._made: dict[Any, Any] = {}
+        self._made: list[tuple[Any, Any]] = []  # factories, which need not be hashable, and what they built
 
     def start(self, group: Group) -> None:
         """Groups with equal factories share what it builds."""
-        if group.factory not in self._made:
-            self._made[group.factory] = _guarded(f"{group.name}: start", group.factory)
-        self._hosted[group.name] = self._made[group.factory]
+        hosted = next((hosted for factory, hosted in self._made if factory == group.factory), None)
+        if hosted is None:
+            hosted = _guarded(f"{group.name}: start", group.factory)
+            self._made.append((group.factory, hosted))
+        self._hosted[group.name] = hosted
 
     def broadcast(self, group: str, method: str, *args: Any) -> None:
         self.submit(group, method, *args, label=f"{group}: {method}")

@@ -24,7 +24,7 @@ class JobFailed(Exception):
 
 
 class MissingResources(Exception):
-    """The cluster has not got what a run asks for."""
+    """The cluster has not got what a run asks for, or there is none."""
 
 
 class Group(NamedTuple):
@@ -77,7 +77,7 @@ class Pool(Protocol):
         """A job for any worker of the group, once all Values among its arguments are there. values: that it leaves."""
 
     def wait(self) -> None:
-        """Until at least one more job is done. Raises JobFailed."""
+        """Until at least one more job is done. Raises JobFailed; KeyboardInterrupt in a run that is to end."""
 
     def put(self, content: Any) -> Value:
         """A value that is there at once."""

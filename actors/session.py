@@ -4,44 +4,34 @@ from __future__ import annotations
 
 import math
 import os
-import time
+import socket
+import threading
 import traceback
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
 
 import ray
-from ray.autoscaler.sdk import request_resources
-from ray.exceptions import RayActorError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.cluster import RayPool
+from actors.host import describe
+from actors.placement import Demand, Placement
 from actors.pool import JobFailed, MissingResources
 
 NAMESPACE = "raysim"
+PROBE_S = 5.0  # a cluster's address must answer so soon
+STOP_S = 10.0  # how long a scheduler may take to end a run that is interrupted
 
 Engine = Callable[[Any], Iterator[Any]]  # from a pool to what the caller is to see, as the run goes on
-
-
-class Demand(NamedTuple):
-    """What a run asks of a cluster: so many bundles of CPUs and (fractions of) GPUs, an actor each."""
-
-    bundles: tuple[tuple[float, float], ...]  # (cpus, gpus)
-    wait_s: float  # how long an autoscaling cluster may take to bring them
-
-    @property
-    def cpus(self) -> float:
-        return sum(cpus for cpus, _ in self.bundles)
-
-    @property
-    def gpus(self) -> float:
-        return sum(gpus for _, gpus in self.bundles)
 
 
 class Scheduler:
     """The scheduler actor. It is not detached: it and its workers end when the driver does."""
 
-    def __init__(self, run: str) -> None:
-        self._pool = RayPool(run)
+    def __init__(self, run: str, placement: Placement) -> None:
+        self._pool = RayPool(run, placement)
+        self._ended = threading.Event()
 
     def run(self, engine: Engine) -> Iterator[Any]:
         """What the engine yields, then the JobFailed that ended it, if one did: Ray would wrap what is raised."""
@@ -49,25 +39,31 @@ class Scheduler:
             yield from engine(self._pool)
         except JobFailed as failed:
             yield failed
+        except KeyboardInterrupt:  # of `stop`
+            pass
         except Exception as error:  # of the engine itself
-            yield JobFailed("scheduler", f"{type(error).__name__}: {error}", traceback.format_exc())
+            yield JobFailed("scheduler", describe(error), traceback.format_exc())
         finally:
             self._pool.close()
+            self._ended.set()
+
+    def stop(self) -> None:
+        """Interrupts the run, if it goes on, and waits until it has ended. Runs in a thread of its own."""
+        self._pool.interrupt()
+        self._ended.wait()
 
 
-def run_on_ray(engine: Engine, run: str, demand: Demand, address: str | None = None) -> Iterator[Any]:
-    """What the engine yields in the run's scheduler actor.
+def run_on_ray(engine: Engine, run: str, placement: Placement) -> Generator[Any, None, None]:
+    """What the engine yields in the run's scheduler actor. Closing it interrupts the run.
 
-    address: of a cluster; else the environment's RAY_ADDRESS; else a local one is started, which ends with the process.
-    Raises MissingResources before any actor is made, JobFailed as the engine does, ConnectionError without a cluster.
+    Raises JobFailed as the engine does, and where the scheduler dies.
     """
-    connect(address, demand)
-    check(demand)
     here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
     scheduler: Any = (
         ray.remote(Scheduler)
-        .options(name=f"{run}/scheduler", num_cpus=0, max_restarts=0, scheduling_strategy=here)  # it writes files here
-        .remote(run)
+        # It writes files here. One thread runs, the other is for `stop`.
+        .options(name=f"{run}/scheduler", num_cpus=0, max_restarts=0, max_concurrency=2, scheduling_strategy=here)
+        .remote(run, placement)
     )
     try:
         for reference in scheduler.run.options(num_returns="streaming").remote(engine):
@@ -78,36 +74,55 @@ def run_on_ray(engine: Engine, run: str, demand: Demand, address: str | None = N
     except RayActorError as error:
         raise JobFailed("scheduler", f"the scheduler actor died: {error}", "") from error
     finally:
+        _end(scheduler)
+
+
+def _end(scheduler: Any) -> None:
+    """Lets it write what it has, unless that takes too long."""
+    try:
+        ray.get(scheduler.stop.remote(), timeout=STOP_S)
+    except (RayActorError, GetTimeoutError):
+        pass
+    finally:
         ray.kill(scheduler)
 
 
-def connect(address: str | None, demand: Demand) -> None:
-    """Connects this process, once."""
+def connect(demands: Sequence[Demand], address: str | None = None) -> None:
+    """Connects this process, once: to the address, else to RAY_ADDRESS, else to a local Ray that is started here.
+
+    demands: of the runs to come; a local Ray has CPUs for each of them. Raises MissingResources without a cluster.
+    """
     if ray.is_initialized():
         return
-    address = address or os.environ.get("RAY_ADDRESS")
-    if address:
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    if address == "local":
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        # A laptop may have fewer cores than actors.
+        cpus = max(os.cpu_count() or 1, *(math.ceil(demand.cpus) for demand in demands))
+        ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    cpus = max(os.cpu_count() or 1, math.ceil(demand.cpus))  # a laptop may have fewer cores than actors
-    ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
+    _probe(address)
+    try:
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # nobody there, spelling, versions, token
+        hint = "; a cluster that wants a token is reached with RAY_AUTH_MODE=token"
+        raise MissingResources(f"address: must be of a Ray cluster, got {address!r}: {error}{hint}") from error
 
 
-def check(demand: Demand) -> None:
-    """Waits as long as an autoscaling cluster may take, then raises MissingResources. Ray would wait for ever."""
-    deadline = time.monotonic() + demand.wait_s
-    if demand.wait_s:
-        request_resources(bundles=[{"CPU": cpus, "GPU": gpus} for cpus, gpus in demand.bundles])
-    while missing := _missing(demand):
-        if time.monotonic() >= deadline:
-            hint = "" if demand.wait_s else "; a cluster that grows by itself needs resources.wait_s"
-            raise MissingResources(f"the cluster must have {missing}; ask for less under resources{hint}")
-        time.sleep(1.0)
-
-
-def _missing(demand: Demand) -> str:
-    have = ray.cluster_resources()
-    wanted = {"CPU": demand.cpus, "GPU": demand.gpus}
-    short = {kind: amount for kind, amount in wanted.items() if amount > have.get(kind, 0)}
-    return " and ".join(f"{amount:g} {kind}, got {have.get(kind, 0):g}" for kind, amount in short.items())
+def _probe(address: str) -> None:
+    """Refuses an address where nobody listens: Ray would try for more than a minute, then end the process."""
+    if "://" in address:
+        raise MissingResources(
+            f"address: must be auto or host:port, got {address!r}, of the Ray client, which raysim does not use; "
+            "submit the run as a job to the cluster instead: ray job submit -- raysim run ..."
+        )
+    host, colon, port = address.rpartition(":")
+    if not colon:  # such as auto
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise MissingResources(
+            f"address: a Ray cluster must answer there, got {address!r}: {error}; `ray status` on the cluster's head "
+            "says whether it is up, and its port is 6379 if none was chosen"
+        ) from error

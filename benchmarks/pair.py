@@ -23,9 +23,7 @@ def commands(job: str, root: str, torchrun: str | None) -> dict[str, list[str]]:
     """By engine; the first is what the others are compared with."""
     raw = str(Path(root) / "FashionMNIST" / "raw")
     python = sys.executable
-    found = (
-        {"pfl": [torchrun, "--nproc_per_node", "2", str(HERE / "pfl_job.py"), job, "--root", raw]} if torchrun else {}
-    )
+    pfl = [torchrun or "", "--nproc_per_node", "2", str(HERE / "pfl_job.py"), job, "--root", raw]
     ours = [python, str(HERE / "raysim_job.py"), job, "--root", root]
     asynchronous = [option % COHORT[job] if "%d" in option else option for option in ASYNC]
     return {
@@ -38,7 +36,8 @@ def commands(job: str, root: str, torchrun: str | None) -> dict[str, list[str]]:
 
 def measure(command: list[str]) -> dict[str, float]:
     """The JSON line that an engine prints. RuntimeError with what it said otherwise."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # Ray's workers are nice to whatever else runs on the machine, by default; the other engines are not.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"engine"')]

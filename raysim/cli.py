@@ -45,6 +45,10 @@ def run(
     _refuse(wrong)  # all are right, or none is started
     from raysim.display import carry_out
 
+    if not (inline or dry):
+        from raysim.runner import connect
+
+        connect([scenario for _, scenario in right], address)  # what Ray prints comes before the progress display
     for _, scenario in right:
         carry_out(scenario, inline=inline, dry=dry, address=address, out=out)
 
@@ -106,7 +110,7 @@ def schema() -> None:
 
 
 def main() -> None:
-    """Exit codes: 0, 1 for a run that failed, 2 for bad input."""
+    """Exit codes: 0, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C."""
     from actors import MissingResources
 
     try:

@@ -35,7 +35,7 @@ class Engine:
     run: str
 
     def __call__(self, pool: Pool) -> Iterator[Progress]:
-        """Raises JobFailed where a task does; the tables stay readable and run.json says what failed."""
+        """Raises JobFailed where a task does; the tables stay readable and run.json says how it ended."""
         started = time.perf_counter()
         info = run_info(self.scenario, self.run, "running")
         write_json(self.folder, info)
@@ -63,9 +63,16 @@ class Engine:
         finally:
             writer.close()
             total = time.perf_counter() - started
-            info |= {"finished_at": now(), "totals": dict(simulation.totals)}
+            info |= {"finished_at": now(), "totals": simulation.totals, "ended_early": simulation.ended_early}
             info["seconds"] = {"total": total, "loop": getattr(simulation, "loop_s", None)}
             write_json(self.folder, info)
+
+    def settle(self, status: str, error: str | None = None) -> None:
+        """Corrects run.json if who carried out the run went without a word: it would say running for ever."""
+        path = self.folder / "run.json"
+        info = json.loads(path.read_text()) if path.exists() else run_info(self.scenario, self.run, "running")
+        if info["status"] == "running":
+            write_json(self.folder, {**info, "status": status, "error": error, "finished_at": now()})
 
 
 def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
@@ -80,6 +87,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in VERSIONS}},
         "started_at": now(),
         "finished_at": None,
+        "ended_early": None,
         "error": None,
     }
 

@@ -48,9 +48,8 @@ class Result:
         return dict(load_file(self.folder / "model.safetensors"))
 
     def state_dict(self) -> dict[str, Any]:
-        """The final global model's tensors by name, as torch's `load_state_dict` takes them; frozen ones are left out."""
-        module, layout, vectors = self._bound()
-        del module
+        """The final global model's tensors by name, as torch's `load_state_dict` takes them, without frozen ones."""
+        _, layout, vectors = self._bound()
         return layout.state_dict(vectors["w"], vectors["buffers"])
 
     def module(self) -> nn.Module:

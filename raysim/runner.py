@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from actors import InlinePool, JobFailed
 from actors.host import describe
@@ -15,6 +17,10 @@ from raysim.errors import RunFailed
 from raysim.result import Result
 from raysim.scenario import Scenario
 from raysim.simulate import Progress
+from raysim.tasks import CLIENT, SERVER
+
+if TYPE_CHECKING:
+    from actors.placement import Demand, Placement
 
 
 def run(
@@ -31,22 +37,41 @@ def run(
     inline: in this process, without Ray; the numbers are the same. dry: the timeline alone, nothing is trained.
     address: of a Ray cluster; else RAY_ADDRESS; else a local one is started. progress: called as the run goes on.
 
-    Raises RunFailed where a client's or the server's task does, actors.MissingResources where the cluster is too small.
+    Raises RunFailed where a client's or the server's task does; actors.MissingResources, before there is a folder,
+    where there is no cluster or it is too small.
     """
-    folder = new_folder(Path(out), f"{scenario.name}-dry" if dry else scenario.name)
     if dry:
+        return _dry(scenario, Path(out))
+    with nullcontext() if inline else _reserved(scenario, address) as placement:
+        folder = new_folder(Path(out), scenario.name)
+        engine = Engine(scenario, folder, folder.name)
         try:
-            dry_run(scenario, folder)
-        except (OSError, ValueError) as error:  # data that are not there, a script that cannot be followed
-            raise RunFailed("the timeline", describe(error)) from error
-        return Result(folder)
-    engine = Engine(scenario, folder, folder.name)
+            with closing(_on_ray(engine, placement) if placement else _inline(engine)) as steps:
+                for step in steps:
+                    if progress is not None:
+                        progress(step)
+        except JobFailed as failed:
+            engine.settle("failed", f"{failed}\n{failed.traceback}".strip())
+            raise RunFailed(failed.label, failed.cause, failed.traceback) from None
+        except BaseException:  # such as Ctrl-C
+            engine.settle("interrupted")
+            raise
+    return Result(folder)
+
+
+def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:
+    """Connects to Ray, as `run` does, before several runs: a local Ray is then large enough for each of them."""
+    from actors.session import connect as connect_to
+
+    connect_to([_demand(scenario) for scenario in scenarios], address)
+
+
+def _dry(scenario: Scenario, out: Path) -> Result:
+    folder = new_folder(out, f"{scenario.name}-dry")
     try:
-        for step in _inline(engine) if inline else _on_ray(engine, address):
-            if progress is not None:
-                progress(step)
-    except JobFailed as failed:
-        raise RunFailed(failed.label, failed.cause, failed.traceback) from None
+        dry_run(scenario, folder)
+    except (OSError, ValueError) as error:  # data that are not there, a script that cannot be followed
+        raise RunFailed("the timeline", describe(error)) from error
     return Result(folder)
 
 
@@ -63,7 +88,7 @@ def new_folder(out: Path, name: str) -> Path:
     raise FileExistsError(f"{out}: holds a thousand runs of this second already")
 
 
-def _inline(engine: Engine) -> Iterator[Progress]:
+def _inline(engine: Engine) -> Generator[Progress, None, None]:
     pool = InlinePool()
     try:
         yield from engine(pool)
@@ -75,10 +100,23 @@ def _inline(engine: Engine) -> Iterator[Progress]:
         pool.close()
 
 
-def _on_ray(engine: Engine, address: str | None) -> Iterator[Progress]:
-    from actors.session import Demand, run_on_ray
+def _on_ray(engine: Engine, placement: Placement) -> Generator[Progress, None, None]:
+    from actors.session import run_on_ray
 
-    wanted = engine.scenario.resources
-    bundles = [(wanted.cpus_per_client, wanted.gpus_per_client)] * wanted.client_actors
-    bundles += [(0.0, wanted.gpus_per_aggregator)] * wanted.aggregators
-    yield from run_on_ray(engine, engine.run, Demand(tuple(bundles), wanted.wait_s), address)
+    return run_on_ray(engine, engine.run, placement)
+
+
+def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager[Placement]:
+    from actors.placement import reserved
+
+    connect([scenario], address)
+    return reserved(_demand(scenario))
+
+
+def _demand(scenario: Scenario) -> Demand:
+    from actors.placement import Demand
+
+    wanted = scenario.resources
+    actors = {f"{CLIENT}-{n}": (wanted.cpus_per_client, wanted.gpus_per_client) for n in range(wanted.client_actors)}
+    actors |= {f"{SERVER}-{n}": (0.0, wanted.gpus_per_aggregator) for n in range(wanted.aggregators)}
+    return Demand(actors, wanted.wait_s)

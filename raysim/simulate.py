@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim import rows
 from raysim.algorithms import Population
 from raysim.protocol import WorkPerClient
+from raysim.recorder import Recorder
 from raysim.scenario import Scenario
 from raysim.tasks import EvaluationTasks, StepTasks, Tasks
 from raysim.world import Work
@@ -26,7 +26,7 @@ class Progress(NamedTuple):
     """How far a run is."""
 
     round: int  # rounds that are over
-    rounds: int
+    rounds: int  # of the whole run, if it does not end early
     virtual_time: float
     steps: int
     in_flight: int
@@ -36,23 +36,31 @@ class Progress(NamedTuple):
 
 
 class Simulation:
-    """One run. `run` yields Progress while it writes the tables; after it, `totals`, `model` and `loop_s` are there."""
+    """One run. `run` yields Progress while it writes the tables; after it, `model` and `loop_s` are there."""
 
     def __init__(self, scenario: Scenario, tasks: Tasks, writer: Writer) -> None:
-        self.scenario, self.tasks, self.writer = scenario, tasks, writer
-        self.totals = Counter(dispatched=0, used=0, discarded=0, dropped=0, unfinished=0, steps=0, rounds=0)
+        self.scenario, self.tasks = scenario, tasks
+        self.recorder = Recorder(writer)
         # What was handed out and is not written yet, with what it waits for.
         self._queue: deque[tuple[Happening, StepTasks | EvaluationTasks | None]] = deque()
         self._metrics: dict[str, float] = {}
-        self._late = 0  # updates discarded since the last step
         self._told = 0.0
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Of what happened so far."""
+        return dict(self.recorder.totals)
+
+    @property
+    def ended_early(self) -> str | None:
+        """Why the run ended before all its rounds; None: it did not."""
+        return self.recorder.early
 
     def run(self) -> Iterator[Progress]:
         """Raises JobFailed where a task does."""
         self.described = described = self.tasks.start()
         self.samples = described.samples
-        for row in rows.partition_rows(described.partition):
-            self.writer.add("partition", row)
+        self.recorder.partition(described.partition)
         population = Population(int((self.samples > 0).sum()), int(self.samples.sum()))
         timeline = new_timeline(self.scenario, self.samples, self.tasks.work)
         self._started = time.perf_counter()
@@ -72,8 +80,10 @@ class Simulation:
         return None
 
     def _to_evaluate(self, closed: Closed) -> bool:
-        over = closed.round + 1
-        return over % self.scenario.run.evaluate_every == 0 or over == self.scenario.run.rounds
+        return closed.over % self.scenario.run.evaluate_every == 0 or self._is_last(closed)
+
+    def _is_last(self, closed: Closed) -> bool:
+        return closed.over == self.scenario.run.rounds or closed.early is not None
 
     def _write(self, ahead: int) -> Iterator[Progress]:
         """Writes what is done at the head of the queue, until at most `ahead` tasks of it are not."""
@@ -86,52 +96,40 @@ class Simulation:
 
     def _record(self, happening: Happening, work: StepTasks | EvaluationTasks | None) -> Iterator[Progress]:
         if isinstance(happening, Ended):
-            self._record_ended(happening)
+            self.recorder.ended(happening, int(self.samples[happening.dispatched.client]))
         elif isinstance(happening, Stepped) and isinstance(work, StepTasks):
             self._record_step(happening, work)
         elif isinstance(happening, Closed):
             if isinstance(work, EvaluationTasks):
                 self._record_evaluation(happening, work)
-            self.totals["rounds"] = happening.round + 1
+            self.recorder.closed(happening)
             yield from self._tell(happening)
-
-    def _record_ended(self, ended: Ended) -> None:
-        self.totals.update(["dispatched", ended.status])
-        self._late += ended.status == "discarded"
-        self.writer.add("updates", rows.ended_row(ended, int(self.samples[ended.dispatched.client])))
 
     def _record_step(self, stepped: Stepped, work: StepTasks) -> None:
         trained = work.members
-        for row, measured in zip(rows.used_rows(stepped, work.weights), trained, strict=True):
-            self.writer.add("updates", {**row, **measured})
-        self.totals.update({"dispatched": len(trained), "used": len(trained), "steps": 1})
         measured = {
             "up_bytes": sum(row["up_bytes"] for row in trained),
             "down_bytes": sum(row["down_bytes"] for row in trained),
             "seconds": work.seconds,
             "elapsed_s": time.perf_counter() - self._started,
         }
-        self.writer.add("steps", {**rows.step_row(stepped, self._late), **measured})
-        self._late = 0
+        self.recorder.stepped(stepped, work.weights, trained, measured)
 
     def _record_evaluation(self, closed: Closed, work: EvaluationTasks) -> None:
         sums = work.of_server
         self._metrics = {key: total / sums["samples"] for key, total in sums.items() if key != "samples"}
-        for row in rows.evaluation_rows(closed, "global", None, "test", sums):
-            self.writer.add("evaluations", row)
+        self.recorder.evaluated(closed, sums)
         for client, of_client in work.of_clients:
-            for row in rows.evaluation_rows(closed, "client", client, "test", of_client):
-                self.writer.add("evaluations", row)
+            self.recorder.evaluated(closed, of_client, client)
 
     def _tell(self, closed: Closed) -> Iterator[Progress]:
         now, run = time.perf_counter(), self.scenario.run
-        over = closed.round + 1
-        if now - self._told < PROGRESS_S and over < run.rounds:
+        if now - self._told < PROGRESS_S and not self._is_last(closed):
             return
         self._told = now
         totals = self.totals
         progress = Progress(
-            round=over,
+            round=closed.over,
             rounds=run.rounds,
             virtual_time=closed.time,
             steps=totals["steps"],
@@ -142,7 +140,7 @@ class Simulation:
         )
         self.tasks.pool.gauge(
             {
-                "round": over,
+                "round": closed.over,
                 "virtual_time": closed.time,
                 "in_flight": closed.in_flight,
                 "updates": totals["used"],

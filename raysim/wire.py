@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from raysim.algorithms import Record
 from raysim.models.layout import Layout

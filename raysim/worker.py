@@ -155,7 +155,9 @@ class Worker:
         started = time.perf_counter()
         received = [wire.receive(chunk, self.device) for chunk in chunks]
         before = wire.receive(state, self.device)
-        vectors, buffers = zip(*(wire.split(chunk, "buffers") for chunk in received), strict=True) if received else ((), ())
+        vectors, buffers = (
+            zip(*(wire.split(chunk, "buffers") for chunk in received), strict=True) if received else ((), ())
+        )
         mean = wire.merge(list(buffers), summed=True)  # over the step's samples
         updates = {**wire.merge(list(vectors), summed), **mean}
         after = self.algorithm.step(before, arrivals, updates, self._server_task(version, before))

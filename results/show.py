@@ -42,6 +42,8 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
 
     if summary.error:
         yield "error", summary.error
+    if summary.ended_early:
+        yield "ended early", summary.ended_early
     clients = None if summary.clients is None else f"{summary.clients} clients"
     seed = None if summary.seed is None else f"seed {summary.seed}"
     if scenario := _joined(summary.algorithm, summary.data, clients, summary.model, seed):

@@ -41,6 +41,7 @@ class Summary:
     run: str
     name: str | None
     status: str
+    ended_early: str | None  # why, if it did
     error: str | None
     algorithm: str | None
     data: str | None
@@ -72,6 +73,7 @@ def summary(run: Run) -> Summary:
         run=info.get("run", run.folder.name),
         name=info.get("name"),
         status=run.status,
+        ended_early=info.get("ended_early"),
         error=info.get("error"),
         algorithm=_at(info, "scenario", "algorithm", "name"),
         data=_at(info, "scenario", "data", "name"),

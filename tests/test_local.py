@@ -73,7 +73,7 @@ def test_each_epoch_sees_every_sample_once_in_another_order() -> None:
     local = Local(batch_size=4, epochs=2)
     seen = [batch[:, 0].tolist() for batch, _ in batches(x, torch.arange(10), local, generator(0, "order"))]
     assert [len(batch) for batch in seen] == [4, 4, 2, 4, 4, 2]
-    first, second = sum(seen[:3], []), sum(seen[3:], [])
+    first, second = [*seen[0], *seen[1], *seen[2]], [*seen[3], *seen[4], *seen[5]]
     assert sorted(first) == sorted(second) == x[:, 0].tolist()
     assert first != second
 

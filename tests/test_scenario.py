@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import toys
-from conftest import Raw, digits, quadratic
+from conftest import Raw, Simulate, digits, quadratic
 from ruamel.yaml import YAML
 
 from raysim import Scenario, ScenarioError, load_scenario, parse_scenario
@@ -57,6 +57,16 @@ def test_every_shipped_scenario_is_right(path: Path) -> None:
     assert load_scenario(path).name
 
 
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [("seed=0", 1 + (1 + 3**-0.5) / 2), ("algorithm.staleness=none", 2.0), ("algorithm=fedavg", 3.0)],
+)
+def test_the_run_by_hand_ends_where_its_comments_say(simulate: Simulate, override: str, expected: float) -> None:
+    (path,) = (path for path in SHIPPED if path.stem == "by_hand")
+    result = simulate(YAML(typ="safe").load(path), "--set", override)
+    assert result.vectors()["w"].tolist() == pytest.approx([expected], abs=1e-6)
+
+
 # --- what is wrong ----------------------------------------------------------------------------------------------------
 
 
@@ -74,6 +84,12 @@ def test_every_problem_is_said_at_once() -> None:
     assert found["world.dispatch"] == expected
     assert found["world.delay.sigma"] == "must be greater than or equal to 0, got -5"
     assert len(found) == 8
+
+
+def compute(**changes: Raw) -> Raw:
+    """A delay."""
+    one = {"name": "constant", "value": 1.0}
+    return {"name": "compute", "flops_per_s": one, "up_bytes_per_s": one, "down_bytes_per_s": one, **changes}
 
 
 @pytest.mark.parametrize(
@@ -111,6 +127,22 @@ def test_every_problem_is_said_at_once() -> None:
             "world.dispatch: must have exactly one of per_round, concurrency and picks, got none",
         ),
         ({"world__dispatch": {"picks": [[0, "a"]]}}, "world.dispatch.picks.0.1: must be an integer, got 'a'"),
+        (
+            {"world__delay": {"name": "uniform", "low": 3, "high": 2}},
+            "world.delay: `low` must be at most `high`, got 3.0 and 2.0; swap them",
+        ),
+        (
+            {"world__delay": compute(flops_per_s={"name": "uniform", "high": 0})},
+            "world.delay: `flops_per_s` must be po",
+        ),
+        ({"world__delay": compute(up_bytes_per_s={"name": "constant", "value": 0})}, "`up_bytes_per_s` must be positi"),
+        ({"world__delay": compute(down_bytes_per_s={"name": "half_normal", "sigma": 0})}, "`down_bytes_per_s` must be"),
+        ({"world__delay": compute(down_bytes_per_s={"name": "exponential", "mean": 0})}, "`down_bytes_per_s` must be"),
+        (
+            {"world__availability": {"name": "periodic", "period": 24, "on": 0.25, "slot": 8}},
+            "world.availability: `slot` must be at most `on` * `period`, 6, or some clients are never there, got 8",
+        ),
+        ({"world__availability": {"name": "always", "slot": 2}}, "world.availability.slot: unknown key; known here: "),
     ],
 )
 def test_a_problem_names_its_path_what_must_hold_and_what_was_got(change: Raw, expected: str) -> None:
@@ -139,6 +171,20 @@ SECONDS = {"name": "constant", "value": 1, "unit": "seconds"}
         ({"world__dispatch": {"concurrency": 31}}, "world.dispatch.concurrency: must be at most the number of clients"),
         ({"world__dispatch": {"picks": [[0]]}}, "world.dispatch.picks: must have a list for each of 8 rounds, got 1"),
         ({"world__dispatch": {"picks": [[-1], [30]] * 4}}, "must be numbers of clients, 0 to 29, got [-1, 30]"),
+        (
+            {"world__dispatch": {"picks": [[0, 1]] * 7 + [[2, 3, 2]]}},
+            "world.dispatch.picks.7: must name a client once on",
+        ),
+        (
+            {"world": {"dispatch": {"picks": [[0, 1], [0]] * 4}, "delay": {"name": "scripted", "delays": [[0.0] * 7]}}},
+            "world.delay.delays: must hold a delay for every time that a client is picked, got 7 of 8 for client 0, "
+            "0 of 4 for client 1; add the others",
+        ),
+        ({"world__dropout": {"probability": 1}}, "world.dropout.probability: must be less than 1, or no update ever"),
+        (
+            {"world__availability": {"name": "periodic", "period": 1, "slot": 0.1}},
+            "world.availability: `on` * `period` must be at least a round, or some are never there, got 0.5",
+        ),
         ({"run__evaluate_clients": 3}, "run.evaluate_clients: needs samples of each client's own to test on"),
         (
             {"data__partition": {"name": "classes", "per_client": 11}},
@@ -153,6 +199,47 @@ SECONDS = {"name": "constant", "value": 1, "unit": "seconds"}
 )
 def test_parts_that_are_right_alone_must_fit_together(change: Raw, expected: str) -> None:
     assert expected in problem(digits(**change))
+
+
+@pytest.mark.parametrize(
+    ("delay", "dispatch", "least"),
+    [
+        ({"name": "half_normal", "sigma": 5, "rounding": "ceil"}, {}, 1),
+        ({"name": "uniform", "low": 1.5, "high": 2, "rounding": "ceil"}, {}, 2),
+        ({"name": "constant", "value": 1}, {}, 1),
+        ({"name": "constant", "value": 0.5, "rounding": "nearest"}, {}, 1),
+        ({"name": "scripted", "delays": [[2.0], [3.5]]}, {}, 2),
+        ({"name": "uniform", "low": 9, "high": 10, "unit": "seconds"}, {"round_s": 9}, 9),
+        (compute() | {"latency_s": 7}, {"round_s": 7}, 7),
+    ],
+)
+def test_an_algorithm_that_discards_late_updates_needs_some_in_time(delay: Raw, dispatch: Raw, least: int) -> None:
+    """One that keeps them needs some before the end."""
+    world = {"dispatch": {"per_round": 3, **dispatch}, "delay": delay}
+    end = dispatch.get("round_s", 1)
+    unit = "seconds" if dispatch else "rounds"
+    assert problem(digits(algorithm="fedavg", world=world)) == (
+        f"world.delay: must leave room for delays of less than {end} {unit}, for fedavg discards what arrives after "
+        f"its round, got none below {least}"
+    )
+    assert parse_scenario(digits(algorithm="fedasync", world=world))
+    assert "for the run is over then" in problem(digits(algorithm="fedasync", world=world, run={"rounds": 1}))
+
+
+@pytest.mark.parametrize(
+    "delay",
+    [
+        "none",
+        {"name": "half_normal", "sigma": 20},
+        {"name": "constant", "value": 0, "rounding": "ceil"},
+        {"name": "uniform", "low": 0.5, "high": 9},
+        {"name": "log_normal", "median": 9, "sigma": 1},
+        {"name": "log_normal", "median": 9, "sigma": 0, "unit": "seconds"},
+        compute(latency_s=3.0),
+    ],
+)
+def test_what_may_be_in_time_is_let_through(delay: Any) -> None:
+    assert parse_scenario(digits(algorithm="fedavg", world__delay=delay))
 
 
 def test_quadratic_data_has_no_samples_for_a_server() -> None:
@@ -308,6 +395,18 @@ def test_a_class_that_cannot_be_an_algorithm_is_a_clear_error(
     assert expected in problem(digits(algorithm=algorithm))
 
 
+# --- its JSON Schema --------------------------------------------------------------------------------------------------
+
+
+def test_the_schema_says_what_keys_mean() -> None:
+    """In the words below the fields, a base's where a part has none of its own."""
+    schema = Scenario.model_json_schema()["$defs"]
+    assert schema["Schedule"]["properties"]["evaluate_every"]["description"].startswith("Rounds from one evaluation")
+    assert schema["FedBuff"]["properties"]["buffer"]["description"] == "K, the updates of a step."
+    units = {schema[part]["properties"]["unit"]["description"] for part in ("ScriptedDelay", "UniformDelay")}
+    assert units == {"Of delays, and so of all virtual time."}
+
+
 # --- what a scenario is -----------------------------------------------------------------------------------------------
 
 SCENARIOS = [
@@ -341,13 +440,14 @@ def test_a_resolved_scenario_names_every_key() -> None:
 
 
 def test_the_hash_is_of_all_that_numbers_depend_on() -> None:
-    """Not of the name, nor of where a run runs."""
+    """Not of the name, nor of how many workers a run has; but of whether they are GPUs."""
     plain = parse_scenario(digits()).hash
     same = {"name": "other", "resources__client_actors": 7, "resources__aggregators": 2, "resources__wait_s": 9.0}
-    same |= {"resources__gpus_per_client": 0.25, "resources__gpus_per_aggregator": 1, "resources__cpus_per_client": 2}
+    same |= {"resources__cpus_per_client": 2}
     for key, value in same.items():
         assert parse_scenario(digits(**{key: value})).hash == plain, key
     others = {"seed": 1, "resources__chunk": 4, "resources__threads": 2, "local__lr": 0.2, "run__rounds": 9}
+    others |= {"resources__gpus_per_client": 0.25, "resources__gpus_per_aggregator": 1}
     others |= {"algorithm": "fedasync", "data__clients": 31, "model__hidden": [17], "world__delay": "none"}
     hashes = {parse_scenario(digits(**{key: value})).hash for key, value in others.items()}
     assert len(hashes | {plain}) == len(others) + 1

@@ -21,9 +21,12 @@ class FedAsync(Central):
     """Every arrival is mixed into the model at once, a stale one with less weight (Xie et al. 2019)."""
 
     name: Literal["fedasync"] = "fedasync"
-    alpha: Fraction = 0.6  # mixing weight of a fresh update
+    alpha: Fraction = 0.6
+    """Mixing weight of a fresh update."""
     staleness: Staleness = Polynomial()
-    rho: NonNegative = 0.0  # proximal weight in the client's objective; the paper uses 0.005
+    """How much less a stale update weighs."""
+    rho: NonNegative = 0.0
+    """Proximal weight in the client's objective; the paper uses 0.005."""
 
     @property
     def trigger(self) -> Buffer:

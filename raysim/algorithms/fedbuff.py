@@ -22,9 +22,12 @@ class FedBuff(Central):
     """A step as soon as K updates have arrived, stale ones scaled down (Nguyen et al. 2022)."""
 
     name: Literal["fedbuff"] = "fedbuff"
-    buffer: Count = 10  # K
+    buffer: Count = 10
+    """K, the updates of a step."""
     server_lr: Positive = 1.0
-    staleness: Staleness = Polynomial()  # 1 / sqrt(1 + s)
+    """Factor of the step."""
+    staleness: Staleness = Polynomial()
+    """How much less a stale update weighs; by default 1 / sqrt(1 + s)."""
 
     @property
     def trigger(self) -> Buffer:

@@ -30,8 +30,10 @@ class Hinge(Part):
     """S(s) = 1 up to s = grace, 1 / (slope (s - grace) + 1) after."""
 
     name: Literal["hinge"] = "hinge"
-    slope: NonNegative = 10.0  # a in the paper
-    grace: NonNegative = 4.0  # b in the paper
+    slope: NonNegative = 10.0
+    """a in the paper."""
+    grace: NonNegative = 4.0
+    """b in the paper."""
 
     def __call__(self, staleness: float) -> float:
         return 1.0 if staleness <= self.grace else 1.0 / (self.slope * (staleness - self.grace) + 1.0)

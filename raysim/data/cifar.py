@@ -32,7 +32,8 @@ class Cifar100(Vision):
     """CIFAR-100: 60,000 colour images, 32 × 32, with 100 fine labels in 20 coarse ones."""
 
     name: Literal["cifar100"] = "cifar100"
-    labels: Literal["fine", "coarse"] = "fine"  # what is learned; both are columns that a partition may be drawn over
+    labels: Literal["fine", "coarse"] = "fine"
+    """What is learned; both are columns that a partition may be drawn over."""
 
     source: ClassVar[str] = "CIFAR100"
     folder: ClassVar[str] = "cifar-100-python"

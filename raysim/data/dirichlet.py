@@ -19,11 +19,16 @@ class Dirichlet(Partitioner):
     """
 
     name: Literal["dirichlet"] = "dirichlet"
-    alpha: Positive  # small: few clients share a label; large: all clients alike
-    over: str = "label"  # or the name of a column, such as a finer label
+    alpha: Positive
+    """Small: few clients share a label; large: all clients alike."""
+    over: str = "label"
+    """`label`, or the name of a column, such as a finer label."""
     cap: bool = True
+    """Whether a client with the mean number of samples gets nothing of the labels that come after."""
     min_size: Annotated[int, Field(ge=0)] = 10
+    """Samples that every client must hold, or everything is drawn again."""
     max_retries: Count = 100
+    """Draws until it is an error."""
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         groups = rows_by_value(split.column(self.over))
@@ -83,6 +88,7 @@ class DirichletClients(Partitioner):
 
     name: Literal["dirichlet_clients"] = "dirichlet_clients"
     alpha: Positive
+    """Small: few labels a client; large: all clients alike."""
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         need(self.name, len(split), clients)

@@ -22,12 +22,18 @@ class Parquet(Pool):
     """Encoded images and their labels in Parquet files, as the Hugging Face hub has them."""
 
     name: Literal["parquet"] = "parquet"
-    train: Paths  # files, or patterns such as data/train-*.parquet
+    train: Paths
+    """Files, or patterns such as data/train-*.parquet."""
     test: Paths
-    image: str  # column of struct<bytes, path>, such as `img`
-    label: str = "label"  # column of integers from 0
-    columns: tuple[str, ...] = ()  # other columns of the training files that a partition may use
-    size: Count | None = None  # side in pixels of the square to resize to; needed where the images' sizes differ
+    """The same for the test set."""
+    image: str
+    """Column of struct<bytes, path>, such as `img`."""
+    label: str = "label"
+    """Column of integers from 0."""
+    columns: tuple[str, ...] = ()
+    """Other columns of the training files that a partition may use."""
+    size: Count | None = None
+    """Side in pixels of the square to resize to; needed where the images' sizes differ."""
 
     def load(self) -> Dataset:
         """uint8 images (n, height, width, channels): one channel if all images are grey, else three.

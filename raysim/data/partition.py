@@ -36,8 +36,10 @@ class Natural(Partitioner):
     """One client per distinct value of a column, such as a writer or a speaker."""
 
     name: Literal["natural"] = "natural"
-    by: str  # the column
-    shuffle: bool = False  # which values become clients where there are more: the first in sorted order, or random ones
+    by: str
+    """The column."""
+    shuffle: bool = False
+    """Which values become clients where there are more: the first in sorted order, or random ones."""
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         groups = rows_by_value(split.column(self.by))

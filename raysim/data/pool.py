@@ -23,7 +23,9 @@ class Pool(Part):
 
     clients: Count
     partition: Partition
-    local_test: Fraction = 0.0  # share of each client's samples that is held out to test its own model
+    """Who holds which of the training samples."""
+    local_test: Fraction = 0.0
+    """Share of each client's samples that is held out to test its own model."""
 
     @property
     def classes(self) -> int | None:

@@ -24,10 +24,14 @@ class Quadratic(Part):
     """
 
     name: Literal["quadratic"] = "quadratic"
-    centers: Annotated[tuple[Vector, ...], Field(min_length=1)]  # a_i, one per client
-    curvatures: tuple[NonNegative, ...] | None = None  # h_i; by default 1
-    slopes: tuple[Vector, ...] | None = None  # s_i; by default 0
-    samples: tuple[Count, ...] | None = None  # by default one per client
+    centers: Annotated[tuple[Vector, ...], Field(min_length=1)]
+    """a_i, one per client."""
+    curvatures: tuple[NonNegative, ...] | None = None
+    """h_i; by default 1."""
+    slopes: tuple[Vector, ...] | None = None
+    """s_i; by default 0."""
+    samples: tuple[Count, ...] | None = None
+    """Of each client; by default one."""
 
     local_test: ClassVar[float] = 0.0
     classes: ClassVar[int | None] = 0

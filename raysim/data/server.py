@@ -25,6 +25,7 @@ class InDomain(Part):
 
     name: Literal["in_domain"] = "in_domain"
     samples: Count
+    """How many; taken from the test set."""
 
     def draw(self, test: Split, generator: np.random.Generator) -> np.ndarray:
         """Rows of the test set, ascending. ValueError if nothing would be left to evaluate on."""

@@ -18,6 +18,7 @@ class Shards(Partitioner):
 
     name: Literal["shards"] = "shards"
     per_client: Count = 2
+    """Shards."""
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         number = clients * self.per_client
@@ -37,8 +38,10 @@ class Classes(Partitioner):
 
     name: Literal["classes"] = "classes"
     per_client: Count
+    """Blocks, and so labels."""
     assignment: Literal["cyclic", "collins"] = "cyclic"
-    samples_per_class: Count | None = None  # size of a block; by default a label's samples are all given out
+    samples_per_class: Count | None = None
+    """Size of a block; by default a label's samples are all given out."""
 
     def problems(self, clients: int, num_classes: int | None) -> list[str]:
         if num_classes is None:

@@ -12,8 +12,10 @@ from raysim.data.pool import Pool
 class Vision(Pool):
     """A data set read from its original files, gzipped or not, where torchvision puts them."""
 
-    root: str = "data"  # the folder that holds the data set's own folder
-    download: bool = False  # whether to download what is not there, through torchvision
+    root: str = "data"
+    """The folder that holds the data set's own folder."""
+    download: bool = False
+    """Whether to download what is not there, through torchvision."""
 
     source: ClassVar[str]  # the class of torchvision.datasets
     folder: ClassVar[str]

@@ -10,14 +10,23 @@ class Local(Part):
 
     optimizer: Literal["sgd", "adam"] = "sgd"
     lr: Positive = 0.1
-    momentum: Fraction = 0.0  # sgd: heavy ball, as torch.optim.SGD without dampening
-    betas: tuple[Fraction, Fraction] = (0.9, 0.999)  # adam
-    eps: Positive = 1e-8  # adam
-    weight_decay: NonNegative = 0.0  # added to the gradient
+    """Learning rate."""
+    momentum: Fraction = 0.0
+    """Of sgd: heavy ball, as torch.optim.SGD without dampening."""
+    betas: tuple[Fraction, Fraction] = (0.9, 0.999)
+    """Of adam."""
+    eps: Positive = 1e-8
+    """Of adam."""
+    weight_decay: NonNegative = 0.0
+    """Times the parameters, added to the gradient."""
     epochs: Count = 1
-    steps: Count | None = None  # so many mini-batches instead of `epochs`
-    batch_size: Count | None = 32  # null: all samples at once, in order
-    drop_last: bool = False  # leave out an epoch's last, smaller batch, unless it is the only one
+    """Passes through a client's samples in a dispatch."""
+    steps: Count | None = None
+    """So many mini-batches instead of `epochs`."""
+    batch_size: Count | None = 32
+    """null: all samples at once, in order."""
+    drop_last: bool = False
+    """Leave out an epoch's last, smaller batch, unless it is the only one."""
 
     def batches(self, samples: int) -> int:
         """Mini-batches an epoch."""

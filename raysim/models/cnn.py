@@ -26,11 +26,15 @@ class CNN(ModelPart):
     """Convolutions with ReLU and 2 x 2 max-pooling, one hidden dense layer, and the head."""
 
     name: Literal["cnn"] = "cnn"
-    channels: Annotated[tuple[Count, ...], Field(min_length=1)] = (32, 64)  # of the convolutions
+    channels: Annotated[tuple[Count, ...], Field(min_length=1)] = (32, 64)
+    """Of the convolutions."""
     kernel: Count = 5
-    hidden: Count = 512  # units of the dense layer
+    """Side of the convolutions' kernels, in pixels."""
+    hidden: Count = 512
+    """Units of the dense layer."""
     padding: Literal["valid", "same"] = "valid"
-    pool: Literal["each", "last"] = "each"  # the convolutions that are followed by pooling
+    pool: Literal["each", "last"] = "each"
+    """The convolutions that are followed by pooling."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Layers conv1, conv2, ..., hidden and head, with torch's default initial values."""

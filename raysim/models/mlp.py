@@ -17,7 +17,8 @@ class MLP(ModelPart):
     """A multilayer perceptron on flattened inputs."""
 
     name: Literal["mlp"] = "mlp"
-    hidden: tuple[Count, ...] = (200,)  # widths of the hidden layers; none gives softmax regression
+    hidden: tuple[Count, ...] = (200,)
+    """Widths of the hidden layers; none gives softmax regression."""
     activation: Literal["relu", "tanh", "gelu"] = "relu"
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from raysim.part import Part
 
 if TYPE_CHECKING:
@@ -18,7 +16,8 @@ if TYPE_CHECKING:
 class ModelPart(Part):
     """A model: builds a module that takes a float batch (B, *shape)."""
 
-    personal: tuple[str, ...] = Field((), description="prefixes of the parameters that stay a client's own, as [head]")
+    personal: tuple[str, ...] = ()
+    """Prefixes of the parameters that stay a client's own, such as [head]."""
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:

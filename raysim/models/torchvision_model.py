@@ -15,9 +15,12 @@ class Torchvision(ModelPart):
     """An image classifier of torchvision, by its name there."""
 
     name: Literal["torchvision"] = "torchvision"
-    model: str  # such as resnet18
-    weights: str | None = None  # path of a local .safetensors, .pth or .pt file; a head of another shape is not loaded
-    image_size: Count | None = None  # pixels that images are resized to, on the device; null leaves them as they are
+    model: str
+    """Such as resnet18."""
+    weights: str | None = None
+    """Path of a local .safetensors, .pth or .pt file; a head of another shape is not loaded."""
+    image_size: Count | None = None
+    """Pixels that images are resized to, on the device; null leaves them as they are."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """torchvision's module, its parameter names and all; images of one channel are repeated to three."""

@@ -14,7 +14,8 @@ class Vector(ModelPart):
     """A single vector x, for the quadratic data set; its output is the loss itself."""
 
     name: Literal["vector"] = "vector"
-    start: tuple[float, ...] | float = 0.0  # the initial x, or the initial value of all its elements
+    start: tuple[float, ...] | float = 0.0
+    """The initial x, or the initial value of all its elements."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """A module with one parameter `x` of shape (size,): inputs (B, 2 size + 1) with rows [a, s, h], output (B,).

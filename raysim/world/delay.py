@@ -2,9 +2,9 @@
 
 import math
 from abc import abstractmethod
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raysim.part import Named, NonNegative, Part
 from raysim.rng import Stream
@@ -25,10 +25,16 @@ class Delay(Part):
     """A model of delays, in `unit`."""
 
     unit: Unit
+    """Of delays, and so of all virtual time."""
 
     @abstractmethod
     def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
         """Of the client's dispatch `number` (0, 1, ...). stream: keyed draws of this run's delays."""
+
+    @property
+    def least(self) -> float:
+        """No delay is shorter."""
+        return 0.0
 
     @property
     def needs_work(self) -> bool:
@@ -58,10 +64,21 @@ class RandomDelay(Delay, distribution.Distribution):
 
     unit: Unit = "rounds"
     redraw: Literal["dispatch", "client"] = "dispatch"
-    rounding: Literal["floor", "nearest", "ceil", "none"] = "floor"  # of delays in rounds
+    """dispatch: a draw for each dispatch. client: one for each client, whose delay then stays the same."""
+    rounding: Literal["floor", "nearest", "ceil", "none"] = "floor"
+    """Of delays in rounds, to whole ones; delays in seconds are not rounded."""
+
+    @property
+    def least(self) -> float:
+        low, high = self.bounds
+        if self.unit == "rounds" and self.rounding == "ceil" and low < high:
+            return math.floor(low) + 1.0  # a draw of exactly `low` never comes
+        return self._rounded(low)
 
     def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
-        delay = self.draw(stream(client, number) if self.redraw == "dispatch" else stream(client))
+        return self._rounded(self.draw(stream(client, number) if self.redraw == "dispatch" else stream(client)))
+
+    def _rounded(self, delay: float) -> float:
         return delay if self.unit == "seconds" else float(_ROUNDING[self.rounding](delay))
 
 
@@ -90,10 +107,26 @@ class ComputeDelay(Delay):
 
     name: Literal["compute"] = "compute"
     unit: Literal["seconds"] = "seconds"
-    flops_per_s: distribution.AnyDistribution  # of a client's device, drawn once a client
+    flops_per_s: distribution.AnyDistribution
+    """Of a client's device; a draw for each client."""
     up_bytes_per_s: distribution.AnyDistribution
+    """Of a client's uplink; a draw for each client."""
     down_bytes_per_s: distribution.AnyDistribution
+    """Of a client's downlink; a draw for each client."""
     latency_s: NonNegative = 0.0
+    """Added to every delay."""
+
+    @model_validator(mode="after")
+    def _speeds_are_positive(self) -> Self:
+        for key in ("flops_per_s", "up_bytes_per_s", "down_bytes_per_s"):
+            speed: distribution.Distribution = getattr(self, key)
+            if speed.bounds[1] == 0:
+                raise ValueError(f"`{key}` must be positive, got a distribution of zeros: {speed!r}")
+        return self
+
+    @property
+    def least(self) -> float:
+        return self.latency_s
 
     def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
         if work is None:
@@ -116,6 +149,11 @@ class ScriptedDelay(Delay):
     name: Literal["scripted"] = "scripted"
     unit: Unit = "rounds"
     delays: tuple[tuple[NonNegative, ...], ...]
+    """A list for each client, with a delay for each of its dispatches."""
+
+    @property
+    def least(self) -> float:
+        return min((delay for of_client in self.delays for delay in of_client), default=0.0)
 
     def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
         scripted = self.delays[client] if client < len(self.delays) else ()

@@ -18,6 +18,7 @@ from raysim.algorithms import Arrival, Round, Trigger
 from raysim.clock import Clock
 from raysim.rng import Stream
 from raysim.world.delay import Work
+from raysim.world.picker import Picker
 from raysim.world.world import World
 
 
@@ -63,6 +64,12 @@ class Closed(NamedTuple):
     time: float
     version: int
     in_flight: int
+    early: str | None = None  # why the run ends here, within a round that is not over
+
+    @property
+    def over(self) -> int:
+        """Rounds that are over."""
+        return self.round + (self.early is None)
 
 
 Happening: TypeAlias = Ended | Stepped | Closed
@@ -86,49 +93,59 @@ class Timeline:
         seed: int,
         work: Callable[[int], Work] | None = None,
     ) -> None:
-        self.world, self.trigger, self.rounds, self.seed = world, trigger, rounds, seed
+        self.world, self.trigger, self.rounds = world, trigger, rounds
         self.samples = samples.tolist()
         self.round = self.version = 0
         self.in_flight = 0
-        # Of a round, in the unit of time; None: until its last arrival, or no rounds at all.
-        self.length = 1.0 if world.delay.unit == "rounds" else world.dispatch.round_s
+        self.length = world.round_length
         self.live: Counter[int] = Counter()  # versions that updates to come still start from, and how many
         self._work = work
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
-        self._idle = samples > 0
-        self._numbers = np.zeros(len(samples), dtype=np.int64)
+        self._picker = Picker(world, samples, seed)
+        self._look_pending = False  # whether an opening is scheduled for when others may be available
+        self._numbers = [0] * len(samples)
         self._serial = 0
         self._waiting: list[tuple[Dispatched, Arrival]] = []  # arrived, not yet in a step
         self._flying: dict[int, Dispatched] = {}
-        self._delays, self._drops, self._picks = (Stream(seed, p) for p in ("delay", "dropout", "pick"))
+        self._delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
 
     def __iter__(self) -> Iterator[Happening]:
         self._clock.schedule(0.0, _OPEN, (_OPEN, None))
         while self.round < self.rounds and len(self._clock):
             kind, dispatched = self._clock.pop()
             if kind == _OPEN:
+                self._look_pending = False
                 self._open()
             elif kind == _CLOSE:
                 yield from self._close()
             elif dispatched is not None:
                 yield from self._arrive(dispatched)
+        if self.round < self.rounds:  # nobody is in flight, and nobody ever will be
+            yield Closed(self.round, self._clock.now, self.version, self.in_flight, "no client is left to pick")
         yield from self._unfinished()
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def _open(self) -> None:
         """Pick clients; where a round has a length, its end is known now."""
-        for client in self._pick():
+        now = self._clock.now
+        for client in self._picker.pick(now, self.round, self.in_flight, self._serial):
             self._dispatch(client)
-        slot = self.world.availability.slot
         if not self.world.has_rounds:
-            if self.in_flight == 0 and self._idle.any():  # nobody was there: look again when that may have changed
-                self._clock.schedule(self._clock.now + slot, _OPEN, (_OPEN, None))
+            self._look_again()
         elif self.length is not None:
             self._clock.schedule((self.round + 1) * self.length, _CLOSE, (_CLOSE, None))
         else:  # the round ends with its last arrival
-            last = max((d.arrives for d in self._flying.values()), default=self._clock.now + slot)
+            nobody = self._picker.next_change(now) or now
+            last = max((d.arrives for d in self._flying.values()), default=nobody)
             self._clock.schedule(last, _ARRIVE, (_CLOSE, None))
+
+    def _look_again(self) -> None:
+        """Without rounds: where too few are in flight, and somebody is idle but not there, once others may be."""
+        short = self.in_flight < (self.world.dispatch.concurrency or 0) and self._picker.idle.any()
+        if short and not self._look_pending and (change := self._picker.next_change(self._clock.now)):
+            self._look_pending = True
+            self._clock.schedule(change, _OPEN, (_OPEN, None))
 
     def _close(self) -> Iterator[Happening]:
         if isinstance(self.trigger, Round) and (self._waiting or self.trigger.empty):
@@ -140,38 +157,15 @@ class Timeline:
 
     # --- clients ------------------------------------------------------------------------------------------------------
 
-    def _pick(self) -> list[int]:
-        dispatch = self.world.dispatch
-        if dispatch.picks is not None:
-            return self._scripted(dispatch.picks[self.round])
-        wanted = dispatch.per_round or (dispatch.concurrency or 0) - self.in_flight
-        there = self._idle & self.world.availability.mask(self.seed, len(self.samples), self._clock.now)
-        idle = np.flatnonzero(there)
-        if wanted <= 0 or len(idle) == 0:
-            return []
-        generator = self._picks(self._serial)
-        if wanted == 1:  # a tenth of the time of `choice`
-            return [int(idle[generator.integers(len(idle))])]
-        return sorted(generator.choice(idle, size=min(wanted, len(idle)), replace=False).tolist())
-
-    def _scripted(self, picks: tuple[int, ...]) -> list[int]:
-        for client in picks:
-            if not 0 <= client < len(self.samples) or not self._idle[client]:
-                raise ValueError(
-                    f"world.dispatch.picks: round {self.round} must pick idle clients in 0..{len(self.samples) - 1}, "
-                    f"got {client!r}, which is not; pick it after its update has arrived"
-                )
-        return list(picks)
-
     def _dispatch(self, client: int) -> None:
-        number, now, world = int(self._numbers[client]), self._clock.now, self.world
+        number, now, world = self._numbers[client], self._clock.now, self.world
         duration = world.delay.duration(self._delays, client, number, self._work(client) if self._work else None)
         drop = world.dropout.probability
         reports = drop == 0 or self._drops(client, number).random() >= drop
         dispatched = Dispatched(self._serial, client, number, self.round, self.version, now, now + duration, reports)
         self._serial += 1
         self._numbers[client] += 1
-        self._idle[client] = False
+        self._picker.idle[client] = False
         self.in_flight += 1
         self._flying[dispatched.serial] = dispatched
         self._clock.schedule(dispatched.arrives, _ARRIVE, (_ARRIVE, dispatched))
@@ -191,7 +185,7 @@ class Timeline:
     def _arrive(self, dispatched: Dispatched) -> Iterator[Happening]:
         self.in_flight -= 1
         del self._flying[dispatched.serial]
-        self._idle[dispatched.client] = dispatched.reports or not self.world.dropout.permanent
+        self._picker.idle[dispatched.client] = dispatched.reports or not self.world.dropout.permanent
         late = isinstance(self.trigger, Round) and self.trigger.late == "discard" and dispatched.round < self.round
         if not dispatched.reports or late:
             yield self._ended(dispatched, "discarded" if dispatched.reports else "dropped")

@@ -12,11 +12,14 @@ from raysim.world.delay import AnyDelay, NoDelay
 class Dispatch(Part):
     """Who is picked: exactly one of `per_round`, `concurrency` and `picks`. A client in flight is not picked again."""
 
-    per_round: Count | None = None  # that many idle clients at the start of every round, uniformly
-    concurrency: Count | None = None  # enough to keep that many in flight
-    picks: tuple[tuple[int, ...], ...] | None = None  # the clients of each round, by name
-    # With delays in seconds, a round lasts that long; without it, until the last picked client has reported.
+    per_round: Count | None = None
+    """So many idle clients are picked at the start of every round, uniformly."""
+    concurrency: Count | None = None
+    """Enough are picked to keep so many in flight: at the start of rounds, or, with delays in seconds, at any time."""
+    picks: tuple[tuple[int, ...], ...] | None = None
+    """The clients of each round, by number, as lists."""
     round_s: Positive | None = None
+    """With delays in seconds, a round lasts so long; without it, until the last picked client has reported."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
@@ -35,8 +38,8 @@ class World(Part):
     delay: AnyDelay = NoDelay()
     availability: AnyAvailability = Always()
     dropout: Dropout = Dropout()
-    # Its unit: rounds or versions (server steps) between dispatch and arrival. Unset: rounds, if there are any.
     staleness: Literal["rounds", "versions"] | None = None
+    """Its unit: rounds or versions (server steps) between dispatch and arrival. Unset: rounds, if there are any."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -50,6 +53,11 @@ class World(Part):
     def has_rounds(self) -> bool:
         """Whether clients are picked at the start of rounds, not whenever one has arrived."""
         return self.delay.unit == "rounds" or self.dispatch.concurrency is None
+
+    @property
+    def round_length(self) -> float | None:
+        """In the unit of time. None: a round lasts until its last arrival, or there are no rounds at all."""
+        return 1.0 if self.delay.unit == "rounds" else self.dispatch.round_s
 
     @property
     def staleness_unit(self) -> Literal["rounds", "versions"]:

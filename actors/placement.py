@@ -1,0 +1,99 @@
+"""What a run asks of a Ray cluster, and the placement group that keeps it for the run."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import ray
+from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from actors.pool import MissingResources
+
+GRACE_S = 5.0  # what a run that has just ended held may be free only so much later
+
+
+class Demand(NamedTuple):
+    """What a run asks of a cluster: CPUs and (fractions of) GPUs of each of its actors, by name."""
+
+    actors: dict[str, tuple[float, float]]
+    wait_s: float = 0.0  # how long an autoscaling cluster may take to bring them
+
+    @property
+    def cpus(self) -> float:
+        return sum(cpus for cpus, _ in self.actors.values())
+
+    @property
+    def gpus(self) -> float:
+        return sum(gpus for _, gpus in self.actors.values())
+
+
+class Placement(NamedTuple):
+    """Which actor has which place in the placement group. Those that need neither CPUs nor GPUs have none."""
+
+    group: PlacementGroup | None = None
+    names: tuple[str, ...] = ()  # of the actors, in the order of the group's bundles
+
+    def strategy(self, name: str) -> PlacementGroupSchedulingStrategy | None:
+        """How Ray is to schedule the actor; None: as it likes."""
+        if self.group is None or name not in self.names:
+            return None
+        return PlacementGroupSchedulingStrategy(self.group, self.names.index(name))
+
+
+@contextmanager
+def reserved(demand: Demand) -> Iterator[Placement]:
+    """Keeps a place for every actor until the end. An actor without one would wait for ever, and Ray would not say so.
+
+    Raises MissingResources: at once where the cluster is too small and not waited for, else after demand.wait_s and
+    GRACE_S seconds.
+    """
+    if not demand.wait_s:
+        _refuse_too_small(demand)
+    bundles = {name: _resources(*needs) for name, needs in demand.actors.items() if any(needs)}
+    if not bundles:
+        yield Placement()
+        return
+    group = placement_group(list(bundles.values()))
+    try:
+        _wait(group, demand)
+        yield Placement(group, tuple(bundles))
+    finally:
+        remove_placement_group(group)
+
+
+def _resources(cpus: float, gpus: float) -> dict[str, float]:
+    return {kind: amount for kind, amount in (("CPU", cpus), ("GPU", gpus)) if amount}
+
+
+def _refuse_too_small(demand: Demand) -> None:
+    have = ray.cluster_resources()
+    short = {
+        kind: amount for kind, amount in _resources(demand.cpus, demand.gpus).items() if amount > have.get(kind, 0)
+    }
+    if short:
+        missing = " and ".join(f"{amount:g} {kind}, got {have.get(kind, 0):g}" for kind, amount in short.items())
+        hint = "ask for less under resources; a cluster that grows by itself needs resources.wait_s"
+        raise MissingResources(f"the cluster must have {missing}; {hint}")
+
+
+def _wait(group: PlacementGroup, demand: Demand) -> None:
+    deadline = time.monotonic() + demand.wait_s + GRACE_S
+    while not group.wait(1):  # which Ctrl-C cannot end: so a second at a time
+        if time.monotonic() >= deadline:
+            wanted = Counter(_spell(_resources(*needs)) for needs in demand.actors.values() if any(needs))
+            actors = " and ".join(f"{number} x ({needs})" for needs, number in wanted.items())
+            total, free = _spell(ray.cluster_resources()), _spell(ray.available_resources())
+            raise MissingResources(
+                f"the cluster must have room for {actors}, each on one node, got {total} in all, of which {free} "
+                f"free, after {demand.wait_s + GRACE_S:g} s; ask for less under resources, or wait longer with "
+                "resources.wait_s"
+            )
+
+
+def _spell(resources: dict[str, Any]) -> str:
+    return ", ".join(f"{resources[kind]:g} {kind}" for kind in ("CPU", "GPU") if kind in resources) or "nothing"
