@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
@@ -24,8 +24,7 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
     """Runs a scenario with a progress display, then prints its summary and its folder."""
     console = Console()
     bar = Bar(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=20),
+        TextColumn("[bold]{task.description}"),  # no bar: all of this must fit in 80 columns
         MofNCompleteColumn(),
         TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
@@ -37,7 +36,7 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
         task = bar.add_task(scenario.name, total=scenario.run.rounds, state=f"starting in {where}")
 
         def show(progress: Progress) -> None:
-            bar.update(task, completed=progress.round, state=describe(progress, scenario.world.delay.unit))
+            bar.update(task, completed=progress.round, state=describe(progress))
 
         result = run(scenario, out=out, inline=inline, dry=dry, address=address, progress=show)
     console.print(render(summary(open_run(result.folder))))
@@ -46,12 +45,12 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
 
 
-def describe(progress: Progress, unit: str) -> str:
-    """Virtual time, metrics, in flight, updates a second."""
-    metrics = [f"{name} {value:.4g}" for name, value in sorted(progress.metrics.items())]
+def describe(progress: Progress) -> str:
+    """Virtual time, accuracy (or, where there is none, loss), in flight, updates a second."""
+    metrics = [f"{name} {progress.metrics[name]:.4g}" for name in ("accuracy", "loss") if name in progress.metrics]
     speed = progress.used / progress.seconds if progress.seconds else 0.0
-    when, flying = f"t={progress.virtual_time:.6g} {unit}", f"{progress.in_flight} in flight"
-    return "  ".join([when, *metrics, flying, f"{speed:.0f} updates/s"])
+    flying = f"{progress.in_flight} in flight"
+    return "  ".join([f"t={progress.virtual_time:.6g}", *metrics[:1], flying, f"{speed:.0f} updates/s"])
 
 
 def timeline(updates: Sequence[Mapping[Any, Any]]) -> Table:

@@ -54,7 +54,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
             f"{summary.rounds} rounds",
             f"{summary.steps} steps",
             f"virtual time {_number(summary.virtual_time)} {summary.unit or ''}".rstrip(),
-            None if summary.wall_s is None else f"{summary.wall_s:.1f} s on the wall clock",
+            None if summary.wall_s is None else f"{summary.wall_s:.1f} s real time",
         ),
     )
     yield "updates", _joined(*(f"{count} {status}" for status, count in summary.updates.items()))
