@@ -95,11 +95,16 @@ class RayPool:
         return Value(content=ray.put(content))
 
     def _hand_out(self) -> None:
-        """Gives ready jobs to the workers with the least to do."""
+        """Gives ready jobs to the workers with the least to do.
+
+        While there are many, each worker has one more at hand than it does. The last few wait for an idle worker, lest
+        one of them waits behind another job while somebody has nothing to do.
+        """
         for group, workers in self._workers.items():
             while job := self._queue.first(group):
                 worker = max(workers, key=lambda worker: worker.free)
-                if worker.free == 0 or (job.attempts and worker.jobs):
+                few = self._queue.ready(group) <= len(workers)
+                if worker.free == 0 or (worker.jobs and (few or job.attempts)):
                     break
                 self._queue.pop(group)
                 self._give(worker, job)

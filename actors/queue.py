@@ -37,6 +37,10 @@ class Queue:
         ready = self._ready[group]
         return ready[0][2] if ready else None
 
+    def ready(self, group: str) -> int:
+        """How many jobs of the group can be handed out."""
+        return len(self._ready[group])
+
     def pop(self, group: str) -> None:
         """Takes that job out."""
         heapq.heappop(self._ready[group])

@@ -86,7 +86,7 @@ def encoded(table: "pa.Table", name: str) -> list[bytes]:
 
 def integers(table: "pa.Table", name: str) -> np.ndarray:
     """A column of labels as int64."""
-    values = table[name].to_numpy()
+    values: np.ndarray = table[name].to_numpy()
     if values.dtype.kind not in "iu" or values.min() < 0:
         raise ValueError(
             f"data parquet: column {name!r} must hold integers from 0, got {table.schema.field(name).type} "
