@@ -113,6 +113,8 @@ def main() -> None:
     """Exit codes: 0, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C."""
     from actors import MissingResources
 
+    if "" not in sys.path:  # as under `python -m`: an algorithm of the user's own lies where raysim is called
+        sys.path.insert(0, str(Path.cwd()))
     try:
         app()
     except MissingResources as error:

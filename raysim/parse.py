@@ -113,7 +113,7 @@ def _import(name: str) -> type[Central]:
     except Exception as error:  # a module can raise anything while it is imported
         cause = f"{type(error).__name__}: {error}"
         text = (
-            f"must be module:Class, with the module's folder on PYTHONPATH, got {name!r}, whose import raises {cause}"
+            f"must be module:Class, with the module here or on PYTHONPATH, got {name!r}, whose import raises {cause}"
         )
         raise ImportError(text) from error
     if not (isinstance(algorithm, type) and issubclass(algorithm, Central)):

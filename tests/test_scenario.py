@@ -370,7 +370,7 @@ def test_an_algorithm_may_be_a_class_of_ones_own() -> None:
     [
         (
             "nowhere:Mine",
-            "algorithm.name: must be module:Class, with the module's folder on PYTHONPATH, got 'nowhere:Mi",
+            "algorithm.name: must be module:Class, with the module here or on PYTHONPATH, got 'nowhere:Mi",
         ),
         ("toys:Nothing", "whose import raises AttributeError: module 'toys' has no attribute 'Nothing'"),
         (".toys:Counting", "whose import raises TypeError: the 'package' argument is required"),
