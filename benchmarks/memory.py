@@ -6,6 +6,7 @@ Reads resident memory less what is shared (the object store is mapped into every
 """
 
 import argparse
+import re
 import threading
 import time
 from pathlib import Path
@@ -22,24 +23,18 @@ def private_mb(process: psutil.Process) -> float:
     return (memory.rss - memory.shared) / 1e6
 
 
-def processes() -> dict[str, psutil.Process]:
-    """This one, and the actors below it: Ray names an actor's process after its class and its method."""
-    me = psutil.Process()
-    found = {"driver": me}
-    for child in me.children(recursive=True):
-        title = " ".join(child.cmdline())
-        if title.startswith("ray::") and "IDLE" not in title:
-            found[f"{title.split('.')[0].removeprefix('ray::')} {child.pid}"] = child
-    return found
-
-
 def watch(readings: dict[str, list[tuple[float, float]]], stop: threading.Event) -> None:
-    started = time.monotonic()
+    """Every second: this process, and the actors below it, whose processes Ray names after them."""
+    started, me, names = time.monotonic(), psutil.Process(), {}
     while not stop.wait(1.0):
-        for name, process in processes().items():
+        for process in [me, *me.children(recursive=True)]:
             try:
-                readings.setdefault(name, []).append((time.monotonic() - started, private_mb(process)))
-            except psutil.NoSuchProcess:
+                actor = re.search(r"ray::(?:\S*/)?(scheduler|[a-z]+-\d+)", " ".join(process.cmdline()).lower())
+                name = names.get(process.pid) or ("driver" if process == me else actor and actor[1])
+                if name:
+                    names[process.pid] = name
+                    readings.setdefault(name, []).append((time.monotonic() - started, private_mb(process)))
+            except psutil.Error:  # it has just ended
                 continue
 
 
