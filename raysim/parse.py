@@ -112,9 +112,7 @@ def _import(name: str) -> type[Central]:
         algorithm = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # a module can raise anything while it is imported
         cause = f"{type(error).__name__}: {error}"
-        text = (
-            f"must be module:Class, with the module here or on PYTHONPATH, got {name!r}, whose import raises {cause}"
-        )
+        text = f"must be module:Class, with the module here or on PYTHONPATH, got {name!r}, whose import raises {cause}"
         raise ImportError(text) from error
     if not (isinstance(algorithm, type) and issubclass(algorithm, Central)):
         raise ImportError(f"must name a subclass of raysim.algorithms.Central, got {name!r}, which is {algorithm!r}")
