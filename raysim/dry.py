@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from actors.host import describe
 from raysim.algorithms import Population
 from raysim.data import federate
 from raysim.engine import now, run_info
@@ -23,7 +24,7 @@ def dry_run(scenario: Scenario, folder: Path) -> None:
     try:
         _follow(scenario, recorder)
     except Exception as error:
-        info |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+        info |= {"status": "failed", "error": describe(error)}
         raise
     finally:
         writer.close()

@@ -45,9 +45,8 @@ class Worker:
         """Loads and divides the data. Leaves: the data; the server's first state and message; a client's state."""
         federation = federate(self.scenario.data, self.scenario.server_data, self.scenario.seed)
         self.attach(federation)
-        start = self.net.model()
-        state = {"buffers": start.buffers, **self.algorithm.init(start, self.population)}
-        client = self.algorithm.client(start)
+        state = self._first_state()
+        client = self.algorithm.client(self.start)
         described = Described(
             samples=federation.samples,
             held_out=federation.held_out.sizes,
@@ -63,9 +62,8 @@ class Worker:
 
     def attach(self, federation: Federation) -> tuple[None]:
         """The data, shared with the other workers of the node; and a model that fits it."""
-        first = not hasattr(self, "net")
         self.federation = federation
-        if first:
+        if not hasattr(self, "net"):  # else it is the worker that loaded the data, and has a model for them
             self._build()
         return (None,)
 
@@ -77,6 +75,10 @@ class Worker:
         self.loader = Loader(federation.mean, federation.std, self.device)
         self.population = Population(int((federation.samples > 0).sum()), int(federation.samples.sum()))
 
+    def _first_state(self) -> Record:
+        """The server's, before the first round."""
+        return {"buffers": self.start.buffers, **self.algorithm.init(self.start, self.population)}
+
     def work(self) -> tuple[WorkPerClient]:
         """FLOPs of one sample's forward and backward pass, and bytes of a message and an update.
 
@@ -86,8 +88,7 @@ class Worker:
 
         samples = self.federation.samples
         client = int(np.where(samples > 0, samples, samples.max()).argmin())
-        state = {"buffers": self.start.buffers, **self.algorithm.init(self.start, self.population)}
-        message = self._message(state)
+        message = self._message(self._first_state())
         task = self._task(client, 0, message)
         with FlopCounterMode(display=False) as counter, self.net.evaluating(self.start) as module:
             module(task.x[:1])
