@@ -4,7 +4,21 @@ Ray is loaded by `actors.session`, `actors.placement` and `actors.cluster` only.
 """
 
 from actors.child import Child, ChildDied
+from actors.gang import Alone, Gang
 from actors.inline import InlinePool
 from actors.pool import Group, Job, JobFailed, MissingResources, Pool, Took, Value
 
-__all__ = ["Child", "ChildDied", "Group", "InlinePool", "Job", "JobFailed", "MissingResources", "Pool", "Took", "Value"]
+__all__ = [
+    "Alone",
+    "Child",
+    "ChildDied",
+    "Gang",
+    "Group",
+    "InlinePool",
+    "Job",
+    "JobFailed",
+    "MissingResources",
+    "Pool",
+    "Took",
+    "Value",
+]

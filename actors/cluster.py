@@ -10,6 +10,7 @@ import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.metrics import Gauge
 
+from actors.gang import Seat, free_address
 from actors.host import Done, Failure, Host
 from actors.placement import Placement
 from actors.pool import Group, Job, JobFailed, Value
@@ -35,6 +36,14 @@ class _Worker:
         return 0 if any(job.attempts for job in self.jobs) else DEPTH - len(self.jobs)
 
 
+class RayHost(Host):
+    """What an actor is."""
+
+    def address(self) -> str:
+        """Where a gang can meet of which this is the first."""
+        return free_address(ray.util.get_node_ip_address())
+
+
 class RayPool:
     """Workers are Ray actors named `<run>/<group>-<number>`; jobs run by priority once their arguments are there."""
 
@@ -46,6 +55,7 @@ class RayPool:
         self._setup: dict[str, list[tuple[str, tuple[Any, ...]]]] = {}
         self._queue = Queue()
         self._running: dict[Any, tuple[_Worker, Job | None]] = {}  # by the reference of the result; None: setup
+        self._addresses: dict[str, str] = {}  # by group: where its gang has met
         self._gauges: dict[str, Gauge] = {}
 
     # --- workers ------------------------------------------------------------------------------------------------------
@@ -58,7 +68,7 @@ class RayPool:
     def _make(self, group: Group, number: int, deaths: int = 0, failures: int = 0) -> _Worker:
         name = f"{group.name}-{number}"
         # Ray must not restart it or run its tasks again: this pool does, and knows which tasks are suspect.
-        actor = ray.remote(Host).options(
+        actor = ray.remote(RayHost).options(
             name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
             num_cpus=group.cpus,
             num_gpus=group.gpus,
@@ -76,16 +86,23 @@ class RayPool:
             self.wait()
 
     def _set_up(self, worker: _Worker, method: str, args: tuple[Any, ...]) -> None:
-        reference = worker.actor.call.remote(method, 0, *_references(args))
+        reference = worker.actor.call.remote(method, 0, None, *_references(args))
         worker.setup.append(reference)
         self._running[reference] = (worker, None)
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
     def submit(
-        self, group: str, method: str, *args: Any, values: int = 0, priority: tuple[int, ...] = (), label: str = ""
+        self,
+        group: str,
+        method: str,
+        *args: Any,
+        values: int = 0,
+        priority: tuple[int, ...] = (),
+        label: str = "",
+        together: bool = False,
     ) -> Job:
-        job = Job(group, method, args, priority, label or method)
+        job = Job(group, method, args, priority, label or method, together=together)
         job.values = [Value(job) for _ in range(values)]
         self._queue.add(job)
         self._hand_out()
@@ -95,29 +112,51 @@ class RayPool:
         return Value(content=ray.put(content))
 
     def _hand_out(self) -> None:
-        """Gives ready jobs to the workers with the least to do.
+        for group, workers in self._workers.items():
+            while job := self._queue.first(group):
+                chosen = self._gang(workers) if job.together else self._least_busy(group, workers, job)
+                if not chosen:
+                    break
+                self._queue.pop(group)
+                self._give(job, chosen)
+
+    def _gang(self, workers: list[_Worker]) -> list[_Worker]:
+        """All of them, once they have nothing else to do: each waits for the others."""
+        return [] if any(worker.jobs or worker.setup for worker in workers) else list(workers)
+
+    def _least_busy(self, group: str, workers: list[_Worker], job: Job) -> list[_Worker]:
+        """The worker that gets a ready job, if one does.
 
         While there are many, each worker has one more at hand than it does. The last few wait for an idle worker, lest
         one of them waits behind another job while somebody has nothing to do.
         """
-        for group, workers in self._workers.items():
-            while job := self._queue.first(group):
-                worker = max(workers, key=lambda worker: worker.free)
-                few = self._queue.ready(group) <= len(workers)
-                if worker.free == 0 or (worker.jobs and (few or job.attempts)):
-                    break
-                self._queue.pop(group)
-                self._give(worker, job)
+        worker = max(workers, key=lambda worker: worker.free)
+        few = self._queue.ready(group) <= len(workers)
+        return [] if worker.free == 0 or (worker.jobs and (few or job.attempts)) else [worker]
 
-    def _give(self, worker: _Worker, job: Job) -> None:
-        answer = worker.actor.call.options(name=job.method, num_returns=1 + len(job.values)).remote(
-            job.method, len(job.values), *_references(job.args)
-        )
-        result, *contents = answer if job.values else [answer]
-        for value, content in zip(job.values, contents, strict=True):
-            value.content = content
-        worker.jobs.append(job)
-        self._running[result] = (worker, job)
+    def _give(self, job: Job, workers: list[_Worker]) -> None:
+        """To one worker, or to all of a gang, of which the first leaves the values."""
+        try:
+            seats = self._seats(job.group, workers) if job.together else [None]
+        except RayActorError as error:
+            self._queue.push(job)
+            self._replace(workers[0], str(error))
+            return
+        for worker, seat in zip(workers, seats, strict=True):
+            values = 0 if seat and seat.rank else len(job.values)
+            answer = worker.actor.call.options(name=job.method, num_returns=1 + values).remote(
+                job.method, values, seat, *_references(job.args)
+            )
+            result, *contents = answer if values else [answer]
+            for value, content in zip(job.values, contents, strict=False):
+                value.content = content
+            worker.jobs.append(job)
+            self._running[result] = (worker, job)
+
+    def _seats(self, group: str, workers: list[_Worker]) -> list[Seat]:
+        if group not in self._addresses:
+            self._addresses[group] = ray.get(workers[0].actor.address.remote()) if len(workers) > 1 else ""
+        return [Seat(rank, len(workers), self._addresses[group]) for rank in range(len(workers))]
 
     # --- what comes back ----------------------------------------------------------------------------------------------
 
@@ -147,6 +186,9 @@ class RayPool:
             return
         except RayError as error:
             raise JobFailed(label, f"{type(error).__name__}: {error}", "") from error
+        if isinstance(result, Failure) and result.broken:
+            self._replace(worker, result.cause)
+            return
         if isinstance(result, Failure):
             raise JobFailed(label, result.cause, result.traceback)
         del self._running[reference]
@@ -154,20 +196,37 @@ class RayPool:
             worker.setup.remove(reference)
         else:
             worker.jobs.remove(job)
-            self._finish(job, worker, result)
+            if worker is self._workers[job.group][0] or not job.together:
+                self._finish(job, worker, result)
 
     def _finish(self, job: Job, worker: _Worker, done: Done) -> None:
+        job.result, job.took, kept = done
+        for place, argument in kept.items():
+            arg = job.args[argument]
+            job.values[place].content = arg.content if isinstance(arg, Value) else self.put(arg).content
         job.done, job.worker, job.args = True, worker.name, ()
-        job.result, job.took = done
         for value in job.values:
             value.job = None  # else the two keep each other, and what the job left, until the garbage collector comes
         self._queue.release(job)
 
-    def _replace(self, worker: _Worker, cause: str) -> None:
-        """Puts another in a dead worker's place, and its jobs back in the queue."""
-        ray.kill(worker.actor)  # it may only be out of reach, and would keep its place
-        self._running = {ref: entry for ref, entry in self._running.items() if entry[0] is not worker}
-        workers, group = self._groups_of(worker)
+    def _replace(self, dead: _Worker, cause: str) -> None:
+        """Puts another in a dead worker's place, and in those of the rest of its gang, who wait for it; and their jobs
+        back in the queue."""
+        workers, group = self._groups_of(dead)
+        self._addresses.pop(group.name, None)
+        gang = any(job.together for job in dead.jobs)
+        jobs = {job: not dead.setup for job in dead.jobs if not job.done}  # none of them ran if the set-up did not end
+        for worker in list(workers) if gang else [dead]:
+            ray.kill(worker.actor)  # it may only be out of reach, and would keep its place
+            self._running = {ref: entry for ref, entry in self._running.items() if entry[0] is not worker}
+            self._make_again(worker, workers, group, cause)
+        for job, ran in jobs.items():
+            job.attempts += ran
+            if job.attempts == ATTEMPTS:
+                raise JobFailed(job.label, f"its worker died {ATTEMPTS} times; the last time: {cause}", "")
+            self._queue.push(job)
+
+    def _make_again(self, worker: _Worker, workers: list[_Worker], group: Group, cause: str) -> None:
         number = workers.index(worker)
         failures = worker.failures + 1 if worker.setup else 0
         if failures == ATTEMPTS:
@@ -175,11 +234,6 @@ class RayPool:
         workers[number] = self._make(group, number, worker.deaths + 1, failures)
         for method, args in self._setup[group.name]:
             self._set_up(workers[number], method, args)
-        for job in worker.jobs:
-            job.attempts += not worker.setup  # none of them ran if the set-up did not end
-            if job.attempts == ATTEMPTS:
-                raise JobFailed(job.label, f"its worker died {ATTEMPTS} times; the last time: {cause}", "")
-            self._queue.push(job)
 
     def _groups_of(self, worker: _Worker) -> tuple[list[_Worker], Group]:
         name = next(name for name, workers in self._workers.items() if worker in workers)

@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from actors.gang import Alone, Gang, GangBroken, Members, Seat
 from actors.pool import Took
 
 
@@ -18,6 +19,7 @@ class Failure(NamedTuple):
 
     cause: str
     traceback: str
+    broken: bool = False  # because another member of a gang is gone
 
 
 class Done(NamedTuple):
@@ -25,6 +27,7 @@ class Done(NamedTuple):
 
     result: Any
     took: Took
+    kept: dict[int, int]  # values that are arguments as they came: the place of the value, and that of the argument
 
 
 class Host:
@@ -32,26 +35,42 @@ class Host:
 
     def __init__(self, factory: Callable[[], Any]) -> None:
         self._failure: Failure | None = None
+        self._gang: Members | None = None
         try:
             self._hosted = factory()
         except Exception as error:  # reported by the first call: an actor that fails here only dies
             self._failure = _failure(error)
 
-    def call(self, method: str, values: int, *args: Any) -> Any:
-        """Done and `values` values, or a Failure and as many times None."""
-        answer = self._failure or self._call(method, values, args)
+    def call(self, method: str, values: int, seat: Seat | None, *args: Any) -> Any:
+        """Done and `values` values, or a Failure and as many times None. seat: in the gang that does it, if one does;
+        only its first member gives values."""
+        answer = self._failure or self._call(method, values, seat, args)
         if isinstance(answer, Failure):
             answer = (answer, *[None] * values)
         return answer if values else answer[0]
 
-    def _call(self, method: str, values: int, args: tuple[Any, ...]) -> Any:
+    def _call(self, method: str, values: int, seat: Seat | None, args: tuple[Any, ...]) -> Any:
         try:
-            (result, *left), took = timed(getattr(self._hosted, method), *args)
+            company = [self._join(seat)] if seat else []
+            (result, *left), took = timed(getattr(self._hosted, method), *company, *args)
+            if seat and seat.rank:
+                return (Done(None, took, {}),)
             if len(left) != values:
                 raise ValueError(f"{method} must leave {values} values, left {len(left)}")
-            return (Done(result, took), *left)
+            kept = {i: j for i, value in enumerate(left) for j, arg in enumerate(args) if value is arg}
+            return (Done(result, took, kept), *(None if i in kept else value for i, value in enumerate(left)))
         except Exception as error:  # whatever the hosted code raises is reported
             return _failure(error)
+
+    def _join(self, seat: Seat) -> Gang:
+        if seat.size == 1:
+            return Alone()
+        if self._gang is None or self._gang.seat != seat:
+            if self._gang is not None:
+                self._gang.part()
+                self._gang = None
+            self._gang = Members(seat)
+        return self._gang
 
 
 def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:
@@ -63,4 +82,4 @@ def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:
 
 def _failure(error: Exception) -> Failure:
     text = "".join(traceback.format_exception(error))
-    return Failure(describe(error), text)
+    return Failure(describe(error), text, isinstance(error, GangBroken))

@@ -3,6 +3,7 @@
 import traceback
 from typing import Any
 
+from actors.gang import Alone
 from actors.host import describe, timed
 from actors.pool import Group, Job, JobFailed, Value
 
@@ -26,10 +27,19 @@ class InlinePool:
         self.submit(group, method, *args, label=f"{group}: {method}")
 
     def submit(
-        self, group: str, method: str, *args: Any, values: int = 0, priority: tuple[int, ...] = (), label: str = ""
+        self,
+        group: str,
+        method: str,
+        *args: Any,
+        values: int = 0,
+        priority: tuple[int, ...] = (),
+        label: str = "",
+        together: bool = False,
     ) -> Job:
-        job = Job(group, method, (), priority, label or method, worker="inline", done=True)
+        job = Job(group, method, (), priority, label or method, together=together, worker="inline", done=True)
         unpacked = [arg.content if isinstance(arg, Value) else arg for arg in args]
+        if together:
+            unpacked.insert(0, Alone())
         (job.result, *contents), job.took = _guarded(job.label, timed, getattr(self._hosted[group], method), *unpacked)
         job.values = [Value(content=content) for content in contents]
         if len(contents) != values:

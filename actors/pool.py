@@ -1,8 +1,9 @@
 """Where work runs, as its users see it: groups of workers, jobs given to them, values that jobs leave.
 
 A worker hosts what a picklable factory builds. A job calls one of its methods, which returns a tuple: first a small
-result, which comes back, then values, which stay where they are and can be arguments of later jobs. A job is retried if
-its worker dies, so it must give the same answer every time and change nothing that it was given.
+result, which comes back, then values, which stay where they are and can be arguments of later jobs. A value that is one
+of the job's arguments, the very object, is not stored again. A job is retried if its worker dies, so it must give the
+same answer every time and change nothing that it was given.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Job:
     priority: tuple[int, ...]  # low first, among jobs that can run
     label: str  # for messages about it
     values: list[Value] = field(default_factory=list)
+    together: bool = False  # done by all workers of the group, as a gang
     attempts: int = 0  # that ended with the death of the worker
     done: bool = False
     result: Any = None
@@ -80,9 +82,20 @@ class Pool(Protocol):
         Waits until all have done it."""
 
     def submit(
-        self, group: str, method: str, *args: Any, values: int = 0, priority: tuple[int, ...] = (), label: str = ""
+        self,
+        group: str,
+        method: str,
+        *args: Any,
+        values: int = 0,
+        priority: tuple[int, ...] = (),
+        label: str = "",
+        together: bool = False,
     ) -> Job:
-        """A job for any worker of the group, once all Values among its arguments are there. values: that it leaves."""
+        """A job for any worker of the group, once all Values among its arguments are there. values: that it leaves.
+
+        together: for all workers of the group at once. The method gets a `Gang` before its other arguments, and must
+        answer the same in all of them; what the first one answers is kept.
+        """
 
     def wait(self) -> None:
         """Until at least one more job is done. Raises JobFailed; KeyboardInterrupt in a run that is to end."""

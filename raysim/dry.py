@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from actors.host import describe
-from raysim.algorithms import Peer, Population
+from raysim.algorithms import Peer
 from raysim.data import federate
 from raysim.engine import now, run_info
 from raysim.errors import Problem, ScenarioError
@@ -54,7 +54,7 @@ def _follow(scenario: Scenario, recorder: Recorder) -> None:
     federation = federate(scenario.data, scenario.server_data, scenario.seed)
     samples = federation.samples
     recorder.partition(federation.partition_table())
-    population = Population(int((samples > 0).sum()), int(samples.sum()))
+    population = scenario.population(samples)
     for happening in new_timeline(scenario, samples, lambda: _measure(scenario)):
         if isinstance(happening, Ended):
             recorder.ended(happening, int(samples[happening.dispatched.client]))

@@ -57,4 +57,5 @@ class Described(NamedTuple):
     shape: tuple[int, ...]  # of one input
     classes: int
     stateful: bool  # whether clients keep state
+    state: tuple[str, ...]  # entries of the server's; none without a server
     unseen: np.ndarray  # clients that take no part, but may adapt to the last model, by number

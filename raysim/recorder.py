@@ -48,6 +48,10 @@ class Recorder:
         self._add("steps", [rows.step_row(stepped, self._late) | (measured or {})])
         self._late = 0
 
+    def searched(self, stepped: Stepped, columns: dict[str, list[float]]) -> None:
+        """columns: of the anchors of a search, if there was one."""
+        self._add("coefficients", rows.coefficient_rows(stepped, columns))
+
     def closed(self, closed: Closed) -> None:
         self.totals["rounds"] = closed.over
         self.early = closed.early

@@ -58,6 +58,12 @@ def used_rows(stepped: Stepped, weights: list[float] | None) -> list[Row]:
     return rows
 
 
+def coefficient_rows(stepped: Stepped, columns: dict[str, list[float]]) -> list[Row]:
+    """A row an anchor. columns: of equal length."""
+    anchors = zip(*columns.values(), strict=True)
+    return [{**_when(stepped), **dict(zip(columns, anchor, strict=True))} for anchor in anchors]
+
+
 def step_row(stepped: Stepped, discarded: int) -> Row:
     """A server step, without bytes and seconds. discarded: updates since the step before."""
     staleness = [arrival.staleness for arrival in stepped.arrivals]

@@ -4,9 +4,11 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from raysim.algorithms import AnyAlgorithm, Central
+from raysim.algorithms import AnyAlgorithm, Central, Population
 from raysim.algorithms.peer import Peer
 from raysim.data import Data, Public, ServerData
 from raysim.data.images import Images
@@ -46,12 +48,12 @@ class Schedule(Part):
 
 
 class Resources(Part):
-    """What a run asks of the cluster. Numbers depend on `chunk` and `threads` only."""
+    """What a run asks of the cluster. Numbers depend on `chunk`, `shards` and `threads` only."""
 
     client_actors: Count = 2
     """Processes that train clients, any number of which each can take on."""
     aggregators: Count = 1
-    """Processes that do server steps."""
+    """Processes that do server steps, together: they share searches on server data, shard by shard."""
     cpus_per_client: NonNegative = 1.0
     """CPUs that Ray reserves for each client actor."""
     gpus_per_client: NonNegative = 0.0
@@ -62,6 +64,8 @@ class Resources(Part):
     """Of CPU in each actor."""
     chunk: Count = 5
     """Clients, or peers, in a task; updates of clients are summed in it."""
+    shards: Count = 1
+    """Parts of a mini-batch in a server's search; aggregators take them in turn, and sum their gradients in order."""
     wait_s: NonNegative = 0.0
     """How long an autoscaling cluster may take to bring what is asked for, in seconds."""
 
@@ -105,7 +109,8 @@ class Scenario(Part):
         resolved.pop("name")
         asked = resolved.pop("resources")
         on_gpu = {key: asked[key] > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
-        resolved["resources"] = {"chunk": asked["chunk"], "threads": asked["threads"], **on_gpu}
+        deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}
+        resolved["resources"] = {**deciding, **on_gpu}
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -119,6 +124,10 @@ class Scenario(Part):
         """The algorithm, of a scenario whose algorithm has a server."""
         assert isinstance(self.algorithm, Central)
         return self.algorithm
+
+    def population(self, samples: NDArray[np.int64]) -> Population:
+        """samples: that each client trains on, (clients,)."""
+        return Population(int((samples > 0).sum()), int(samples.sum()), self.world.dispatch.size)
 
     def problems(self) -> list[Problem]:
         """What is wrong between parts that are each right."""
@@ -134,6 +143,12 @@ class Scenario(Part):
         if self.topology is not None:
             text = f"goes with algorithms without a server, got it with {algorithm.name}; leave it out"
             found.append(Problem("topology", text))
+        if self.resources.aggregators > self.resources.shards:
+            text = (
+                f"must be at most resources.shards, {self.resources.shards}, for they share a step shard by shard, got "
+                f"{self.resources.aggregators}; raise shards, which changes bits, or lower it"
+            )
+            found.append(Problem("resources.aggregators", text))
         if self.run.evaluate_clients is not None and self.data.local_test == 0:
             text = "needs samples of each client's own to test on, got none; set data.local_test, for example to 0.2"
             found.append(Problem("run.evaluate_clients", text))

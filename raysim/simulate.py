@@ -64,7 +64,7 @@ class Simulation:
         self.described = described = self.tasks.start()
         self.samples = described.samples
         self.recorder.partition(described.partition)
-        population = Population(int((self.samples > 0).sum()), int(self.samples.sum()))
+        population = self.scenario.population(self.samples)
         timeline = new_timeline(self.scenario, self.samples, self.tasks.work, self.tasks.worked)
         self._began, self._started = time.time(), time.perf_counter()
         for happening in timeline:
@@ -122,8 +122,10 @@ class Simulation:
             "down_bytes": sum(row["down_bytes"] for row in trained),
             "seconds": work.seconds,
             "elapsed_s": time.perf_counter() - self._started,
+            **work.shown["steps"],
         }
         self.recorder.stepped(stepped, work.weights, trained, measured)
+        self.recorder.searched(stepped, work.shown["coefficients"])
         self.recorder.worked(stepped, work.jobs, self._began)
 
     def _record_evaluation(self, closed: Closed, work: EvaluationTasks) -> None:

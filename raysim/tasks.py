@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from actors import Group, Job, Pool, Value
+from raysim import tables
 from raysim.protocol import Described, MakeWorker, Member, WorkPerClient
 from raysim.rng import generator
 from raysim.scenario import Scenario
@@ -52,6 +53,12 @@ class StepTasks:
     def seconds(self) -> float:
         """Of the step itself."""
         return self.job.took.seconds
+
+    @property
+    def shown(self) -> tables.Shown:
+        """What the step gave for the tables."""
+        given: tables.Shown = self.job.result
+        return given
 
 
 @dataclass
@@ -112,12 +119,14 @@ class Tasks:
             (CLIENT, resources.client_actors, resources.cpus_per_client, resources.gpus_per_client),
         ):
             self.pool.start(Group(name, MakeWorker(self.scenario, gpus), workers, cpus, gpus))
-        load = self._finished(self.pool.submit(SERVER, "load", values=4, label="load data"))
+        load = self._finished(self.pool.submit(SERVER, "load", values=1, label="load data"))
         described: Described = load.result
         self.described = described
-        federation, self._state, self._messages[0], self._fresh = load.values
         for group in (SERVER, CLIENT):
-            self.pool.broadcast(group, "attach", federation)
+            self.pool.broadcast(group, "attach", *load.values)
+        first = self.pool.submit(SERVER, "first", values=2 + len(described.state), label="make the first model")
+        self._messages[0], self._fresh, *state = self._finished(first).values
+        self._state = dict(zip(described.state, state, strict=True))
         tested = np.flatnonzero((described.samples > 0) & (described.held_out > 0))
         wanted = self.scenario.run.evaluate_clients
         drawn = generator(self.scenario.seed, "evaluated clients").permutation(tested)
@@ -176,13 +185,16 @@ class Tasks:
             stepped.arrivals,
             weights is not None,
             factors,
-            self._state,
+            self.described.state,
+            *self._state.values(),
             *(chunk.values[0] for chunk in chunks),
-            values=2,
+            values=1 + len(self._state),
             priority=(stepped.version,),
             label=f"step to version {stepped.version}",
+            together=True,
         )
-        self._state, self._messages[stepped.version] = job.values
+        self._messages[stepped.version], *state = job.values
+        self._state = dict(zip(self._state, state, strict=True))
         return StepTasks(chunks, job, weights)
 
     def _take(self, stepped: Stepped, weights: list[float] | None) -> tuple[list[Job], list[tuple[float, float]]]:

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.algorithms import Population
 from raysim.data import Federation, Split, federate
 from raysim.local.model import Model
 from raysim.local.net import Net, predicted
@@ -62,10 +61,10 @@ class Workbench:
         self.start = self.net.model()
         self.loader = Loader(federation.mean, federation.std, self.device)
         self.server_loader = Loader(federation.server.mean, federation.server.std, self.device)
-        self.population = Population(int((federation.samples > 0).sum()), int(federation.samples.sum()))
+        self.population = self.scenario.population(federation.samples)
 
-    def _describe(self, stateful: bool) -> Described:
-        """stateful: whether clients keep state."""
+    def _describe(self, stateful: bool, state: tuple[str, ...] = ()) -> Described:
+        """stateful: whether clients keep state. state: the entries of the server's."""
         federation = self.federation
         return Described(
             samples=federation.samples,
@@ -77,6 +76,7 @@ class Workbench:
             shape=_input_shape(federation),
             classes=federation.num_classes,
             stateful=stateful,
+            state=state,
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
         )
 
@@ -95,14 +95,15 @@ class Workbench:
         public = self.federation.public
         return self.loader(public, np.arange(len(public)))[0]
 
-    def _flops_per_sample(self, x: Tensor) -> float:
-        """Of a forward and a backward pass. x: inputs, one at least."""
+    @cached_property
+    def forward_flops(self) -> float:
+        """Of a sample's forward pass. A backward pass takes twice the work: by inputs and by parameters."""
         from torch.utils.flop_counter import FlopCounterMode
 
+        x, _ = self.loader(self.federation.train, np.zeros(1, dtype=np.int64))
         with FlopCounterMode(display=False) as counter, self.net.evaluating(self.start) as module:
-            module(x[:1])
-        # A backward pass takes twice the work of a forward pass: by inputs and by parameters.
-        return 3.0 * float(counter.get_total_flops())
+            module(x)
+        return float(counter.get_total_flops())
 
     @property
     def evaluated(self) -> dict[str, tuple[Split, np.ndarray]]:

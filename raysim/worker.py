@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from raysim import wire
+from actors import Gang
+from raysim import tables, wire
 from raysim.algorithms import Arrival, Record
-from raysim.data import Federation
+from raysim.data import Federation, Split
 from raysim.local.model import Model
 from raysim.local.samples import Samples
+from raysim.local.server_task import Company, ServerTask
 from raysim.local.task import Task
 from raysim.protocol import Described, Member, WorkPerClient
 from raysim.rng import SERVER
@@ -31,13 +35,16 @@ class Worker(Workbench):
 
     # --- set-up -------------------------------------------------------------------------------------------------------
 
-    def load(self) -> tuple[Described, Federation, Wire, Wire, Wire]:
-        """Loads and divides the data. Leaves: the data; the server's first state and message; a client's state."""
+    def load(self) -> tuple[Described, Federation]:
+        """Loads and divides the data, which it leaves."""
         federation = self._federate()
-        state = self._first_state()
-        client = self.algorithm.client(self.start)
-        described = self._describe(stateful=bool(client))
-        return described, federation, wire.send(state), wire.send(self._message(state)), wire.send(client)
+        stateful = bool(self.algorithm.client(self.start))
+        return self._describe(stateful, tuple(self._first_state())), federation
+
+    def first(self) -> tuple[Any, ...]:
+        """Leaves the first message, a client's first state, and each entry of the server's."""
+        state, client = self._first_state(), self.algorithm.client(self.start)
+        return None, wire.send(self._message(state)), wire.send(client), *wire.send(state).values()
 
     def _first_state(self) -> Record:
         """The server's, before the first round."""
@@ -55,8 +62,8 @@ class Worker(Workbench):
         task.local = task.local.model_copy(update={"steps": 1})
         update, _ = self.algorithm.update(task, message, self.algorithm.client(self.start))
         update, _ = wire.split(update, *LOGGED)
-        flops = self._flops_per_sample(task.x)
-        return (WorkPerClient(flops, wire.size(message, self.net.layout), wire.size(update, self.net.layout)),)
+        flops = 3 * self.forward_flops
+        return (WorkPerClient(flops, self._down_bytes(message), wire.size(update, self.net.layout)),)
 
     # --- clients ------------------------------------------------------------------------------------------------------
 
@@ -82,7 +89,7 @@ class Worker(Workbench):
             buffers.add(own_buffers, member.share)
             after.append(wire.send(state))
             row = {name: logged[key].item() if key in logged else None for key, name in LOGGED.items()}
-            sizes = {"up_bytes": wire.size(sent, self.net.layout), "down_bytes": wire.size(message, self.net.layout)}
+            sizes = {"up_bytes": wire.size(sent, self.net.layout), "down_bytes": self._down_bytes(message)}
             row |= {"local_steps": self.net.steps - steps, "samples_seen": self.net.seen - seen}
             row |= solver_columns(self.net.take_solves())
             row["seconds"] = time.perf_counter() - started
@@ -102,10 +109,7 @@ class Worker(Workbench):
         return self._work_on(client, number, self._received(message))
 
     def _received(self, message: Record) -> Model:
-        """The message's model; of one that holds the shared part only, with the initial personal part; of an empty
-        one, the initial model."""
-        if not message:
-            return self.start
+        """The message's model; of one that holds the shared part only, with the initial personal part."""
         w, buffers = message["w"], message["buffers"]
         if len(w) == self.net.layout.size:
             return self.start.replace(w=w, buffers=buffers)
@@ -115,37 +119,76 @@ class Worker(Workbench):
 
     def step(
         self,
+        gang: Gang,
         version: int,
         arrivals: tuple[Arrival, ...],
         summed: bool,
         factors: list[tuple[float, float]] | None,
-        state: Wire,
-        *chunks: Wire,
-    ) -> tuple[None, Wire, Wire]:
-        """The server step that makes this version. Leaves the state and the message after it.
+        names: tuple[str, ...],
+        *values: Any,
+    ) -> tuple[Any, ...]:
+        """The server step that makes this version. Gives what the tables show of it; leaves the message after it, and
+        each entry of the state, in the order of their names: the very array that came where it stayed the same.
 
-        chunks: what `train` left. factors: where they are of one client each, the weights of its update and buffers.
+        values: entries of the state, by `names`, then what `train` left, a record a chunk. factors: where chunks are of
+        one client each, the weights of its update and buffers.
         """
-        parts = [wire.split(wire.receive(chunk, self.device), "buffers") for chunk in chunks]
+        stored = dict(zip(names, values, strict=False))
+        parts = [wire.split(wire.receive(chunk, self.device), "buffers") for chunk in values[len(names) :]]
         if factors:
             parts = [_weighed(*part, *factor, summed) for part, factor in zip(parts, factors, strict=True)]
-        before = wire.receive(state, self.device)
+        before = wire.receive(stored, self.device)
         mean = wire.merge([buffers for _, buffers in parts], summed=True)  # over the step's samples
         updates = {**wire.merge([vectors for vectors, _ in parts], summed), **mean}
-        after = self.algorithm.step(before, arrivals, updates, self._server_task(version, before))
-        after = {"buffers": before["buffers"], **mean, **after}
-        return None, wire.send(after), wire.send(self._message(after))
+        task = self._server_task(gang, version, before)
+        given, shown = tables.take(self.algorithm.step(before, arrivals, updates, task))
+        after = {**before, **mean, **given}
+        if unknown := sorted(after.keys() - stored.keys()):
+            raise ValueError(f"step: must give entries that `init` gave, {sorted(stored)!r}, got {unknown!r} too")
+        shown["steps"] |= self._cost(task, after, len(arrivals), shown["steps"].pop("vector_flops", 0.0))
+        sent = wire.send({name: after[name] for name in names if after[name] is not before[name]})
+        return shown, wire.send(self._message(after)), *(sent.get(name, stored[name]) for name in names)
 
-    def _server_task(self, version: int, state: Record) -> Task:
-        split = self.federation.server.split
-        samples = Samples(len(split), lambda places: self.server_loader(split, np.arange(len(split))[places]))
-        received = self._received(self._message(state))
+    def _server_task(self, gang: Gang, version: int, state: Record) -> ServerTask:
+        server = self.federation.server
         key = (self.scenario.seed, SERVER, version)
-        return Task(self.net, received, samples, self.scenario.local, self.population, key)
+        received = self._received(self._message(state))
+        task = ServerTask(
+            self.net, received, self._server_samples(server.split), self.scenario.local, self.population, key
+        )
+        task.labels = torch.from_numpy(server.split.y).to(self.device)
+        task.classes, task.in_domain = server.num_classes, server.in_domain
+        task.company = Company(gang, self.scenario.resources.shards)
+        if len(server.reference):
+            task.reference = self._samples(server.reference, np.arange(len(server.reference)))
+        return task
+
+    def _server_samples(self, split: Split) -> Samples:
+        return Samples(len(split), lambda places: self.server_loader(split, np.arange(len(split))[places]))
+
+    def _cost(self, task: ServerTask, state: Record, updates: int, vectors: float) -> dict[str, float]:
+        """Of a step, for the tables: arithmetic done, and what a server would keep for the next one.
+
+        vectors: FLOPs that its algorithm counts itself.
+        """
+        passes = task.passes * self.forward_flops if task.passes else 0.0
+        kept = wire.size(state, self.net.layout) + self.net.frozen_bytes
+        if self.algorithm.caches_clients:
+            kept += self.population.clients * wire.size(self.algorithm.client(self.start), self.net.layout)
+        summing = 2.0 * updates * self.net.layout.parameters
+        return {"server_flops": passes + summing + vectors, "cache_bytes": kept}
 
     def _message(self, state: Record) -> Record:
-        message = self.algorithm.message(state)
-        return {"buffers": state["buffers"], **message} if message else {}
+        """With the model, which is evaluated even where nothing is sent."""
+        return {"buffers": state["buffers"], "w": state["w"], **self.algorithm.message(state)}
+
+    def _down_bytes(self, message: Record) -> int:
+        return wire.size(message, self.net.layout) if self._sends else 0
+
+    @cached_property
+    def _sends(self) -> bool:
+        """Whether clients are sent anything."""
+        return bool(self.algorithm.message(self._first_state()))
 
     def finish(self, message: Wire) -> tuple[dict[str, np.ndarray]]:
         """The final model: flat vectors `w` and `buffers`."""

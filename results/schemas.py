@@ -58,6 +58,25 @@ TABLES: dict[str, pa.Schema] = {
             null=True,
         ),
         _column("samples", pa.int64(), "training samples held by the clients whose updates were used"),
+        _column(
+            "server_flops",
+            pa.float64(),
+            "floating-point operations of the server: passes through the network, and vectors summed; null of peers",
+            null=True,
+        ),
+        _column(
+            "cache_bytes",
+            pa.int64(),
+            "what the server keeps after the step: the model, frozen parameters included, and what its method needs",
+            null=True,
+        ),
+        _column(
+            "similarity",
+            pa.float64(),
+            "cosine between the gradients of coefficients, where a search starts, of the server's data and of "
+            "in-domain reference samples; null without those",
+            null=True,
+        ),
         _column("seconds", pa.float64(), "wall seconds of the step itself", null=True, wall=True),
         _column("elapsed_s", pa.float64(), "wall seconds since the first task was handed out", null=True, wall=True),
     ),
@@ -149,8 +168,10 @@ TABLES: dict[str, pa.Schema] = {
     "coefficients": _table(
         "an anchor in a server's search for coefficients",
         *_WHEN,
+        _column("anchor", pa.int32(), "the anchor's place in the atlas"),
         _column("client", pa.int32(), "the client whose update the anchor is"),
-        _column("coefficient", pa.float64(), "coefficient that the search found"),
+        _column("arrived", pa.int32(), "server step in which that update arrived"),
+        _column("coefficient", pa.float64(), "coefficient that the search found, of the normalised anchor"),
         _column("fallback", pa.float64(), "coefficient that the search starts from and is drawn back to"),
         _column("norm", pa.float64(), "Euclidean norm of the anchor"),
     ),

@@ -12,7 +12,7 @@ import pytest
 import torch
 from conftest import Raw, Simulate, digits, quadratic
 
-from actors import InlinePool
+from actors import Alone, InlinePool
 from raysim import Result, ScenarioError, parse_scenario
 from raysim.algorithms import Arrival
 from raysim.protocol import MakeWorker
@@ -44,7 +44,8 @@ def finished(raw: Raw, folder: Path) -> tuple[dict[str, np.ndarray], list[dict[s
     writer.close()
     samples = tasks.described.samples
     clients = [tasks._states.get(client, tasks._fresh).content for client in range(len(samples))]
-    return tasks._state.content, clients, samples / samples.sum()
+    server = {name: value.content for name, value in tasks._state.items()}
+    return server, clients, samples / samples.sum()
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ def test_samples_and_penalties_weigh() -> None:
         assert float(after["u"]) == pytest.approx([0.5, 1.0][client], abs=1e-6)
         assert float(after["dual"]) == pytest.approx([-0.5, -2.0][client], abs=1e-6)
         sums = {key: sums[key] + weight * update[key] for key in sums}
-    after = algorithm.step(server, arrivals, sums, worker._server_task(1, {**message, **server}))
+    after = algorithm.step(server, arrivals, sums, worker._server_task(Alone(), 1, {**message, **server}))
     assert float(after["scale"]) == 1.75
     assert float(after["w"]) == pytest.approx(3.25 / 1.75, abs=1e-6)
 

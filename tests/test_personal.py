@@ -119,7 +119,8 @@ def after_rounds(raw: Raw, algorithm: Any, picks: list[list[int]], folder: Path)
     list(Simulation(scenario, tasks, writer).run())
     writer.close()
     clients = range(scenario.data.clients)
-    return tasks._state.content, [tasks._states.get(client, tasks._fresh).content for client in clients]
+    server = {name: value.content for name, value in tasks._state.items()}
+    return server, [tasks._states.get(client, tasks._fresh).content for client in clients]
 
 
 @pytest.mark.parametrize(

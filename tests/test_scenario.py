@@ -446,7 +446,10 @@ def test_a_resolved_scenario_names_every_key() -> None:
 def test_the_hash_is_of_all_that_numbers_depend_on() -> None:
     """Not of the name, nor of how many workers a run has; but of whether they are GPUs."""
     plain = parse_scenario(digits()).hash
-    same = {"name": "other", "resources__client_actors": 7, "resources__aggregators": 2, "resources__wait_s": 9.0}
+    several = digits(resources__shards=2)
+    together = parse_scenario({**several, "resources": {**several["resources"], "aggregators": 2}}).hash
+    assert together == parse_scenario(several).hash != plain
+    same = {"name": "other", "resources__client_actors": 7, "resources__wait_s": 9.0}
     same |= {"resources__cpus_per_client": 2}
     for key, value in same.items():
         assert parse_scenario(digits(**{key: value})).hash == plain, key

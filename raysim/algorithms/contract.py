@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from raysim.local import Local
     from raysim.local.model import Model
+    from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
     from raysim.scenario import Scenario
 
@@ -43,6 +44,7 @@ class Population(NamedTuple):
 
     clients: int
     samples: int
+    per_round: int | None = None  # clients picked in a round; None where that is not fixed
 
 
 class Round(NamedTuple):
@@ -80,6 +82,11 @@ class Central(Part):
         follow the work that was really done."""
         return False
 
+    @property
+    def caches_clients(self) -> bool:
+        """Whether what clients keep here stands for a cache of the server's, which counts as what it keeps."""
+        return False
+
     def samples_seen(self, local: Local, samples: int) -> int:
         """Samples whose gradients a client of so many takes in an update, which computed delays follow: all that it
         would do in its trainings, if they did not stop early. Gradients of a part count like those of the whole."""
@@ -95,7 +102,7 @@ class Central(Part):
 
     def message(self, state: Record) -> Record:
         """What a picked client receives; its size is what the client downloads. {}: nothing, not even BatchNorm's
-        buffers; clients then start from the initial model, which is the global one."""
+        buffers; what its clients do must not depend on the model, which is there to be evaluated."""
         return {"w": state["w"]}
 
     @abstractmethod
@@ -103,9 +110,13 @@ class Central(Part):
         """The weight of each update in the sums that `step` gets; None where `step` needs every update."""
 
     @abstractmethod
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
-        """The server's next state. updates: weighted sums, each entry shaped as a client sent it, or, where `weigh` is
-        None, stacked with a leading axis in the order of `arrivals`; {} where none arrived. task: over server data."""
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+        """The server's next state; entries that are left out stay. updates: weighted sums, each entry shaped as a
+        client sent it, or, where `weigh` is None, stacked with a leading axis in the order of `arrivals`; {} where none
+        arrived. task: over server data. Entries named `steps.<column>` (0-d) and `coefficients.<column>` (n,) are for
+        these tables only; `steps.vector_flops` counts arithmetic on vectors besides the sum of updates.
+
+        Several aggregators do it together: all must get the same, and share what they give to `task.reduce`."""
 
     def client(self, model: Model) -> Record:
         """A client's state before it first takes part; {} for a client that keeps none. Shapes and types stay."""

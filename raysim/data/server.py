@@ -18,13 +18,16 @@ from raysim.part import Count, Named, Part
 class ServerSamples:
     """The server's samples, copied; there may be none, and their labels may be others than the clients'.
 
-    num_classes, mean, std: as in `Dataset`, of these samples.
+    num_classes, mean, std: as in `Dataset`, of these samples. in_domain: whether their labels are the clients'.
+    reference: samples like the clients', which only diagnostics see; there may be none.
     """
 
     split: Split
     num_classes: int
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    in_domain: bool
+    reference: Split
 
 
 Rows = dict[str, np.ndarray]  # by split, train and test: some of its rows, int64, ascending
@@ -40,7 +43,18 @@ class NoServerData(Part):
         """No samples."""
         del there, generator
         nothing = dataset.test.take(NO_ROWS["test"])
-        return ServerSamples(nothing, dataset.num_classes, dataset.mean, dataset.std), NO_ROWS
+        return ServerSamples(nothing, dataset.num_classes, dataset.mean, dataset.std, True, nothing), NO_ROWS
+
+
+def _take(key: str, samples: int, split: str, there: Rows, generator: np.random.Generator) -> np.ndarray:
+    """So many rows of a split, ascending. ValueError if none would be left."""
+    rows = there[split]
+    if samples >= len(rows):
+        raise ValueError(
+            f"server_data {key} must be less than the {len(rows)} samples of the {split} set, from which they are "
+            f"taken, got {samples}; lower it"
+        )
+    return np.sort(generator.permutation(rows)[:samples])
 
 
 class InDomain(Part):
@@ -54,15 +68,10 @@ class InDomain(Part):
 
     def draw(self, dataset: Dataset, there: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
         """Samples of the rows that are there, and these rows. ValueError if none would be left."""
-        rows = there[self.split]
-        if self.samples >= len(rows):
-            raise ValueError(
-                f"server_data in_domain: `samples` must be less than the {len(rows)} samples of the {self.split} set, "
-                f"from which they are taken, got {self.samples}; lower it"
-            )
-        taken = np.sort(generator.permutation(rows)[: self.samples])
+        taken = _take("in_domain: `samples`", self.samples, self.split, there, generator)
         split = dataset.test if self.split == "test" else dataset.train
-        samples = ServerSamples(split.take(taken), dataset.num_classes, dataset.mean, dataset.std)
+        none = split.take(NO_ROWS["test"])
+        samples = ServerSamples(split.take(taken), dataset.num_classes, dataset.mean, dataset.std, True, none)
         return samples, {**NO_ROWS, self.split: taken}
 
 
@@ -91,6 +100,8 @@ class OutOfDomain(Part):
     """Any data set of images, without `clients` and what else is about them."""
     samples: Count | None = None
     """How many of its training samples, drawn at random. null: all."""
+    reference: Annotated[int, Field(ge=0)] = 0
+    """So many test samples of the clients' kind are taken for comparison: the `similarity` of the table of steps."""
 
     @model_validator(mode="after")
     def _belongs_to_nobody(self) -> Self:
@@ -102,8 +113,7 @@ class OutOfDomain(Part):
         return self
 
     def draw(self, dataset: Dataset, there: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
-        """Samples of the other data set; no rows are taken. ValueError if it has too few."""
-        del there
+        """Samples of the other data set, and rows taken for reference. ValueError if there are too few."""
         other = self.data.load()
         number = len(other.train) if self.samples is None else self.samples
         if number > len(other.train):
@@ -114,7 +124,10 @@ class OutOfDomain(Part):
         taken = other.train.take(np.sort(generator.permutation(len(other.train))[:number]))
         height, width, channels = dataset.train.x.shape[1:]
         x = fit(taken.x, height, width, channels)
-        return ServerSamples(Split(x, taken.y), other.num_classes, *self.data.statistics(x)), NO_ROWS
+        rows = _take("out_of_domain: `reference`", self.reference, "test", there, generator)
+        mean, std = self.data.statistics(x)
+        samples = ServerSamples(Split(x, taken.y), other.num_classes, mean, std, False, dataset.test.take(rows))
+        return samples, {**NO_ROWS, "test": rows}
 
 
 SERVER_DATA = (NoServerData, InDomain, OutOfDomain)

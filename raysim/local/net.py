@@ -80,11 +80,14 @@ class Net:
         self.device = device
         self._personal = personal
         self.parameters = self.layout.select(self.module)
+        frozen = (parameter for parameter in self.module.parameters() if not parameter.requires_grad)
+        self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
         self._norms = [m for m in self.module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
         self._busy = False
         self.seen = 0  # samples that gradients were taken of
         self.steps = 0  # of optimisers
+        self.passes = 0.0  # of samples: a forward pass is one, and a backward pass two
         cut = self.layout.cut
         first = sum(entry.offset < cut for entry in self.layout.entries)
         self._parts = {
@@ -167,6 +170,7 @@ class Net:
         A batch of one sample has no statistics: BatchNorm takes the running ones for it, as in eval mode.
         """
         self.seen += len(y)
+        self.passes += 3 * len(y)
         for norm in self._norms:
             norm.train(self.module.training and len(y) > 1)
         value = (loss or self.loss)(self.module(x), y)

@@ -36,6 +36,7 @@ class Task:
         self.local = local
         self.population = population
         self._net = net
+        self._begun = net.passes
         self._key = key  # seed, client, number of its dispatch
         self._public = public
 
@@ -127,6 +128,7 @@ class Task:
 
     def predict(self, model: Model, inputs: Tensor) -> Tensor:
         """Logits of the inputs (n, ...), in eval mode."""
+        self._net.passes += len(inputs)
         with self._net.evaluating(model) as module:
             return torch.cat([module(batch) for batch in torch.split(inputs, PREDICTED)])
 
@@ -135,6 +137,7 @@ class Task:
 
         inputs: (n, ...). Gives (n, ...).
         """
+        self._net.passes += len(inputs)
         entered: list[Tensor] = []
         hook = self._net.head.register_forward_pre_hook(lambda _, given: entered.append(given[0]))
         try:

@@ -58,7 +58,7 @@ class PeersWorker(Workbench):
         before = self.net.seen
         self.algorithm.mix(self._task(peer, EVALUATING), draft, Inbox(message, [message], [0.5]))
         mixed_samples = self.net.seen - before
-        return (WorkPerPeer(self._flops_per_sample(task.x), mixed_samples, wire.size(message, self.net.layout)),)
+        return (WorkPerPeer(3 * self.forward_flops, mixed_samples, wire.size(message, self.net.layout)),)
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,11 @@ class Dispatch(Part):
         """Which of the three; none where there is no server."""
         return [key for key in ("per_round", "concurrency", "picks") if getattr(self, key) is not None]
 
+    @property
+    def size(self) -> int | None:
+        """How many clients are picked in a round, at most; None where they are picked as others arrive."""
+        return max((len(picked) for picked in self.picks), default=None) if self.picks else self.per_round
+
 
 class World(Part):
     """The world of a scenario. Time is in the unit of its delay: rounds or seconds."""
