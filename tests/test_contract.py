@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from conftest import Raw, Simulate, digits, quadratic
 
-from actors import InlinePool, Value
-from raysim import parse_scenario, wire
+from actors import Alone, InlinePool, Value
+from raysim import parse_scenario, tables, wire
 from raysim.algorithms import ALGORITHMS
 from raysim.protocol import MakeWorker
 from raysim.simulate import Simulation
@@ -21,14 +21,16 @@ from results import Writer
 NAMES = [a.model_fields["name"].default for a in ALGORITHMS]
 TOYS = ["toys:Counting", "toys:Median", "toys:Heads"]
 HEADED = ["toys:Heads", "fedper", "fedrep", "fedeq"]
-WHOLE = [name for name in NAMES if name not in (*HEADED, "local", "knn_per")]  # what a bare vector will do for
+# What a bare vector will do for, and gets as near as one likes: a step of fadas is never short.
+OTHERS = [*HEADED, "local", "knn_per", "fed_ft", "hfcl", "feddf", "feddle", "center", "fadas"]
+WHOLE = [name for name in NAMES if name not in OTHERS]
 WITH_HEADS = {"name": "mlp", "hidden": [16], "personal": ["head"]}
 
 
 def scenario_of(algorithm: str, **more: Any) -> Raw:
     if algorithm in HEADED:
         more["model"] = WITH_HEADS
-    return digits(algorithm=algorithm, **more)
+    return digits(algorithm=algorithm, server_data={"name": "in_domain", "samples": 100}, **more)
 
 
 @pytest.mark.parametrize("algorithm", NAMES + TOYS)
@@ -79,9 +81,10 @@ class WatchingPool(InlinePool):
 
     def submit(self, group: str, method: str, *args: Any, **options: Any) -> Any:
         contents = [arg.content if isinstance(arg, Value) else arg for arg in args]
-        before = copy.deepcopy([c for c in contents if isinstance(c, dict)])
+        given = [c if isinstance(c, dict) else {"": c} for c in contents if isinstance(c, dict | np.ndarray)]
+        before = copy.deepcopy(given)
         job = super().submit(group, method, *args, **options)
-        for old, new in zip(before, [c for c in contents if isinstance(c, dict)], strict=True):
+        for old, new in zip(before, given, strict=True):
             assert old.keys() == new.keys()
             assert all(np.array_equal(old[key], new[key]) for key in old), f"{method} changed its arguments"
         return job
@@ -97,7 +100,7 @@ def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Any) -> None
 
 @pytest.mark.parametrize("algorithm", NAMES + TOYS)
 def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
-    """Of server and clients, over steps: checkpoints and batching over clients count on it. Inputs are not modified."""
+    """Of clients, over steps; of the server, but for what is empty before the first. Inputs are not modified."""
     scenario = parse_scenario(scenario_of(algorithm))
     worker: Worker = MakeWorker(scenario, 0.0)()
     worker.load()
@@ -115,8 +118,11 @@ def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
     sums, _ = wire.split(update, *LOGGED)
     if scenario.algorithm.weigh(arrivals, worker.population) is None:
         sums = {key: value if key == "buffers" else value[None] for key, value in sums.items()}
-    stepped = {"buffers": server["buffers"], **scenario.algorithm.step(server, arrivals, sums, task)}
-    assert {key: (v.shape, v.dtype) for key, v in stepped.items()} == {k: (v.shape, v.dtype) for k, v in server.items()}
+    work = worker._server_task(Alone(), 1, server)
+    stepped, _ = tables.take({**server, **scenario.algorithm.step(server, arrivals, sums, work)})
+    there = {key: (v.shape, v.dtype) for key, v in server.items() if v.numel() or key == "buffers"}
+    assert stepped.keys() == server.keys()
+    assert {key: (stepped[key].shape, stepped[key].dtype) for key in there} == there
 
 
 class RecordingPool(InlinePool):

@@ -33,7 +33,8 @@ def test_ray_with_any_number_of_actors_equals_inline(algorithm: str, actors: int
     """Clients' own models too, of those that took part and of those that did not."""
     headed = {"name": "mlp", "hidden": [16], "personal": ["head"]}
     own: Raw = {"model": headed, "data__local_test": 0.2, "data__unseen": 0.2, "run__evaluate_clients": "all"}
-    raw = digits(algorithm=algorithm, resources__client_actors=actors, **own)
+    server: Raw = {"server_data": {"name": "in_domain", "samples": 100}}
+    raw = digits(algorithm=algorithm, resources__client_actors=actors, **own, **server)
     result = run(raw, tmp_path)
     assert result.info["digest"] == run(raw, tmp_path, inline=True).info["digest"]
     assert len(set(result.pandas("updates").worker.dropna())) <= actors

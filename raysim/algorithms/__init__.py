@@ -8,6 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from raysim.algorithms.ca2fl import CA2FL
+from raysim.algorithms.center import Center
 from raysim.algorithms.cmfd import CMFD
 from raysim.algorithms.contract import Arrival, Buffer, Central, Population, Record, Round, Trigger
 from raysim.algorithms.d_psgd import DPSGD
@@ -16,6 +18,8 @@ from raysim.algorithms.dec_fed_prox import DecFedProx
 from raysim.algorithms.dfed_admm import DFedADMM
 from raysim.algorithms.dfed_avgm import DFedAvgM
 from raysim.algorithms.ditto import Ditto
+from raysim.algorithms.fadas import FADAS
+from raysim.algorithms.fed_ft import FedFT
 from raysim.algorithms.fedadmm import FedADMM
 from raysim.algorithms.fedadmm_in import FedADMMIn
 from raysim.algorithms.fedadmm_insa import FedADMMInSa
@@ -23,11 +27,14 @@ from raysim.algorithms.fedasync import FedAsync
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedavg_ft import FedAvgFT
 from raysim.algorithms.fedbuff import FedBuff
+from raysim.algorithms.feddf import FedDF
+from raysim.algorithms.feddle import Feddle
 from raysim.algorithms.fedeq import FeDEQ
 from raysim.algorithms.fedf_admm import FedFADMM
 from raysim.algorithms.fedper import FedPer
 from raysim.algorithms.fedprox import FedProx
 from raysim.algorithms.fedrep import FedRep
+from raysim.algorithms.hfcl import HFCL
 from raysim.algorithms.knn_per import KNNPer
 from raysim.algorithms.local_only import LocalOnly
 from raysim.algorithms.peer import Inbox, Peer
@@ -40,6 +47,13 @@ ALGORITHMS: tuple[type[Central], ...] = (
     Scaffold,
     FedAsync,
     FedBuff,
+    CA2FL,
+    FADAS,
+    FedFT,
+    HFCL,
+    FedDF,
+    Feddle,
+    Center,
     FedADMM,
     FedADMMIn,
     FedADMMInSa,
@@ -68,6 +82,13 @@ AnyAlgorithm = Annotated[
     | Scaffold
     | FedAsync
     | FedBuff
+    | CA2FL
+    | FADAS
+    | FedFT
+    | HFCL
+    | FedDF
+    | Feddle
+    | Center
     | FedADMM
     | FedADMMIn
     | FedADMMInSa
@@ -91,12 +112,16 @@ AnyAlgorithm = Annotated[
 
 __all__ = [
     "ALGORITHMS",
+    "CA2FL",
     "CMFD",
     "DPSGD",
+    "FADAS",
+    "HFCL",
     "PEERS",
     "AnyAlgorithm",
     "Arrival",
     "Buffer",
+    "Center",
     "Central",
     "DFedADMM",
     "DFedAvgM",
@@ -111,10 +136,13 @@ __all__ = [
     "FedAvg",
     "FedAvgFT",
     "FedBuff",
+    "FedDF",
     "FedFADMM",
+    "FedFT",
     "FedPer",
     "FedProx",
     "FedRep",
+    "Feddle",
     "Inbox",
     "KNNPer",
     "LocalOnly",

@@ -1,0 +1,52 @@
+"""Training at the server alone: the baseline of what its samples are worth without any client.
+
+A baseline of Zhu et al., Guided model merging for hybrid data learning, 2025, which tunes `server_lr` over 1e-5, 1e-4,
+1e-3 and `server_epochs` over 10, 20, 50.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from raysim.algorithms.contract import Arrival, Population, Record, Round
+from raysim.algorithms.hybrid import Hybrid, needs_server_data
+from raysim.errors import Problem
+
+if TYPE_CHECKING:
+    from raysim.local import Local
+    from raysim.local.task import Task
+    from raysim.scenario import Scenario
+
+
+class Center(Hybrid):
+    """The server trains on samples of its own; clients do nothing, and send nothing.
+
+    In each round it trains for `server_epochs` more, with a fresh optimiser: one training without a break is
+    `run.rounds: 1`.
+    """
+
+    name: Literal["center"] = "center"
+
+    @property
+    def trigger(self) -> Round:
+        return Round(late="discard", empty=True)
+
+    def samples_seen(self, local: Local, samples: int) -> int:
+        return 0
+
+    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+        return needs_server_data(scenario, in_domain=True)
+
+    def message(self, state: Record) -> Record:
+        return {}
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+        return [0.0] * len(arrivals)
+
+    def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
+        return {}, state
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+        trained = self.fit(task, task.received)
+        return {"w": trained.w, "buffers": trained.buffers}

@@ -1,0 +1,199 @@
+"""Federated dual learning: the server searches the coefficients with which client updates are merged, on its own data.
+
+Zhu, Yao, Ceritli, Ozkan, Blaschko, Noh, Min, Min, Ozay, Guided model merging for hybrid data learning: leveraging
+centralized data to refine decentralized models; section 4, Algorithm 1, equations 4 to 10, 15 and 16. What it leaves
+open is read so: a search at the end of each round with an arrival; Adam, fresh for each search; the model in eval
+mode; the surrogate head starts at zero, is kept from search to search, and is fitted to features of the body at the
+fallback; coefficients of the fallback are in units of normalised anchors, and 0 for anchors of earlier rounds, so that
+they make the very step of FedBuff with a buffer of the arrivals. BatchNorm's statistics are no part of an anchor: they
+are averaged over the round's arrivals. For newcomers' places see `atlas`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from raysim.algorithms import atlas
+from raysim.algorithms.atlas import Anchors
+from raysim.algorithms.contract import Arrival, Buffer, Population, Record, Round
+from raysim.algorithms.descent import descent
+from raysim.algorithms.hybrid import Hybrid
+from raysim.algorithms.staleness import Polynomial, Staleness
+from raysim.errors import Problem
+from raysim.part import Count, NonNegative, Positive
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from raysim.local.model import Model
+    from raysim.local.server_task import ServerTask
+    from raysim.scenario import Scenario
+
+    Batches = Iterable[tuple[Tensor, Tensor]]
+    Slope = Callable[[Tensor, Tensor, Tensor], Tensor]  # from coefficients and a batch to the coefficients' gradient
+
+
+class Feddle(Hybrid):
+    """Updates are kept as anchors, and merged with coefficients searched on the server's data (Zhu et al. 2025)."""
+
+    name: Literal["feddle"] = "feddle"
+    atlas: Count | None = None
+    """Anchors kept. null: twice the clients that are picked in a round."""
+    normalize: bool = True
+    """Anchors to the median of their norms, for the search."""
+    score: Literal["coefficient", "age"] = "coefficient"
+    """What goes when the atlas is full: the anchor of the smallest coefficient, or the oldest."""
+    fallback: Literal["fedbuff", "spread", "uniform", "none"] = "fedbuff"
+    """Where a search starts. fedbuff: at FedBuff's step over the arrivals. spread: over all anchors. uniform: the same
+    coefficient for normalised arrivals, whatever their norms. none: at 0, the model as it is."""
+    fallback_lr: Positive = 1.0
+    """Server learning rate of the fallback."""
+    staleness: Staleness = Polynomial()
+    """How much less a stale update counts in the fallback."""
+    regularization: NonNegative | None = None
+    """Strength of the pull towards the fallback. null: 0 on in-domain data, 0.01 out of domain."""
+    search_after: Count | None = None
+    """Search once so many updates have arrived. null: at the end of each round in which one did."""
+
+    @property
+    def trigger(self) -> Round | Buffer:
+        return Buffer(self.search_after) if self.search_after else Round(late="keep")
+
+    def problems(self, scenario: Scenario) -> Iterator[Problem]:
+        yield from super().problems(scenario)
+        if self.atlas is None and scenario.world.dispatch.size is None:
+            text = "must be given where no number of clients is picked in a round, of which null is twice, got null"
+            yield Problem("algorithm.atlas", f"{text}; for example 20")
+
+    def init(self, model: Model, population: Population) -> Record:
+        size = self.atlas or 2 * (population.per_round or 1)
+        return {"w": model.w, "head": model.w.new_empty(0), **atlas.empty(size, model.w)}
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
+        return None
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+        discounts = [self.staleness(arrival.staleness) for arrival in arrivals]
+        entries, fresh = atlas.admit(state, updates["delta"], arrivals, discounts, task.version)
+        anchors = Anchors.of(entries, normalize=self.normalize)
+        aims = self._aims(anchors, entries["discount"], fresh)
+        received = task.received.replace(buffers=updates["buffers"])
+        head = state["head"] if task.in_domain else self._fit_head(received, anchors, aims, state["head"], task)
+        slope = _slope(received, anchors, task, head)
+        found = self._search(aims, slope, task)
+        score = entries["score"].clone()
+        if self.score == "coefficient":
+            score[anchors.places] = found.abs()
+        return {
+            **entries,
+            "w": anchors.move(received.w, found),
+            "head": head,
+            "score": score,
+            **self._shown(received, anchors, aims, found, entries, slope, task),
+        }
+
+    def _aims(self, anchors: Anchors, discounts: Tensor, fresh: list[int]) -> Tensor:
+        """Coefficients of the fallback, (m,); section 4.1.3."""
+        import torch
+
+        if self.fallback == "none":
+            return torch.zeros_like(anchors.norms)
+        used = anchors.places if self.fallback == "spread" else fresh
+        shares = anchors.norms.new_tensor([float(place in used) for place in anchors.places])
+        shares *= self.fallback_lr * discounts[anchors.places] / len(used)
+        units = 1.0 if self.fallback == "uniform" else anchors.scale
+        return torch.where(anchors.scale > 0, shares / units, 0.0)
+
+    def _search(self, aims: Tensor, slope: Slope, task: ServerTask) -> Tensor:
+        """Coefficients (m,) of less loss on the server's data; equations 5, 9, 10."""
+        pull = self.regularization
+        if pull is None:
+            pull = 0.0 if task.in_domain else 0.01
+        found = aims.clone()
+        move = descent(self.server_optimizer, self.server_lr, found)
+        for x, y in task.batches(self.server_epochs, self.server_batch_size):
+            move(slope(found, x, y) + pull * (found - aims))
+        return found
+
+    def _fit_head(self, received: Model, anchors: Anchors, aims: Tensor, head: Tensor, task: ServerTask) -> Tensor:
+        """A linear layer (labels, features + 1) for the labels of the server's data; equation 8."""
+        import torch
+
+        features = task.features(received.replace(w=anchors.move(received.w, aims))).flatten(1)
+        shape = (task.classes, features.shape[1] + 1)
+        fitted = head.clone() if head.shape == shape else features.new_zeros(shape)
+        move = descent(self.server_optimizer, self.server_lr, fitted)
+        for x, y in task.batches(self.server_epochs, self.server_batch_size, (features, task.labels), stream=1):
+            with torch.enable_grad():
+                asked = fitted.detach().requires_grad_()
+                (gradient,) = torch.autograd.grad(_surrogate(asked)(x, y), asked)
+            move(gradient)
+        return fitted
+
+    def _shown(
+        self,
+        received: Model,
+        anchors: Anchors,
+        aims: Tensor,
+        found: Tensor,
+        entries: Record,
+        slope: Slope,
+        task: ServerTask,
+    ) -> Record:
+        """What the tables show of a search."""
+        import torch
+
+        here = anchors.places
+        searched = self.server_epochs * -(-task.samples // (self.server_batch_size or task.samples))
+        shown = {
+            "coefficients.anchor": torch.tensor(here),
+            "coefficients.client": entries["client"][here],
+            "coefficients.arrived": entries["arrived"][here],
+            "coefficients.coefficient": found,
+            "coefficients.fallback": aims,
+            "coefficients.norm": anchors.norms,
+            "steps.vector_flops": torch.tensor(4.0 * searched * len(here) * len(received.w)),
+        }
+        if task.reference is not None:
+            own = _whole(aims, slope, task.batches(1, self.server_batch_size))
+            other = _slope(received, anchors, task, None)
+            theirs = _whole(aims, other, task.batches(1, self.server_batch_size, task.reference.all))
+            shown["steps.similarity"] = torch.nn.functional.cosine_similarity(own, theirs, dim=0)
+        return shown
+
+
+def _slope(received: Model, anchors: Anchors, task: ServerTask, head: Tensor | None) -> Slope:
+    """The gradient of the mean loss over a batch by coefficients (m,); equations 15 and 16. The aggregators share the
+    batch, and exchange m numbers each. head: of the surrogate loss; None or empty: the loss is the clients'."""
+    loss = None if head is None or not head.numel() else _surrogate(head)
+
+    def slope(coefficients: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        model = received.replace(w=anchors.move(received.w, coefficients))
+
+        def of(inputs: Tensor, labels: Tensor) -> Tensor:
+            gradient = task.batch_gradient(model, inputs, labels, loss, embedded=loss is not None)
+            return anchors.project(gradient) * (len(labels) / len(y))
+
+        return task.reduce(of, x, y)
+
+    return slope
+
+
+def _surrogate(head: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """The loss of labels predicted from features (n, ...) by a linear layer (labels, features + 1)."""
+    from torch.nn.functional import cross_entropy, linear
+
+    def loss(features: Tensor, labels: Tensor) -> Tensor:
+        return cross_entropy(linear(features.flatten(1), head[:, :-1], head[:, -1]), labels)
+
+    return loss
+
+
+def _whole(coefficients: Tensor, slope: Slope, batches: Batches) -> Tensor:
+    """The gradient over all batches."""
+    total, samples = coefficients.new_zeros(len(coefficients)), 0
+    for x, y in batches:
+        total += len(y) * slope(coefficients, x, y)
+        samples += len(y)
+    return total / samples

@@ -1,0 +1,47 @@
+"""Hybrid federated and centralised learning.
+
+Elbir, Coleri, Papazafeiropoulos, Kourtessis, Chatzinotas, A hybrid architecture for federated and centralized learning,
+IEEE Transactions on Cognitive Communications and Networking, 2022, as Zhu et al. 2025 use it as a baseline: the server
+is one more client, which trains from the same model, as `local` says, and is never late. Difference: models are
+weighted by samples, of which neither paper says anything else. Where nobody reports in time, the server's own model
+is the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from raysim.algorithms.contract import Arrival, Central, Population, Record, Round
+from raysim.algorithms.hybrid import by_samples, needs_server_data
+from raysim.errors import Problem
+
+if TYPE_CHECKING:
+    from raysim.local.task import Task
+    from raysim.scenario import Scenario
+
+
+class HFCL(Central):
+    """FedAvg with the server as one more client, which trains on samples of its own (Elbir et al. 2022)."""
+
+    name: Literal["hfcl"] = "hfcl"
+
+    @property
+    def trigger(self) -> Round:
+        return Round(late="discard", empty=True)
+
+    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+        return needs_server_data(scenario, in_domain=True)
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+        return by_samples(arrivals)
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+        own = task.train(task.received).model
+        if not arrivals:
+            return {"w": own.w, "buffers": own.buffers}
+        share = task.samples / (task.samples + sum(a.samples for a in arrivals))
+        return {
+            "w": (1 - share) * (state["w"] + updates["delta"]) + share * own.w,
+            "buffers": (1 - share) * updates["buffers"] + share * own.buffers,
+        }

@@ -1,0 +1,240 @@
+"""Servers with samples of their own: Fed+FT, HFCL, FedDF and training at the server alone."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from conftest import Raw, Simulate, digits
+from torch import Tensor, nn
+
+from raysim import ScenarioError, parse_scenario
+from raysim.algorithms import HFCL, Arrival, Center, FedDF, FedFT, Population
+from raysim.local import Local
+from raysim.local.net import Net
+from raysim.local.samples import Samples
+from raysim.local.task import Task
+
+ONE_STEP: Raw = {"server_optimizer": "sgd", "server_lr": 0.5, "server_epochs": 1, "server_batch_size": None}
+SERVER: Raw = {"name": "in_domain", "samples": 100}
+NOBODY: Raw = {"dispatch": {"picks": [[]] * 3}}
+NORMED: Raw = {"name": "resnet", "depth": 14, "personal": []}
+
+
+def task_of(module: nn.Module, loss: str, x: Tensor, y: Tensor, **local: Any) -> Task:
+    net = Net(module, (), loss, torch.device("cpu"))
+    settings = Local(batch_size=None, **local)
+    return Task(net, net.model(), Samples.of(x, y), settings, Population(4, 4), (0, 2**31, 1))
+
+
+def parabola(optimum: float, start: float = 0.0, **local: Any) -> Task:
+    """A server with one sample, whose loss is (x - optimum)^2 / 2."""
+    module = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(module.weight, start)
+    return task_of(module, "squared_error", torch.ones(1, 1), torch.tensor([optimum]), **local)
+
+
+def arrivals(*samples: int) -> list[Arrival]:
+    return [Arrival(client, client, 0, 0, 0.0, number) for client, number in enumerate(samples)]
+
+
+def hybrid(algorithm: Any, server_data: Any = SERVER, **more: Any) -> Raw:
+    return digits(algorithm=algorithm, server_data=server_data, **more)
+
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_average_is_fine_tuned() -> None:
+    """From the average 1, half-way to 2."""
+    task = parabola(2.0)
+    updates = {"delta": torch.ones(1), "buffers": torch.empty(0)}
+    after = FedFT(**ONE_STEP).step({"w": torch.zeros(1)}, arrivals(3), updates, task)
+    assert after["w"].tolist() == [1.5]
+    untouched = FedFT(**{**ONE_STEP, "server_epochs": 0}).step({"w": torch.zeros(1)}, arrivals(3), updates, task)
+    assert untouched["w"].tolist() == [1.0]
+
+
+def test_where_nobody_reports_the_model_is_fine_tuned_all_the_same() -> None:
+    assert FedFT(**ONE_STEP).step({"w": torch.ones(1)}, [], {}, parabola(2.0, start=1.0))["w"].tolist() == [1.5]
+
+
+def test_the_server_is_a_client_of_as_many_samples_as_it_has() -> None:
+    """A client's model 1 of n = 3, the server's 5 of n = 1; and the server's alone."""
+    task = parabola(5.0, lr=1.0)
+    updates = {"delta": torch.ones(1), "buffers": torch.empty(0)}
+    assert HFCL().step({"w": torch.zeros(1)}, arrivals(3), updates, task)["w"].tolist() == [2.0]
+    assert HFCL().step({"w": torch.zeros(1)}, arrivals(1, 2), updates, task)["w"].tolist() == [2.0]
+    assert HFCL().step({"w": torch.zeros(1)}, [], {}, task)["w"].tolist() == [5.0]
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+@pytest.mark.parametrize(
+    ("options", "target"),
+    [
+        ({}, 0.952574),
+        ({"ensemble": "probabilities"}, 0.931405),
+        ({"temperature": 2.0}, sigmoid(1.5)),
+        ({"ensemble": "probabilities", "temperature": 2.0}, (sigmoid(1) + sigmoid(2)) / 2),
+    ],
+)
+def test_a_student_learns_what_its_teachers_predict_together(options: Raw, target: float) -> None:
+    """Teachers with logits (0, 2) and (0, 4), for every input, of n = (1, 3): the student starts at (0, 3.5)."""
+    module = nn.Linear(1, 2)
+    nn.init.zeros_(module.weight)
+    task = task_of(module, "cross_entropy", torch.zeros(5, 1), torch.zeros(5, dtype=torch.int64))
+    teachers = [task.received.replace(w=torch.tensor([0.0, 0.0, 0.0, logit])) for logit in (2.0, 4.0)]
+    fit = {"server_optimizer": "sgd", "server_lr": 8.0, "server_epochs": 400, "server_batch_size": None}
+    feddf = FedDF(**fit, **options)
+    assert feddf.target(task, teachers)[:, 1].tolist() == pytest.approx([target] * 5, abs=1e-6)
+    updates = {"w": torch.stack([teacher.w for teacher in teachers]), "statistics": torch.empty(2, 0)}
+    start = feddf.model_copy(update={"server_epochs": 0}).step({}, arrivals(1, 3), updates, task)
+    assert start["w"].tolist() == [0.0, 0.0, 0.0, 3.5]
+    student = task.received.replace(w=feddf.step({}, arrivals(1, 3), updates, task)["w"])
+    learned = (task.predict(student, task.x) / feddf.temperature).softmax(-1)
+    assert learned[:, 1].tolist() == pytest.approx([target] * 5, abs=1e-4)
+
+
+def test_the_divergence_is_a_mean_over_inputs() -> None:
+    logits, target = torch.tensor([[0.0, 0.0], [0.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.5, 0.5]])
+    assert FedDF().divergence(logits, target).item() == pytest.approx(math.log(2) / 2)
+
+
+def test_each_teacher_predicts_with_statistics_of_its_own() -> None:
+    """The same weights, other running means: they put out -1 and -3 for the input 0. The student has their mean."""
+    module = nn.Sequential(nn.BatchNorm1d(1), nn.Linear(1, 1, bias=False))
+    nn.init.ones_(module[1].weight)
+    task = task_of(module, "squared_error", torch.zeros(3, 1), torch.zeros(3))
+    updates = {"w": torch.stack([task.received.w] * 2), "statistics": torch.tensor([[1.0, 1.0], [3.0, 1.0]])}
+    seen: list[Tensor] = []
+
+    class Watched(FedDF):
+        def target(self, task: Any, teachers: Any) -> Tensor:
+            seen.extend(task.predict(teacher, task.x) for teacher in teachers)
+            return super().target(task, teachers)
+
+    Watched(server_epochs=1).step({}, arrivals(1, 3), updates, task)
+    assert [outputs.mean().item() for outputs in seen] == pytest.approx([-1.0, -3.0], abs=1e-4)
+    after = FedDF(server_epochs=0).step({}, arrivals(1, 3), updates, task)
+    assert after["buffers"].tolist() == [2.5, 1.0]
+
+
+# --- identities -------------------------------------------------------------------------------------------------------
+
+
+def test_without_an_epoch_fed_ft_is_fedavg_bit_for_bit(simulate: Simulate) -> None:
+    tuned = simulate(hybrid({"name": "fed_ft", "server_epochs": 0}))
+    assert tuned.info["digest"]["model"] == simulate(hybrid("fedavg")).info["digest"]["model"]
+
+
+def test_without_an_epoch_feddf_is_fedavg(simulate: Simulate) -> None:
+    """It sends no more either, though BatchNorm statistics travel another way."""
+    small: Raw = {"model": NORMED, "local__steps": 2, "data__clients": 4, "run__rounds": 1}
+    world = {"dispatch": {"per_round": 3}}
+    results = [
+        simulate(hybrid(algorithm, world=world, **small))
+        for algorithm in ({"name": "feddf", "server_epochs": 0}, "fedavg")
+    ]
+    (distilled, averaged), (sent, expected) = zip(
+        *((result.vectors(), result.table("steps").select(["up_bytes", "down_bytes"])) for result in results),
+        strict=True,
+    )
+    for key in ("w", "buffers"):
+        torch.testing.assert_close(torch.tensor(distilled[key]), torch.tensor(averaged[key]))
+    assert sent == expected
+
+
+def test_without_clients_they_are_all_training_at_the_server(simulate: Simulate) -> None:
+    """BatchNorm statistics included: HFCL's, in the same settings, and Fed+FT's."""
+    settings: Raw = {"server_optimizer": "sgd", "server_lr": 0.1, "server_epochs": 1, "server_batch_size": 50}
+    small: Raw = {"model": NORMED, "local": {"lr": 0.1, "batch_size": 50}, "run": {"rounds": 1}, "world": NOBODY}
+    digests = [
+        simulate(hybrid(algorithm, **small)).info["digest"]["model"]
+        for algorithm in ("hfcl", {"name": "fed_ft", **settings}, {"name": "center", **settings})
+    ]
+    assert digests == digests[:1] * 3
+    assert not (simulate(hybrid("hfcl", **small)).state_dict()["norm.running_mean"] == 0).all()
+
+
+def test_the_center_learns_the_same_whatever_clients_there_are(simulate: Simulate) -> None:
+    """And none of them trains or sends anything."""
+    with_clients = simulate(hybrid("center", run__rounds=3))
+    without = simulate(hybrid("center", run__rounds=3, world=NOBODY))
+    assert with_clients.info["digest"]["model"] == without.info["digest"]["model"]
+    updates = with_clients.pandas("updates").query("status == 'used'")
+    assert len(updates) > 0
+    assert updates[["local_steps", "samples_seen", "up_bytes", "down_bytes"]].to_numpy().sum() == 0
+    evaluated = with_clients.pandas("evaluations").query("metric == 'accuracy'").value
+    assert evaluated.iloc[-1] > 0.5
+
+
+def test_the_center_with_delays_that_follow_work(simulate: Simulate) -> None:
+    """Its clients have nothing to compute, and send nothing."""
+    speeds = {"flops_per_s": 1e9, "up_bytes_per_s": 1e6, "down_bytes_per_s": 1e6}
+    delay = {"name": "compute", **{key: {"name": "constant", "value": value} for key, value in speeds.items()}}
+    world = {"dispatch": {"per_round": 6}, "delay": delay}
+    assert simulate(hybrid("center", run__rounds=2, world=world)).info["totals"]["steps"] == 2
+
+
+def test_a_server_that_trains_for_rounds_starts_afresh_in_each(simulate: Simulate) -> None:
+    """With plain SGD on all samples, where nothing is fresh, two rounds are two epochs; with Adam they are not."""
+    models = {
+        (optimizer, rounds): simulate(
+            hybrid(
+                {"name": "center", **ONE_STEP, "server_optimizer": optimizer, "server_epochs": 2 // rounds},
+                run={"rounds": rounds},
+                world=NOBODY,
+            )
+        ).info["digest"]["model"]
+        for optimizer in ("sgd", "adam")
+        for rounds in (1, 2)
+    }
+    assert models["sgd", 1] == models["sgd", 2]
+    assert models["adam", 1] != models["adam", 2]
+
+
+# --- in a run ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["fed_ft", "hfcl"])
+def test_the_servers_samples_help(simulate: Simulate, algorithm: str) -> None:
+    """Of FedAvg's, few updates come in time."""
+    averaged, helped = (
+        simulate(hybrid(name)).pandas("evaluations").query("metric == 'accuracy'").value.iloc[-1]
+        for name in ("fedavg", algorithm)
+    )
+    assert helped > averaged
+
+
+def test_feddf_learns_from_inputs_of_other_data(simulate: Simulate) -> None:
+    """Whatever their labels are."""
+    other = {"name": "out_of_domain", "data": "digits", "samples": 200}
+    digests = {simulate(hybrid(name, server_data=other)).digest for name in ("feddf", "fedavg")}
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize("algorithm", ["fed_ft", "hfcl", "feddf", "center"])
+def test_the_server_must_have_samples(algorithm: str) -> None:
+    with pytest.raises(ScenarioError, match=f"server_data: must not be none, for the server of {algorithm}"):
+        parse_scenario(digits(algorithm=algorithm))
+
+
+@pytest.mark.parametrize("algorithm", ["fed_ft", "hfcl", "center"])
+def test_who_learns_labels_needs_those_of_the_clients(algorithm: str) -> None:
+    other = {"name": "out_of_domain", "data": "fashion_mnist"}
+    with pytest.raises(ScenarioError, match=r"server_data: must be in_domain, .*, got out_of_domain; take in_domain"):
+        parse_scenario(hybrid(algorithm, server_data=other))
+    assert parse_scenario(hybrid("feddf", server_data=other))
+
+
+def test_the_servers_training_is_its_own() -> None:
+    """Nothing of `local` gets into it."""
+    start = Center(**{**ONE_STEP, "server_epochs": 3})
+    plain, other = (
+        start.fit(task, task.received).w.item()
+        for task in (parabola(2.0), parabola(2.0, momentum=0.9, weight_decay=1.0, sam=0.1, steps=7, lr=0.01))
+    )
+    assert plain == other == 1.75
