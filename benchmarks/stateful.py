@@ -1,6 +1,7 @@
-"""Memory of a thousand clients that keep state: FedADMM-InSa with the MLP 784-200-200-10, two vectors a client.
+"""Memory of a thousand clients that keep state, with the MLP 784-200-200-10: of FedADMM-InSa, two vectors a client, or
+of CA2FL, one.
 
-    python benchmarks/stateful.py --data FOLDER [--clients 1000] [--store-mb 1000]
+    python benchmarks/stateful.py --data FOLDER [--algorithm ca2fl] [--clients 1000] [--store-mb 1000]
 
 Starts a Ray of two CPUs with an object store of that size, beyond which it spills to disk, lets every client take part,
 and prints the peak of the memory that all processes hold together (proportional set size, so shared memory counts once)
@@ -19,11 +20,12 @@ from ruamel.yaml import YAML
 
 import raysim
 
+ALGORITHMS = {"fedadmm_insa": "{name: fedadmm_insa, beta: 2.0}", "ca2fl": "{name: ca2fl, buffer: 50}"}
 SCENARIO = """
 name: stateful
 data: {{name: mnist, root: {root}, clients: {clients}, partition: {{name: shards, per_client: 2}}}}
 model: {{name: mlp, hidden: [200, 200]}}
-algorithm: {{name: fedadmm_insa, beta: 2.0}}
+algorithm: {algorithm}
 local: {{lr: 0.01, epochs: 10, batch_size: null}}
 world: {{dispatch: {{per_round: 50}}}}
 run: {{rounds: {rounds}, evaluate_every: {rounds}}}
@@ -44,11 +46,15 @@ def held_mb(process: psutil.Process) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, metavar="FOLDER", help="holds MNIST/raw")
+    parser.add_argument("--algorithm", choices=ALGORITHMS, default="fedadmm_insa")
     parser.add_argument("--clients", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--store-mb", type=int, default=1000)
     given = parser.parse_args()
-    raw = YAML(typ="safe").load(SCENARIO.format(root=given.data, clients=given.clients, rounds=given.rounds))
+    filled = SCENARIO.format(
+        root=given.data, clients=given.clients, rounds=given.rounds, algorithm=ALGORITHMS[given.algorithm]
+    )
+    raw = YAML(typ="safe").load(filled)
     peak, spilled, stop = [0.0], [0.0], threading.Event()
 
     def watch() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from actors import Gang
 from raysim import tables, wire
-from raysim.algorithms import Arrival, Record
+from raysim.algorithms import Arrival, Buffer, Record
 from raysim.data import Federation, Split
 from raysim.local.model import Model
 from raysim.local.samples import Samples
@@ -145,7 +145,10 @@ class Worker(Workbench):
         after = {**before, **mean, **given}
         if unknown := sorted(after.keys() - stored.keys()):
             raise ValueError(f"step: must give entries that `init` gave, {sorted(stored)!r}, got {unknown!r} too")
-        shown["steps"] |= self._cost(task, after, len(arrivals), shown["steps"].pop("vector_flops", 0.0))
+        flops = task.passes * self.forward_flops if task.passes else 0.0
+        flops += 2.0 * len(arrivals) * self.net.layout.parameters + shown["steps"].pop("vector_flops", 0.0)
+        one = {key: value if summed else value[0] for key, value in updates.items() if key not in mean}
+        shown["steps"] |= {"server_flops": flops, "cache_bytes": self._kept_bytes(after, one)}
         sent = wire.send({name: after[name] for name in names if after[name] is not before[name]})
         return shown, wire.send(self._message(after)), *(sent.get(name, stored[name]) for name in names)
 
@@ -166,17 +169,15 @@ class Worker(Workbench):
     def _server_samples(self, split: Split) -> Samples:
         return Samples(len(split), lambda places: self.server_loader(split, np.arange(len(split))[places]))
 
-    def _cost(self, task: ServerTask, state: Record, updates: int, vectors: float) -> dict[str, float]:
-        """Of a step, for the tables: arithmetic done, and what a server would keep for the next one.
-
-        vectors: FLOPs that its algorithm counts itself.
-        """
-        passes = task.passes * self.forward_flops if task.passes else 0.0
+    def _kept_bytes(self, state: Record, update: Record) -> int:
+        """What a server would keep after a step, or until the next. update: one like those that it gets."""
         kept = wire.size(state, self.net.layout) + self.net.frozen_bytes
+        trigger = self.algorithm.trigger
+        if isinstance(trigger, Buffer) and trigger.size > 1:
+            kept += trigger.size * wire.size(update, self.net.layout)
         if self.algorithm.caches_clients:
             kept += self.population.clients * wire.size(self.algorithm.client(self.start), self.net.layout)
-        summing = 2.0 * updates * self.net.layout.parameters
-        return {"server_flops": passes + summing + vectors, "cache_bytes": kept}
+        return kept
 
     def _message(self, state: Record) -> Record:
         """With the model, which is evaluated even where nothing is sent."""

@@ -67,7 +67,7 @@ TABLES: dict[str, pa.Schema] = {
         _column(
             "cache_bytes",
             pa.int64(),
-            "what the server keeps after the step: the model, frozen parameters included, and what its method needs",
+            "what the server keeps: the model, frozen parameters included, what its method needs, and a full buffer",
             null=True,
         ),
         _column(

@@ -39,6 +39,14 @@ from raysim.models.layout import Layout
 from raysim.models.universal import Layer
 
 MNIST, CIFAR, TEXT = (1, 28, 28), (3, 32, 32), (80,)
+FEDDLE_CNN: dict[str, Any] = {
+    "channels": (32, 64, 64),
+    "kernel": 3,
+    "stride": 2,
+    "padding": "same",
+    "pool": "last",
+    "hidden": 128,
+}
 
 
 def part(**fields: Any) -> ModelPart:
@@ -87,6 +95,8 @@ class Net(nn.Module):
             CIFAR,
             3_239,
         ),
+        ({**FEDDLE_CNN, "name": "cnn"}, CIFAR, 90_506),
+        ({**FEDDLE_CNN, "name": "cnn"}, MNIST, 89_930),  # 28 pixels end as 2, like 32
         ({"name": "fedf_admm_cnn"}, MNIST, 1_663_562),
         ({"name": "fedf_admm_cnn"}, CIFAR, 2_156_682),
         ({"name": "vector"}, (2 * 7 + 1,), 7),
@@ -128,6 +138,9 @@ def test_sizes_of_the_part_that_travels_and_of_the_clients_own(
         MLP(activation="gelu"),
         CNN(channels=(4,)),
         CNN(pool="last"),
+        CNN(**FEDDLE_CNN),
+        CNN(channels=(4, 4), stride=3, kernel=2, padding="same", pool="last"),
+        CNN(channels=(4, 4), stride=2, kernel=4),
         FedFADMMCNN(),
         DEQMLP(width=8),
         DEQMLP(kappa=None, activation="tanh"),

@@ -118,6 +118,20 @@ def test_some_of_the_other_data_are_drawn(colours: Raw) -> None:
         federation({"name": "out_of_domain", "data": colours, "samples": 13})
 
 
+def test_reference_samples_are_of_the_clients_kind_and_do_not_evaluate(colours: Raw) -> None:
+    given = federation({"name": "out_of_domain", "data": colours, "reference": 50})
+    assert (len(given.server.reference), len(given.evaluation_rows)) == (50, 309)
+    reference = images_of(given.server.reference)
+    assert reference <= images_of(given.test)
+    assert not reference & images_of(given.test, given.evaluation_rows)
+    assert not reference & images_of(given.server.split)
+    without = federation({"name": "out_of_domain", "data": colours})
+    assert len(without.server.reference) == 0
+    np.testing.assert_array_equal(given.server.split.x, without.server.split.x)
+    with pytest.raises(ValueError, match=r"`reference` must be less than the 359 samples of the test set.*got 359"):
+        federation({"name": "out_of_domain", "data": colours, "reference": 359})
+
+
 def test_images_are_fitted_in_size_and_channels() -> None:
     colour = np.array([[[[10, 20, 60]]]], np.uint8)
     assert fit(colour, 1, 1, 1).tolist() == [[[[30]]]]

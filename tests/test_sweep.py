@@ -62,6 +62,12 @@ def test_the_command_line_adds_values_and_overrules_the_file(write: Any) -> None
     assert [scenario.model.hidden for scenario in lists] == [(8,), (8, 4)]  # type: ignore[union-attr]
 
 
+def test_a_block_that_is_set_does_not_undo_what_varies_in_it(write: Any) -> None:
+    for words in (["algorithm=fedasync", "algorithm.alpha=0.2,0.4"], ["algorithm.alpha=0.2,0.4", "algorithm=fedasync"]):
+        made = load_sweep(write(None), words).scenarios()
+        assert [s.algorithm.model_dump()["alpha"] for s in made] == [0.2, 0.4]
+
+
 def test_labels_name_what_differs(write: Any) -> None:
     scenarios = load_sweep(write(None), ["seed=0,1", "algorithm=fedavg,fedbuff"]).scenarios()
     assert labels(scenarios) == ["seed=0, fedavg", "seed=1, fedavg", "seed=0, fedbuff", "seed=1, fedbuff"]

@@ -78,7 +78,11 @@ class Plan:
 
     def _build(self, point: _Point, tuned: dict[str, Any]) -> Scenario:
         raw = copy.deepcopy(self.raw)
-        settings = [*point.case_settings.items(), *point.chosen.items(), *tuned.items(), *self.last]
+        varied = point.chosen | tuned
+        blocks = [(key, value) for key, value in self.last if any(other.startswith(f"{key}.") for other in varied)]
+        others = [pair for pair in self.last if pair not in blocks]
+        # A block that is set comes before what varies in it, which it would undo.
+        settings = [*point.case_settings.items(), *blocks, *varied.items(), *others]
         problems = [p for path, value in settings if (p := assign(raw, path, copy.deepcopy(value), "sweep"))]
         if problems:
             raise ScenarioError(self.source, problems)
