@@ -131,7 +131,7 @@ class RayPool:
         one of them waits behind another job while somebody has nothing to do.
         """
         worker = max(workers, key=lambda worker: worker.free)
-        few = self._queue.ready(group) <= len(workers)
+        few = self._queue.ready(group) < len(workers)
         return [] if worker.free == 0 or (worker.jobs and (few or job.attempts)) else [worker]
 
     def _give(self, job: Job, workers: list[_Worker]) -> None:
@@ -189,7 +189,7 @@ class RayPool:
         if isinstance(result, Failure) and result.broken:
             self._replace(worker, result.cause)
             return
-        if isinstance(result, Failure):
+        if isinstance(result, Failure) and not (job and job.done):  # by the first of a gang, whose answer is the job's
             raise JobFailed(label, result.cause, result.traceback)
         del self._running[reference]
         if job is None:
@@ -210,18 +210,17 @@ class RayPool:
         self._queue.release(job)
 
     def _replace(self, dead: _Worker, cause: str) -> None:
-        """Puts another in a dead worker's place, and in those of the rest of its gang, who wait for it; and their jobs
+        """Puts another in a dead worker's place, and in those of the rest of its gang, if that has met; and their jobs
         back in the queue."""
         workers, group = self._groups_of(dead)
-        self._addresses.pop(group.name, None)
-        gang = any(job.together for job in dead.jobs)
-        jobs = {job: not dead.setup for job in dead.jobs if not job.done}  # none of them ran if the set-up did not end
-        for worker in list(workers) if gang else [dead]:
+        gone = list(workers) if self._addresses.pop(group.name, None) else [dead]
+        suspects = [] if dead.setup else dead.jobs  # none of them ran if the set-up did not end
+        for worker in gone:
             ray.kill(worker.actor)  # it may only be out of reach, and would keep its place
             self._running = {ref: entry for ref, entry in self._running.items() if entry[0] is not worker}
             self._make_again(worker, workers, group, cause)
-        for job, ran in jobs.items():
-            job.attempts += ran
+        for job in dict.fromkeys(job for worker in gone for job in worker.jobs if not job.done):
+            job.attempts += job in suspects
             if job.attempts == ATTEMPTS:
                 raise JobFailed(job.label, f"its worker died {ATTEMPTS} times; the last time: {cause}", "")
             self._queue.push(job)

@@ -65,10 +65,7 @@ class Host:
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:
             return Alone()
-        if self._gang is None or self._gang.seat != seat:
-            if self._gang is not None:
-                self._gang.part()
-                self._gang = None
+        if self._gang is None:  # it stays the same: where one of its members dies, all are replaced
             self._gang = Members(seat)
         return self._gang
 

@@ -140,6 +140,7 @@ class Worker(Workbench):
         before = wire.receive(stored, self.device)
         mean = wire.merge([buffers for _, buffers in parts], summed=True)  # over the step's samples
         updates = {**wire.merge([vectors for vectors, _ in parts], summed), **mean}
+        del parts  # while a search goes on
         task = self._server_task(gang, version, before)
         given, shown = tables.take(self.algorithm.step(before, arrivals, updates, task))
         after = {**before, **mean, **given}
@@ -159,7 +160,7 @@ class Worker(Workbench):
         task = ServerTask(
             self.net, received, self._server_samples(server.split), self.scenario.local, self.population, key
         )
-        task.labels = torch.from_numpy(server.split.y).to(self.device)
+        task.labels = torch.tensor(server.split.y, device=self.device)
         task.classes, task.in_domain = server.num_classes, server.in_domain
         task.company = Company(gang, self.scenario.resources.shards)
         if len(server.reference):

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -11,6 +11,11 @@ from typer.testing import CliRunner
 
 import raysim
 from raysim.cli import app
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from raysim.local.server_task import ServerTask
 
 Raw = dict[str, Any]
 Simulate = Callable[..., raysim.Result]
@@ -86,3 +91,32 @@ def digits(**more: Any) -> Raw:
         block, _, key = path.partition("__")
         raw[block] = {**raw.get(block, {}), key: value} if key else value
     return raw
+
+
+def server_task(
+    module: "nn.Module",
+    loss: str,
+    x: "Tensor",
+    y: "Tensor",
+    *,
+    version: int = 1,
+    shards: int = 1,
+    in_domain: bool = True,
+    **local: Any,
+) -> "ServerTask":
+    """A server at work on these samples, alone; where it trains as `local:` says, on all of them at once."""
+    import torch
+
+    from actors import Alone
+    from raysim.algorithms import Population
+    from raysim.local import Local
+    from raysim.local.net import Net
+    from raysim.local.samples import Samples
+    from raysim.local.server_task import Company, ServerTask
+    from raysim.rng import SERVER
+
+    net, settings = Net(module, (), loss, torch.device("cpu")), Local(batch_size=None, **local)
+    task = ServerTask(net, net.model(), Samples.of(x, y), settings, Population(4, 4), (0, SERVER, version))
+    task.labels, task.classes, task.in_domain = y, int(y.max()) + 1, in_domain
+    task.company = Company(Alone(), shards)
+    return task

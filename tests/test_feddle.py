@@ -7,20 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import Raw, Simulate, digits, quadratic
+from conftest import Raw, Simulate, digits, quadratic, server_task
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy, linear
 from toys import Median
 
 import raysim
-from actors import Alone
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Arrival, Feddle, Population, Record
-from raysim.local import Local
-from raysim.local.net import Net
 from raysim.local.samples import Samples
-from raysim.local.server_task import Company, ServerTask
+from raysim.local.server_task import ServerTask
 from raysim.models import MLP
 from raysim.models.build import initialise
 
@@ -33,23 +30,13 @@ PARAMETERS = 64 * 16 + 16 + 16 * 10 + 10  # of the model of `digits`
 FORWARD = 2 * (64 * 16 + 16 * 10)  # its FLOPs, a sample
 
 
-def task_of(
-    module: nn.Module, loss: str, x: Tensor, y: Tensor, *, version: int = 1, shards: int = 1, in_domain: bool = True
-) -> ServerTask:
-    net = Net(module, (), loss, torch.device("cpu"))
-    task = ServerTask(net, net.model(), Samples.of(x, y), Local(), Population(4, 4), (0, 2**31, version))
-    task.labels, task.classes, task.in_domain = y, int(y.max()) + 1, in_domain
-    task.company = Company(Alone(), shards)
-    return task
-
-
 def parabola(optimum: tuple[float, float] = (4.0, 4.0), version: int = 1, shards: int = 1) -> ServerTask:
     """A server whose loss is |w - optimum|^2 / 2: of four samples, two say where it is, and two nothing."""
     module = nn.Linear(2, 1, bias=False)
     nn.init.zeros_(module.weight)
     x = torch.zeros(4, 2)
     x[0, 0] = x[1, 1] = 2.0
-    return task_of(module, "squared_error", x, x @ torch.tensor(optimum), version=version, shards=shards)
+    return server_task(module, "squared_error", x, x @ torch.tensor(optimum), version=version, shards=shards)
 
 
 def arriving(*clients: int, staleness: Sequence[float] = ()) -> list[Arrival]:
@@ -75,14 +62,14 @@ def column(state: Record, name: str) -> list[float]:
     return state[f"coefficients.{name}"].tolist()
 
 
-def three_anchors(**options: Any) -> tuple[Feddle, Record]:
+def three_anchors(shards: int = 1, **options: Any) -> tuple[Feddle, Record]:
     """(5, 0) of an earlier step, then (3, 0) and, stale by 3, (0, 4). In this order: of clients 3, 1, 2."""
     still = Feddle(atlas=3, fallback="none", **STILL)
     old = step(still, before(still, parabola()), parabola(), [[5.0, 0.0]], arriving(3))
     assert old["w"].tolist() == [0.0, 0.0]
     feddle = Feddle(atlas=3, **options)
     late = arriving(1, 2, staleness=[0.0, 3.0])
-    return feddle, step(feddle, old, parabola(version=2), [[3.0, 0.0], [0.0, 4.0]], late)
+    return feddle, step(feddle, old, parabola(version=2, shards=shards), [[3.0, 0.0], [0.0, 4.0]], late)
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------------
@@ -112,10 +99,10 @@ def test_the_fallback_is_a_step_of_fedbuff_in_normalised_anchors(options: Raw, f
 @pytest.mark.parametrize("shards", [1, 3])
 def test_a_search_is_gradient_descent_on_the_coefficients(shards: int) -> None:
     """Towards (4, 4): one step, and a second one that is drawn back to the fallback."""
-    _, after = three_anchors(**SEARCH)
+    _, after = three_anchors(shards, **SEARCH)
     assert column(after, "coefficient") == pytest.approx([0.10, 0.475, 0.37])
     assert after["w"].tolist() == pytest.approx([2.3, 1.48])
-    _, again = three_anchors(**{**SEARCH, "server_epochs": 2}, regularization=0.01)
+    _, again = three_anchors(shards, **{**SEARCH, "server_epochs": 2}, regularization=0.01)
     assert column(again, "coefficient") == pytest.approx([0.16799, 0.54299, 0.470788])
     assert column(again, "fallback") == pytest.approx([0.0, 0.375, 0.25])
 
@@ -163,6 +150,15 @@ def test_an_anchor_of_norm_zero_is_left_out() -> None:
     assert 2.0 < after["w"][1] < 4.0
 
 
+def test_norms_of_zero_do_not_count_in_the_median() -> None:
+    """Which is 4, of the one anchor that is left, though most are zero: FedBuff's step is a third of it."""
+    feddle = Feddle(atlas=3, **STILL)
+    deltas = [[0.0, 0.0], [0.0, 0.0], [0.0, 4.0]]
+    after = step(feddle, before(feddle, parabola()), parabola(), deltas, arriving(0, 1, 2))
+    assert column(after, "fallback") == pytest.approx([0.0, 0.0, 1 / 3])
+    assert after["w"].tolist() == pytest.approx([0.0, 4 / 3])
+
+
 @pytest.mark.parametrize(("optimum", "similarity"), [((4.0, 4.0), 1.0), ((-4.0, -4.0), -1.0), ((4.0, -4.0), 0.0)])
 def test_similarity_is_the_cosine_of_two_gradients(optimum: tuple[float, float], similarity: float) -> None:
     """Of the coefficients of two anchors, (1, 0) and (0, 1), at 0: of the server's loss and of a reference."""
@@ -180,7 +176,7 @@ def test_a_search_sees_the_arrivals_statistics_of_batch_normalisation() -> None:
     """Means (1, 2), variances (4, 1), in eval mode: of the inputs (3, 2) and (1, 3), that makes (1, 0) and (0, 1)."""
     module = nn.Sequential(nn.BatchNorm1d(2, affine=False, eps=0.0), nn.Linear(2, 1, bias=False))
     nn.init.zeros_(module[1].weight)
-    task = task_of(module, "squared_error", torch.tensor([[3.0, 2.0], [1.0, 3.0]]), torch.tensor([6.0, 8.0]))
+    task = server_task(module, "squared_error", torch.tensor([[3.0, 2.0], [1.0, 3.0]]), torch.tensor([6.0, 8.0]))
     feddle, statistics = Feddle(atlas=2, fallback="none", **SEARCH), torch.tensor([1.0, 2.0, 4.0, 1.0])
     after = step(feddle, before(feddle, task), task, torch.eye(2), arriving(0, 1), statistics)
     assert column(after, "coefficient") == pytest.approx([0.03, 0.04])
@@ -201,7 +197,7 @@ class Reference:
 
     def task(self, version: int, **options: Any) -> ServerTask:
         self.module = initialise(MLP(hidden=(16,)), (1, 8, 8), 10, 0)
-        task = task_of(self.module, "cross_entropy", self.x, self.y, version=version, **options)
+        task = server_task(self.module, "cross_entropy", self.x, self.y, version=version, **options)
         self.layout, self.start = task._net.layout, task.received.w
         return task
 
@@ -388,6 +384,25 @@ def test_statistics_of_batch_normalisation_stay_finite_and_positive(simulate: Si
     assert not all((value == 1).all() for value in variances)
 
 
+def test_updates_that_are_not_finite_end_no_run(simulate: Simulate) -> None:
+    """No more than FedBuff's."""
+    diverging: Raw = {"local__lr": 1e20, "run__rounds": 4, "world": {"dispatch": {"per_round": 3}}}
+    searched = simulate(feddle(**diverging))
+    buffered = simulate(digits(algorithm={"name": "fedbuff", "buffer": 3}, **diverging))
+    assert not searched.pandas("coefficients").norm.map(np.isfinite).all()
+    for result in (searched, buffered):
+        assert (result.info["status"], result.info["totals"]["steps"]) == ("finished", 4)
+        assert not np.isfinite(result.vectors()["w"]).all()
+
+
+def test_out_of_domain_the_model_needs_a_body_to_steer(tmp_path: Any) -> None:
+    """Coefficients change nothing that the surrogate head sees where nothing before the model's head trains."""
+    raw = feddle(server_data=OTHER, model={"name": "mlp", "hidden": []})
+    expected = r"model: must have parameters that train before its last linear layer, .*, got none; take another model"
+    with pytest.raises(raysim.RunFailed, match=expected):
+        raysim.run(parse_scenario(raw), out=tmp_path, inline=True)
+
+
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
@@ -395,6 +410,10 @@ def test_statistics_of_batch_normalisation_stay_finite_and_positive(simulate: Si
         (
             feddle({"search_after": 4}, world={"dispatch": {"concurrency": 9}}),
             "algorithm.atlas: must be given where no number of clients is picked in a round, of which null is twice",
+        ),
+        (
+            feddle({"search_after": 10, "atlas": 3}),
+            "algorithm.atlas: must be at least search_after, 10, or updates are made for nothing, got 3; raise it",
         ),
         (feddle({"atlas": 0}), "algorithm.atlas: "),
         (feddle({"regularization": -0.1}), "algorithm.regularization: "),

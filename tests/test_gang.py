@@ -30,6 +30,22 @@ class Member:
             os._exit(1)
         return (gang.gather(gang.rank + value),)
 
+    def die_late(self, gang: Gang, mark: str) -> tuple[None]:
+        """The last one does, once there is the mark; the others have answered by then."""
+        gang.gather(None)
+        while gang.rank == gang.size - 1:
+            if Path(mark).exists():
+                os._exit(1)
+            time.sleep(0.01)
+        return (None,)
+
+    def linger_once(self, mark: str) -> tuple[str]:
+        """Makes the mark, and stays until somebody ends it; not where there is the mark."""
+        if not Path(mark).exists():
+            Path(mark).touch()
+            time.sleep(600)
+        return ("done",)
+
     def die(self, gang: Gang) -> tuple[None]:
         if gang.rank == 1:
             os._exit(1)
@@ -104,6 +120,19 @@ def test_a_gang_meets_again_when_a_member_has_died(ray_pool: Any, tmp_path: Path
     job = together(ray_pool, "die_once", str(tmp_path / "mark"), 10)
     assert (job.result, job.attempts) == ([10, 11], 1)
     assert (tmp_path / "mark").exists()
+    assert together(ray_pool, "tell", 2, values=1).result[2] == [(0, 2), (1, 2)]
+
+
+@pytest.mark.ray
+def test_who_goes_with_a_member_that_dies_late_leaves_no_job_undone(ray_pool: Any, tmp_path: Path) -> None:
+    """The first has answered for the gang, and does a job of its own. That is not to blame."""
+    start(ray_pool, 2)
+    mark = str(tmp_path / "mark")
+    together(ray_pool, "die_late", mark)
+    job = ray_pool.submit("aggregator", "linger_once", mark)
+    while not job.done:
+        ray_pool.wait()
+    assert (job.result, job.attempts) == ("done", 0)
     assert together(ray_pool, "tell", 2, values=1).result[2] == [(0, 2), (1, 2)]
 
 

@@ -110,6 +110,31 @@ def test_a_few_steps_load_no_more_samples_than_they_take_and_take_the_same() -> 
     assert [len(places) for places in loaded] == [6]
 
 
+@pytest.mark.parametrize("settings", [{}, {"drop_last": True}, {"steps": 9}])
+@pytest.mark.parametrize(("at_a_time", "most"), [(1, 3), (7, 6), (9, 9)])
+def test_batches_are_the_same_however_many_samples_are_loaded_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], at_a_time: int, most: int
+) -> None:
+    """As many whole batches as that makes, and one at least."""
+    y = torch.arange(23)
+    loaded: list[int] = []
+
+    def load(places: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        loaded.append(len(y[places]))
+        return y[places][:, None], y[places]
+
+    def taken() -> list[list[int]]:
+        drawn = batches(Samples(23, load), Local(batch_size=3, epochs=2, **settings), generator(0, "order"))
+        return [labels.tolist() for _, labels in drawn]
+
+    whole = taken()
+    loaded.clear()
+    monkeypatch.setattr("raysim.local.train.LOADED", at_a_time)
+    assert taken() == whole
+    assert max(loaded) == most
+    assert sum(loaded) == sum(len(labels) for labels in whole)
+
+
 def test_the_same_key_gives_the_same_batches_and_masks_whatever_came_before() -> None:
     module = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(64, 10))
     net = Net(module, (), "cross_entropy", CPU)

@@ -72,14 +72,15 @@ class Anchors(NamedTuple):
 
     @classmethod
     def of(cls, entries: Record, *, normalize: bool) -> Anchors:
-        """Those there are. normalize: to the median of their norms (eq. 4), of an even number the mean of the two in
-        the middle."""
+        """Those there are. normalize: to the median of their norms (eq. 4), those of norm 0 not counted; of an even
+        number the mean of the two in the middle."""
         import torch
 
-        here = [place for place, score in enumerate(entries["score"].tolist()) if score >= 0]
+        here = [place for place in range(len(entries["score"])) if entries[f"anchor.{place}"].numel()]
         vectors = [entries[f"anchor.{place}"] for place in here]
         norms = torch.stack([vector.norm() for vector in vectors])
-        aim = norms.quantile(0.5) if normalize else norms
+        some = norms[norms > 0]
+        aim = some.quantile(0.5) if normalize and len(some) else norms
         return cls(here, vectors, norms, torch.where(norms > 0, aim / norms, 0.0))
 
     def move(self, w: Tensor, coefficients: Tensor) -> Tensor:

@@ -37,8 +37,9 @@ class FADAS(Central):
     eps: Positive = 1e-8
     """Added to the root."""
     delay_adaptive: Literal["scaled", "capped", "none"] = "scaled"
-    """By the largest staleness tau of a step. scaled, the authors' code: eta / tau where tau is above
-    `delay_threshold`. capped, the paper: min(eta, 1 / tau). none: eta."""
+    """By the largest staleness tau of a step, which the authors count in server steps, `world.staleness: versions`.
+    scaled, their code: eta / tau where tau is above `delay_threshold`. capped, the paper: min(eta, 1 / tau). none:
+    eta."""
     delay_threshold: NonNegative = 1.0
     """Of `scaled`."""
     bias_correction: bool = False

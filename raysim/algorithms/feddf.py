@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raysim.local.model import Model
+    from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
 
 
@@ -29,7 +30,7 @@ class FedDF(Hybrid):
     """FedAvg whose average then learns from the clients' models what they predict together (Lin et al. 2020).
 
     They predict the server's inputs, whose labels are not used: they may be of other data. Each predicts in eval mode,
-    with BatchNorm statistics of its own. The server holds all models that a step uses, and all its inputs, at once.
+    with BatchNorm statistics of its own. The server holds all models that a step uses at once.
     """
 
     name: Literal["feddf"] = "feddf"
@@ -50,18 +51,19 @@ class FedDF(Hybrid):
         # Not as "buffers", of which the server would get the mean only.
         return {"w": trained.w, "statistics": trained.model.buffers, **trained.logged}, state
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
         models, statistics = updates["w"], updates["statistics"]
         weights = models.new_tensor(by_samples(arrivals))
         student = task.received.replace(w=weights @ models, buffers=weights @ statistics)
         if self.server_epochs:
             teachers = [student.replace(w=w, buffers=b) for w, b in zip(models, statistics, strict=True)]
-            student = self.fit(task, student, data=(task.x, self.target(task, teachers)), loss=self.divergence)
+            data = task.relabelled(self.target(task, teachers))
+            student = self.fit(task, student, data=data, loss=self.divergence)
         return {"w": student.w, "buffers": student.buffers}
 
-    def target(self, task: Task, teachers: Sequence[Model]) -> Tensor:
+    def target(self, task: ServerTask, teachers: Sequence[Model]) -> Tensor:
         """What the teachers predict together: probabilities of each input, (n, ..., classes)."""
-        outputs = (self._output(task.predict(teacher, task.x)) for teacher in teachers)  # one at a time: they are many
+        outputs = (self._output(task.outputs(teacher)) for teacher in teachers)  # one at a time: they are many
         mean = reduce(add, outputs) / len(teachers)
         return mean if self.ensemble == "probabilities" else (mean / self.temperature).softmax(-1)
 

@@ -5,8 +5,9 @@ centralized data to refine decentralized models; section 4, Algorithm 1, equatio
 open is read so: a search at the end of each round with an arrival; Adam, fresh for each search; the model in eval
 mode; the surrogate head starts at zero, is kept from search to search, and is fitted to features of the body at the
 fallback; coefficients of the fallback are in units of normalised anchors, and 0 for anchors of earlier rounds, so that
-they make the very step of FedBuff with a buffer of the arrivals. BatchNorm's statistics are no part of an anchor: they
-are averaged over the round's arrivals. For newcomers' places see `atlas`.
+they make the very step of FedBuff with a buffer of the arrivals, or of those of them that there are places for.
+BatchNorm's statistics are no part of an anchor: they are averaged over the round's arrivals. For newcomers' places see
+`atlas`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Literal
 from raysim.algorithms import atlas
 from raysim.algorithms.atlas import Anchors
 from raysim.algorithms.contract import Arrival, Buffer, Population, Record, Round
-from raysim.algorithms.descent import descent
 from raysim.algorithms.hybrid import Hybrid
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.errors import Problem
@@ -65,15 +65,23 @@ class Feddle(Hybrid):
         if self.atlas is None and scenario.world.dispatch.size is None:
             text = "must be given where no number of clients is picked in a round, of which null is twice, got null"
             yield Problem("algorithm.atlas", f"{text}; for example 20")
+        if self.search_after and self._size(scenario.world.dispatch.size) < self.search_after:
+            text = f"must be at least search_after, {self.search_after}, or updates are made for nothing"
+            yield Problem("algorithm.atlas", f"{text}, got {self.atlas}; raise it")
 
     def init(self, model: Model, population: Population) -> Record:
-        size = self.atlas or 2 * (population.per_round or 1)
-        return {"w": model.w, "head": model.w.new_empty(0), **atlas.empty(size, model.w)}
+        return {"w": model.w, "head": model.w.new_empty(0), **atlas.empty(self._size(population.per_round), model.w)}
+
+    def _size(self, per_round: int | None) -> int:
+        """Of the atlas."""
+        return self.atlas or 2 * (per_round or 1)
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
         return None
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+        import torch
+
         discounts = [self.staleness(arrival.staleness) for arrival in arrivals]
         entries, fresh = atlas.admit(state, updates["delta"], arrivals, discounts, task.version)
         anchors = Anchors.of(entries, normalize=self.normalize)
@@ -82,16 +90,21 @@ class Feddle(Hybrid):
         head = state["head"] if task.in_domain else self._fit_head(received, anchors, aims, state["head"], task)
         slope = _slope(received, anchors, task, head)
         found = self._search(aims, slope, task)
-        score = entries["score"].clone()
+        here, score = anchors.places, entries["score"].clone()
         if self.score == "coefficient":
-            score[anchors.places] = found.abs()
-        return {
-            **entries,
-            "w": anchors.move(received.w, found),
-            "head": head,
-            "score": score,
-            **self._shown(received, anchors, aims, found, entries, slope, task),
+            score[here] = found.abs()
+        shown = {
+            "coefficients.anchor": torch.tensor(here),
+            "coefficients.client": entries["client"][here],
+            "coefficients.arrived": entries["arrived"][here],
+            "coefficients.coefficient": found,
+            "coefficients.fallback": aims,
+            "coefficients.norm": anchors.norms,
+            "steps.vector_flops": torch.tensor(self._flops(anchors, task)),
         }
+        if task.reference is not None:
+            shown["steps.similarity"] = self._similarity(received, anchors, aims, slope, task)
+        return {**entries, "w": anchors.move(received.w, found), "head": head, "score": score, **shown}
 
     def _aims(self, anchors: Anchors, discounts: Tensor, fresh: list[int]) -> Tensor:
         """Coefficients of the fallback, (m,); section 4.1.3."""
@@ -111,7 +124,7 @@ class Feddle(Hybrid):
         if pull is None:
             pull = 0.0 if task.in_domain else 0.01
         found = aims.clone()
-        move = descent(self.server_optimizer, self.server_lr, found)
+        move = self._descent(found)
         for x, y in task.batches(self.server_epochs, self.server_batch_size):
             move(slope(found, x, y) + pull * (found - aims))
         return found
@@ -123,7 +136,7 @@ class Feddle(Hybrid):
         features = task.features(received.replace(w=anchors.move(received.w, aims))).flatten(1)
         shape = (task.classes, features.shape[1] + 1)
         fitted = head.clone() if head.shape == shape else features.new_zeros(shape)
-        move = descent(self.server_optimizer, self.server_lr, fitted)
+        move = self._descent(fitted)
         for x, y in task.batches(self.server_epochs, self.server_batch_size, (features, task.labels), stream=1):
             with torch.enable_grad():
                 asked = fitted.detach().requires_grad_()
@@ -131,36 +144,27 @@ class Feddle(Hybrid):
             move(gradient)
         return fitted
 
-    def _shown(
-        self,
-        received: Model,
-        anchors: Anchors,
-        aims: Tensor,
-        found: Tensor,
-        entries: Record,
-        slope: Slope,
-        task: ServerTask,
-    ) -> Record:
-        """What the tables show of a search."""
-        import torch
+    def _descent(self, x: Tensor) -> Callable[[Tensor], None]:
+        """Changes x in place, given its gradient."""
+        from raysim.local.optimizer import adam_on, sgd_on
 
-        here = anchors.places
-        searched = self.server_epochs * -(-task.samples // (self.server_batch_size or task.samples))
-        shown = {
-            "coefficients.anchor": torch.tensor(here),
-            "coefficients.client": entries["client"][here],
-            "coefficients.arrived": entries["arrived"][here],
-            "coefficients.coefficient": found,
-            "coefficients.fallback": aims,
-            "coefficients.norm": anchors.norms,
-            "steps.vector_flops": torch.tensor(4.0 * searched * len(here) * len(received.w)),
-        }
-        if task.reference is not None:
-            own = _whole(aims, slope, task.batches(1, self.server_batch_size))
-            other = _slope(received, anchors, task, None)
-            theirs = _whole(aims, other, task.batches(1, self.server_batch_size, task.reference.all))
-            shown["steps.similarity"] = torch.nn.functional.cosine_similarity(own, theirs, dim=0)
-        return shown
+        return (adam_on if self.server_optimizer == "adam" else sgd_on)(x, self.server_lr)
+
+    def _flops(self, anchors: Anchors, task: ServerTask) -> float:
+        """Of a search: each batch adds every anchor to the model, and each of its shards projects on every anchor."""
+        batches = self.server_epochs * -(-task.samples // (self.server_batch_size or task.samples))
+        elements = len(anchors.vectors) * len(anchors.vectors[0])
+        return 2.0 * batches * (1 + task.company.shards) * elements
+
+    def _similarity(self, received: Model, anchors: Anchors, aims: Tensor, slope: Slope, task: ServerTask) -> Tensor:
+        """The cosine, 0-d, between the coefficients' gradients of the server's data and of reference samples, at the
+        fallback; figures 7 and 9."""
+        from torch.nn.functional import cosine_similarity
+
+        assert task.reference is not None
+        own = _whole(aims, slope, task.batches(1, self.server_batch_size))
+        reference = task.batches(1, self.server_batch_size, task.reference.all)
+        return cosine_similarity(own, _whole(aims, _slope(received, anchors, task, None), reference), dim=0)
 
 
 def _slope(received: Model, anchors: Anchors, task: ServerTask, head: Tensor | None) -> Slope:

@@ -101,7 +101,8 @@ class OutOfDomain(Part):
     samples: Count | None = None
     """How many of its training samples, drawn at random. null: all."""
     reference: Annotated[int, Field(ge=0)] = 0
-    """So many test samples of the clients' kind are taken for comparison: the `similarity` of the table of steps."""
+    """So many test samples of the clients' kind are taken for comparison: the `similarity` of the table of steps. It
+    takes a pass through these and the server's samples, which counts as work of the server."""
 
     @model_validator(mode="after")
     def _belongs_to_nobody(self) -> Self:
@@ -121,7 +122,9 @@ class OutOfDomain(Part):
                 f"server_data out_of_domain: `samples` must be at most {len(other.train)}, the training samples of "
                 f"{self.data.name}, got {number}; lower it"
             )
-        taken = other.train.take(np.sort(generator.permutation(len(other.train))[:number]))
+        taken = other.train
+        if number < len(taken):
+            taken = taken.take(np.sort(generator.permutation(len(taken))[:number]))
         height, width, channels = dataset.train.x.shape[1:]
         x = fit(taken.x, height, width, channels)
         rows = _take("out_of_domain: `reference`", self.reference, "test", there, generator)

@@ -58,22 +58,41 @@ def _plain_sgd(settings: Local, part: Part) -> Step:
 def adam(settings: Local, net: Net, part: Part) -> Step:
     """Kingma and Ba 2015, with torch.optim.Adam's bias correction and place of eps."""
     w, gather = part.w, _gather(net, part)
-    beta1, beta2 = settings.betas
-    first, second = torch.zeros_like(w), torch.zeros_like(w)
-    steps = 0
+    move = adam_on(w, settings.lr, settings.betas, settings.eps)
 
     def step(gradients: Sequence[Tensor], extra: Tensor | None) -> None:
-        nonlocal steps
         gradient = gather(gradients, extra)
         if settings.weight_decay:
             gradient.add_(w, alpha=settings.weight_decay)
-        steps += 1
-        first.lerp_(gradient, 1 - beta1)
-        second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-        root = second.sqrt().div_((1 - beta2**steps) ** 0.5).add_(settings.eps)
-        w.addcdiv_(first, root, value=-settings.lr / (1 - beta1**steps))
+        move(gradient)
 
     return step
+
+
+def adam_on(
+    x: Tensor, lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+) -> Callable[[Tensor], None]:
+    """Changes x in place, given its gradient."""
+    first, second, steps = torch.zeros_like(x), torch.zeros_like(x), 0
+
+    def move(gradient: Tensor) -> None:
+        nonlocal steps
+        steps += 1
+        first.lerp_(gradient, 1 - betas[0])
+        second.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
+        root = second.sqrt().div_((1 - betas[1] ** steps) ** 0.5).add_(eps)
+        x.addcdiv_(first, root, value=-lr / (1 - betas[0] ** steps))
+
+    return move
+
+
+def sgd_on(x: Tensor, lr: float) -> Callable[[Tensor], None]:
+    """The same without momentum."""
+
+    def move(gradient: Tensor) -> None:
+        x.sub_(gradient, alpha=lr)
+
+    return move
 
 
 OPTIMIZERS: dict[str, Callable[[Local, Net, Part], Step]] = {"sgd": sgd, "adam": adam}

@@ -26,6 +26,15 @@ class Samples:
         """Those that are there already."""
         return cls(len(y), lambda places: (x[places], y[places]))
 
+    def relabelled(self, y: Tensor) -> Samples:
+        """The same inputs with other targets, (n, ...)."""
+
+        def load(places: np.ndarray | slice) -> tuple[Tensor, Tensor]:
+            x, _ = self._load(places)
+            return x, y[places if isinstance(places, slice) else torch.from_numpy(places).to(y.device)]
+
+        return Samples(len(self), load)
+
     def __len__(self) -> int:
         return self._number
 

@@ -75,9 +75,18 @@ class ServerTask(Task):
             _, gradients = self._net.gradients(x, y, part.parameters, loss)
         else:
             entered: list[Tensor] = []
+
+            def of_entered(_: Tensor, target: Tensor) -> Tensor:
+                if not entered[0].requires_grad:
+                    raise ValueError(
+                        "model: must have parameters that train before its last linear layer, or its personal part, to "
+                        "steer by data of other labels, got none; take another model, or server_data in_domain"
+                    )
+                return loss(entered[0], target)
+
             hook = self._net.head.register_forward_pre_hook(lambda _, inputs: entered.append(inputs[0]))
             try:
-                _, gradients = self._net.gradients(x, y, part.parameters, lambda _, target: loss(entered[0], target))
+                _, gradients = self._net.gradients(x, y, part.parameters, of_entered)
             finally:
                 hook.remove()
         whole, views = part.flat(self._net.layout)
@@ -86,10 +95,22 @@ class ServerTask(Task):
 
     def features(self, model: Model) -> Tensor:
         """What `embed` gives of all the server's samples, (n, ...)."""
+        return self._of_all(lambda inputs: self.embed(model, inputs))
+
+    def outputs(self, model: Model) -> Tensor:
+        """What `predict` gives of all the server's samples, (n, ...)."""
+        return self._of_all(lambda inputs: self.predict(model, inputs))
+
+    def relabelled(self, y: Tensor) -> Samples:
+        """The server's inputs with other targets (n, ...), to train on."""
+        return self._samples.relabelled(y)
+
+    def _of_all(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """Of all inputs, which are loaded piece by piece; the members of a gang share them."""
 
         def of(rows: Tensor) -> Tensor:
-            pieces = (self._samples.take(piece.numpy())[0] for piece in torch.split(rows, PREDICTED))
-            return torch.cat([self.embed(model, piece) for piece in pieces])
+            pieces = torch.split(rows, PREDICTED)
+            return torch.cat([function(self._samples.take(piece.numpy())[0]) for piece in pieces])
 
         return torch.cat(self._share(of, (torch.arange(self.samples),)))
 

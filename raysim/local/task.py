@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -13,9 +14,11 @@ from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.local.train import Correction, Trained, train
-from raysim.rng import generator
+from raysim.rng import Stream
 
 PREDICTED = 250  # inputs at a time; fixed, for bits depend on it
+
+_stream = lru_cache(maxsize=16)(Stream)  # by seed and purpose; to make a generator for each training takes long
 
 
 class Task:
@@ -70,7 +73,7 @@ class Task:
         correction: Correction | None = None,
         tolerance: float | Tensor | None = None,
         relative: bool = False,
-        data: tuple[Tensor, Tensor] | None = None,
+        data: tuple[Tensor, Tensor] | Samples | None = None,
         loss: LossFunction | None = None,
         stream: int = 0,
         **settings: Any,
@@ -85,8 +88,8 @@ class Task:
         before each epoch, in eval mode, which costs a pass through all samples. Where a batch is all samples, it is
         the next step's own gradient, in training mode, at no cost. There may be no step at all.
 
-        data: inputs (n, ...) and targets (n, ...) to train on instead of the samples. loss: from outputs and targets of
-        a mini-batch to what is minimised, 0-d, instead of the mean of the data's own loss.
+        data: inputs (n, ...) and targets (n, ...), or samples, to train on instead of one's own. loss: from outputs and
+        targets of a mini-batch to what is minimised, 0-d, instead of the mean of the data's own loss.
 
         stream: names the order of batches and the dropout masks: the same stream, the same batches.
         """
@@ -94,12 +97,12 @@ class Task:
             settings = {"steps": None, **settings}  # else the scenario's `steps` would have the last word
         local = Local.model_validate({**self.local.model_dump(), **settings}) if settings else self.local
         seed, client, number = self._key
-        order = generator(seed, f"train {stream}", client, number)
+        order = _stream(seed, f"train {stream}")(client, number)  # until the next training
         self._net.seed(int(order.integers(2**63)))
         return train(
             self._net,
             start,
-            Samples.of(*data) if data else self._samples,
+            self._samples if data is None else Samples.of(*data) if isinstance(data, tuple) else data,
             local,
             order,
             part=part,

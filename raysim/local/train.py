@@ -14,6 +14,7 @@ from raysim.local.optimizer import OPTIMIZERS
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 
+LOADED = 8192  # samples at a time; fixed, for bits depend on it
 Correction = Callable[[Tensor], Tensor]  # of the flat vector (or part) that is trained: added to its gradient
 
 
@@ -45,17 +46,22 @@ class Trained(NamedTuple):
 
 
 def batches(samples: Samples, settings: Local, order: np.random.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-    """The mini-batches of all epochs. One shuffle an epoch: its batches are slices."""
+    """The mini-batches of all epochs. One shuffle an epoch; its batches are slices of what is loaded at a time."""
     total, an_epoch = settings.total_steps(len(samples)), settings.batches(len(samples))
     size = settings.batch_size or len(samples)
+    at_a_time = max(LOADED // size, 1)  # mini-batches
     for step in range(total):
+        if size >= len(samples):
+            yield samples.all  # one batch of everything: its order is of no matter
+            continue
         place = step % an_epoch
-        if place == 0 and size < len(samples):
+        if place == 0:
             shuffled = order.permutation(len(samples))
-            epoch_x, epoch_y = samples.take(shuffled[: (total - step) * size])
-        elif place == 0:
-            epoch_x, epoch_y = samples.all  # one batch of everything: its order is of no matter
-        yield epoch_x[place * size : (place + 1) * size], epoch_y[place * size : (place + 1) * size]
+        if place % at_a_time == 0:
+            first, last = place, min(place + at_a_time, an_epoch, place + total - step)
+            x, y = samples.take(shuffled[first * size : last * size])
+        here = slice((place - first) * size, (place - first + 1) * size)
+        yield x[here], y[here]
 
 
 class Criterion:
