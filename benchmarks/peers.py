@@ -1,105 +1,158 @@
-"""Peers in a ring: seconds a round of a plain PyTorch loop, and of raysim in this process and on one and two actors.
+"""Peers in a graph: rounds a second of a plain PyTorch loop, of raysim in this process and on actors, and of gossipy.
 
-    python benchmarks/peers.py --root ROOT --repeat 5
+    python benchmarks/peers.py --root ROOT --repeat 3 --gossipy GOSSIPY/bin/python
 
-ROOT holds FashionMNIST/raw/*.gz. Engines run in turn, each in a process of its own; what is printed last are medians,
-and the median of the ratios to the plain loop of the same repetition.
+ROOT holds FashionMNIST/raw/*.gz; GOSSIPY is the environment of gossipy-dfl. Engines run in turn, each in a process of
+its own that does all cases. What is printed last are medians of the repetitions, and the median of the ratios to the
+plain loop of the same repetition.
 """
 
 import argparse
-import dataclasses
+import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from jobs import JOBS, SEED, load, network, normalize, split
+from jobs import JOBS, SEED, load, network, normalize
 
 SCENARIO = Path(__file__).with_name("peers.yaml")
+GOSSIPY = Path(__file__).with_name("gossipy_job.py")
 ACTORS = {"inline": 1, "1 actor": 1, "2 actors": 2}
-ENGINES = ["raw", *ACTORS]
-PEERS, BATCH, LR, ROUNDS = 16, 32, 0.1, 200  # as in the scenario
-WARM = 20  # rounds that do not count
+BATCH, LR = 32, 0.1  # as in the scenario
 
 
-def raw(root: Path, steps: int) -> float:
-    """Each peer trains, then takes the mean of its own and its two neighbours' parameters from before the mixing."""
+class Case(NamedTuple):
+    """What is simulated."""
+
+    peers: int
+    topology: str  # as in a scenario
+    steps: int  # of local training in a round
+    rounds: int
+    warm: int  # of these, those at the start that do not count
+
+    def overrides(self, actors: int) -> list[str]:
+        """Of the scenario. An actor gets its peers of a round as one task."""
+        return [
+            *(f"data.clients={self.peers}", f"topology={self.topology}", f"local.steps={self.steps}"),
+            *(f"run.rounds={self.rounds}", f"run.evaluate_every={self.rounds}"),
+            *(f"resources.client_actors={actors}", f"resources.chunk={self.peers // actors}"),
+        ]
+
+
+CASES = {
+    "ring of 16, 1 step": Case(16, "ring", 1, 100, 20),
+    "ring of 16, 10 steps": Case(16, "ring", 10, 15, 3),
+    "random graph of 256, 1 step": Case(256, "{name: random, edges: 512}", 1, 8, 2),
+}
+
+
+def shares(case: Case, root: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Of each peer, the images that it holds, (n, 1, 28, 28) float32, and their labels, (n,) int64."""
+    images, labels, _, _ = load(root / "FashionMNIST" / "raw")
+    rows = np.array_split(np.random.default_rng(SEED).permutation(len(labels)), case.peers)
+    return [normalize(images[own]) for own in rows], [labels[own].astype(np.int64) for own in rows]
+
+
+def raw(case: Case, root: Path) -> float:
+    """Each peer trains, then takes a weighted mean of its own and its neighbours' parameters from before the mixing."""
     import torch
 
+    import raysim
+
     torch.set_num_threads(1)
-    job = dataclasses.replace(JOBS["mlp"], clients=PEERS, samples=60_000 // PEERS)
-    images, labels, _, _ = load(root / "FashionMNIST" / "raw")
-    rows = split(job)
-    x, y = torch.from_numpy(normalize(images)[rows]), torch.from_numpy(labels.astype(np.int64)[rows])
-    models = [network(job) for _ in range(PEERS)]
+    scenario = raysim.load_scenario(SCENARIO, case.overrides(actors=1))
+    near = scenario.topology.neighbours(case.peers, scenario.seed)
+    x, y = (list(map(torch.from_numpy, of_peers)) for of_peers in shares(case, root))
+    models = [network(JOBS["mlp"]) for _ in near]
     optimizers = [torch.optim.SGD(model.parameters(), lr=LR) for model in models]
     generator = np.random.default_rng(SEED)
     laps = []
-    for _ in range(ROUNDS):
+    for _ in range(case.rounds):
         started = time.perf_counter()
         for model, optimizer, own_x, own_y in zip(models, optimizers, x, y, strict=True):
-            for batch in torch.from_numpy(generator.permutation(len(own_y))[: steps * BATCH]).split(BATCH):
+            for batch in torch.from_numpy(generator.permutation(len(own_y))[: case.steps * BATCH]).split(BATCH):
                 optimizer.zero_grad()
                 torch.nn.functional.cross_entropy(model(own_x[batch]), own_y[batch]).backward()
                 optimizer.step()
         with torch.no_grad():
             before = [[value.clone() for value in model.parameters()] for model in models]
-            for peer, model in enumerate(models):
-                left, right = before[peer - 1], before[(peer + 1) % PEERS]
-                for value, *others in zip(model.parameters(), left, right, strict=True):
-                    value.mul_(1 / 3)
-                    for other in others:
-                        value.add_(other, alpha=1 / 3)
+            for model, (others, weights) in zip(models, near, strict=True):
+                for number, value in enumerate(model.parameters()):
+                    value.mul_(1 - sum(weights))
+                    for other, weight in zip(others, weights, strict=True):
+                        value.add_(before[other][number], alpha=weight)
         laps.append(time.perf_counter() - started)
-    return statistics.mean(laps[WARM:])
+    return statistics.mean(laps[case.warm :])
 
 
-def simulated(root: Path, steps: int, engine: str, overrides: list[str]) -> float:
+def simulated(case: Case, root: Path, engine: str, overrides: list[str]) -> float:
     """The same in raysim, from the times at which rounds were over; the last, which is evaluated, does not count."""
     import raysim
 
-    overrides = [f"data.root={root}", f"resources.client_actors={ACTORS[engine]}", f"local.steps={steps}", *overrides]
+    overrides = [f"data.root={root}", *case.overrides(ACTORS[engine]), *overrides]
     result = raysim.run(raysim.load_scenario(SCENARIO, overrides), inline=engine == "inline")
-    ends = result.pandas("steps").elapsed_s.to_numpy()[WARM:-1]
+    ends = result.pandas("steps").elapsed_s.to_numpy()[case.warm - 1 : -1]
     return float(ends[-1] - ends[0]) / (len(ends) - 1)
 
 
-def measure(given: argparse.Namespace, engine: str) -> float:
-    """In a process of its own. RuntimeError with what it said if it fails."""
-    words = [sys.executable, __file__, "--root", str(given.root), "--steps", str(given.steps), "--engine", engine]
-    words += [word for override in given.overrides for word in ("--set", override)]
+def measure(given: argparse.Namespace, engine: str) -> dict[str, float]:
+    """Seconds a round of each case, in a process of its own. RuntimeError with what it said if it fails."""
+    if engine == "gossipy":
+        words = [given.gossipy, str(GOSSIPY), "--root", str(given.root), "--cases", *given.cases]
+    else:
+        words = [sys.executable, __file__, "--root", str(given.root), "--cases", *given.cases, "--engine", engine]
+        words += [word for override in given.overrides for word in ("--set", override)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
     done = subprocess.run(words, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise RuntimeError(f"{engine}:\n{done.stderr[-2000:]}")
-    return float(done.stdout.splitlines()[-1])
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def compare(given: argparse.Namespace) -> None:
+    """Measures all engines in turn, and prints each reading, then the medians."""
+    engines = ["raw", *ACTORS, *(["gossipy"] if given.gossipy else [])]
+    readings: list[dict[str, dict[str, float]]] = []
+    for _ in range(given.repeat):
+        readings.append({})
+        for engine in engines:
+            readings[-1][engine] = found = measure(given, engine)
+            shown = [f"{case}: {1000 * seconds:.1f} ms" for case, seconds in found.items()]
+            print(f"{engine:9s} {', '.join(shown)}", flush=True)
+    for case in given.cases:
+        print(f"\n{case:29s} ms a round  rounds/s  ratio to raw")
+        for engine in engines:
+            seconds = statistics.median(reading[engine][case] for reading in readings)
+            ratio = statistics.median(reading[engine][case] / reading["raw"][case] for reading in readings)
+            print(f"  {engine:27s} {1000 * seconds:10.1f}  {1 / seconds:8.1f}  {ratio:12.2f}")
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--root", type=Path, required=True)
-    arguments.add_argument("--steps", type=int, default=1, help="of local training in a round, up to 117")
-    arguments.add_argument("--repeat", type=int, default=5)
+    arguments.add_argument("--repeat", type=int, default=3)
+    arguments.add_argument("--gossipy", help="Python of an environment with gossipy-dfl; default: it is left out")
+    arguments.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     arguments.add_argument("--set", action="append", default=[], metavar="KEY.PATH=VALUE", dest="overrides")
-    arguments.add_argument("--engine", choices=ENGINES, help="this one only, in this process")
+    arguments.add_argument("--engine", choices=["raw", *ACTORS], help="this one only, in this process")
     given = arguments.parse_args()
+    if given.gossipy and shutil.which(given.gossipy) is None:
+        arguments.error(f"--gossipy: must be a Python that can be run, got {given.gossipy!r}")
+    cases = {name: CASES[name] for name in given.cases}
     if given.engine == "raw":
-        print(raw(given.root, given.steps))
+        print(json.dumps({name: raw(case, given.root) for name, case in cases.items()}))
     elif given.engine:
-        print(simulated(given.root, given.steps, given.engine, given.overrides))
+        found = {name: simulated(case, given.root, given.engine, given.overrides) for name, case in cases.items()}
+        print(json.dumps(found))
     else:
-        readings: dict[str, list[float]] = {engine: [] for engine in ENGINES}
-        for _ in range(given.repeat):
-            for engine, values in readings.items():
-                values.append(measure(given, engine))
-                print(f"{engine:9s} {1000 * values[-1]:6.1f} ms a round", flush=True)
-        for engine, values in readings.items():
-            ratios = [value / other for value, other in zip(values, readings["raw"], strict=True)]
-            median, ratio = 1000 * statistics.median(values), statistics.median(ratios)
-            print(f"{engine:9s} median {median:6.1f} ms a round, ratio {ratio:.2f}")
+        compare(given)
 
 
 if __name__ == "__main__":
