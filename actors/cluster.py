@@ -10,7 +10,7 @@ import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.metrics import Gauge
 
-from actors.gang import Seat, free_address
+from actors.gang import Address, Seat
 from actors.host import Done, Failure, Host
 from actors.placement import Placement
 from actors.pool import Group, Job, JobFailed, Value
@@ -39,9 +39,9 @@ class _Worker:
 class RayHost(Host):
     """What an actor is."""
 
-    def address(self) -> str:
+    def address(self) -> Address:
         """Where a gang can meet of which this is the first."""
-        return free_address(ray.util.get_node_ip_address())
+        return self.listen(ray.util.get_node_ip_address())
 
 
 class RayPool:
@@ -55,7 +55,7 @@ class RayPool:
         self._setup: dict[str, list[tuple[str, tuple[Any, ...]]]] = {}
         self._queue = Queue()
         self._running: dict[Any, tuple[_Worker, Job | None]] = {}  # by the reference of the result; None: setup
-        self._addresses: dict[str, str] = {}  # by group: where its gang has met
+        self._addresses: dict[str, Address | None] = {}  # by group: where its gang has met
         self._gauges: dict[str, Gauge] = {}
 
     # --- workers ------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class RayPool:
 
     def _seats(self, group: str, workers: list[_Worker]) -> list[Seat]:
         if group not in self._addresses:
-            self._addresses[group] = ray.get(workers[0].actor.address.remote()) if len(workers) > 1 else ""
+            self._addresses[group] = ray.get(workers[0].actor.address.remote()) if len(workers) > 1 else None
         return [Seat(rank, len(workers), self._addresses[group]) for rank in range(len(workers))]
 
     # --- what comes back ----------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from actors.gang import Alone, Gang, GangBroken, Members, Seat
+from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.pool import Took
 
 
@@ -35,11 +35,17 @@ class Host:
 
     def __init__(self, factory: Callable[[], Any]) -> None:
         self._failure: Failure | None = None
+        self._door: Door | None = None
         self._gang: Members | None = None
         try:
             self._hosted = factory()
         except Exception as error:  # reported by the first call: an actor that fails here only dies
             self._failure = _failure(error)
+
+    def listen(self, host: str) -> Address:
+        """Where a gang can meet of which this is the first."""
+        self._door = Door(host)
+        return self._door.address
 
     def call(self, method: str, values: int, seat: Seat | None, *args: Any) -> Any:
         """Done and `values` values, or a Failure and as many times None. seat: in the gang that does it, if one does;
@@ -66,7 +72,7 @@ class Host:
         if seat.size == 1:
             return Alone()
         if self._gang is None:  # it stays the same: where one of its members dies, all are replaced
-            self._gang = Members(seat)
+            self._gang = Members(seat, None if seat.rank else self._door)
         return self._gang
 
 
