@@ -192,7 +192,7 @@ def test_peers_have_a_topology_and_a_distance(tmp_path: Path) -> None:
 
 def test_coefficients_are_a_section_of_their_own(tmp_path: Path) -> None:
     found = [
-        {**when(t), "client": c, "coefficient": 0.1 * (c - 1), "fallback": 0.1, "norm": 1.0 + c}
+        {**when(t), "anchor": c, "client": c, "arrived": t, "coefficient": 0.1 * (c - 1), "fallback": 0.1, "norm": 1.0}
         for t in range(50)
         for c in range(10)
     ]
