@@ -112,6 +112,7 @@ class RayPool:
         return Value(content=ray.put(content))
 
     def _hand_out(self) -> None:
+        """Gives ready jobs away, in each group as far as its first one can go."""
         for group, workers in self._workers.items():
             while job := self._queue.first(group):
                 chosen = self._gang(workers) if job.together else self._least_busy(group, workers, job)
