@@ -6,7 +6,7 @@ Ray is loaded by `actors.session`, `actors.placement` and `actors.cluster` only.
 from actors.child import Child, ChildDied
 from actors.gang import Alone, Gang
 from actors.inline import InlinePool
-from actors.pool import Group, Job, JobFailed, MissingResources, Pool, Took, Value
+from actors.pool import Group, Job, JobFailed, MissingResources, Pool, Took, Value, finished
 
 __all__ = [
     "Alone",
@@ -21,4 +21,5 @@ __all__ = [
     "Pool",
     "Took",
     "Value",
+    "finished",
 ]

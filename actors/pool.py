@@ -108,3 +108,10 @@ class Pool(Protocol):
 
     def close(self) -> None:
         """Ends all workers."""
+
+
+def finished(pool: Pool, job: Job) -> Job:
+    """The job, once it is done."""
+    while not job.done:
+        pool.wait()
+    return job

@@ -38,10 +38,10 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
     import torch
 
     from raysim import wire
-    from raysim.protocol import MakeWorker
-    from raysim.worker import LOGGED
+    from raysim.server_worker import ServerWorker
+    from raysim.workbench import LOGGED
 
-    worker = MakeWorker(scenario, 1.0 if gpu else 0.0)()
+    worker = ServerWorker(scenario, 1.0 if gpu else 0.0)
     worker.load()
     client = int(worker.federation.samples.argmax())
     message = worker._message(worker._first_state())

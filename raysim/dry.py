@@ -11,7 +11,7 @@ from raysim.engine import now, run_info
 from raysim.errors import Problem, ScenarioError
 from raysim.peers.dry import follow_peers
 from raysim.peers.recorder import PeersRecorder
-from raysim.protocol import MakeWorker, WorkPerClient
+from raysim.protocol import WorkPerClient
 from raysim.recorder import Recorder
 from raysim.scenario import Scenario
 from raysim.simulate import new_timeline
@@ -66,7 +66,9 @@ def _follow(scenario: Scenario, recorder: Recorder) -> None:
 
 def _measure(scenario: Scenario) -> WorkPerClient:
     """What an update costs, from one that is thrown away."""
-    worker = MakeWorker(scenario, 0.0)()
+    from raysim.server_worker import ServerWorker  # with torch, which most dry runs do without
+
+    worker = ServerWorker(scenario, 0.0)
     worker.load()
     (cost,) = worker.work()
     return cost

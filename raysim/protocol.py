@@ -12,15 +12,22 @@ from raysim.scenario import Scenario
 if TYPE_CHECKING:
     from raysim.worker import Worker
 
+CLIENT, SERVER = "client", "aggregator"  # groups of workers
+
 
 @dataclass(frozen=True)
 class MakeWorker:
-    """What each actor calls once. gpus: how much of one it may use; 0: none."""
+    """What each actor calls once."""
 
     scenario: Scenario
-    gpus: float
+    gpus: float  # how much of one it may use; 0: none
+    serves: bool = False  # the server's steps
 
     def __call__(self) -> Worker:
+        if self.serves:
+            from raysim.server_worker import ServerWorker
+
+            return ServerWorker(self.scenario, self.gpus)
         from raysim.worker import Worker
 
         return Worker(self.scenario, self.gpus)

@@ -15,10 +15,10 @@ from raysim.algorithms import Peer
 from raysim.dry import dry_run, require_plan
 from raysim.engine import Engine
 from raysim.errors import RunFailed, StopRun
+from raysim.protocol import CLIENT, SERVER
 from raysim.result import Result
 from raysim.scenario import Scenario
 from raysim.simulate import Progress
-from raysim.tasks import CLIENT, SERVER
 
 if TYPE_CHECKING:
     from actors.placement import Demand, Placement

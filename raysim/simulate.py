@@ -10,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from actors import finished
 from raysim.algorithms import Population
 from raysim.protocol import WorkPerClient
 from raysim.recorder import Recorder
 from raysim.scenario import Scenario
-from raysim.tasks import EvaluationTasks, StepTasks, Tasks
+from raysim.tasks import Tasks
+from raysim.work import EvaluationTasks, StepTasks
 from raysim.world import Work
 from raysim.world.timeline import Closed, Dispatched, Ended, Happening, Started, Stepped, Timeline
 from results import Writer
@@ -79,9 +81,9 @@ class Simulation:
 
     def _hand_out(self, happening: Happening, population: Population) -> StepTasks | EvaluationTasks | None:
         if isinstance(happening, Started):
-            self.tasks.begin(happening.dispatched)
+            self.tasks.training.begin(happening.dispatched)
         if isinstance(happening, Ended):
-            self.tasks.drop(happening.dispatched)
+            self.tasks.training.drop(happening.dispatched)
         if isinstance(happening, Stepped):
             return self.tasks.step(happening, self.scenario.central.weigh(happening.arrivals, population))
         if isinstance(happening, Closed) and self._to_evaluate(happening):
@@ -143,8 +145,8 @@ class Simulation:
     def _evaluate_unseen(self, closed: Closed) -> None:
         """closed: the end of the run."""
         work = self.tasks.evaluate_unseen(closed.version)
-        while not work.done:
-            self.tasks.pool.wait()
+        for job in work.jobs:
+            finished(self.tasks.pool, job)
         for client, of_client in work.of_clients:
             self.recorder.evaluated(closed, "test", of_client, "unseen", client)
         self.recorder.worked(closed, work.jobs, self._began)

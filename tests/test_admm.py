@@ -15,7 +15,7 @@ from conftest import Raw, Simulate, digits, quadratic
 from actors import Alone, InlinePool
 from raysim import Result, ScenarioError, parse_scenario
 from raysim.algorithms import Arrival
-from raysim.protocol import MakeWorker
+from raysim.server_worker import ServerWorker
 from raysim.simulate import Simulation
 from raysim.tasks import Tasks
 from results import Writer
@@ -43,7 +43,7 @@ def finished(raw: Raw, folder: Path) -> tuple[dict[str, np.ndarray], list[dict[s
     list(Simulation(scenario, tasks, writer).run())
     writer.close()
     samples = tasks.described.samples
-    clients = [tasks._states.get(client, tasks._fresh).content for client in range(len(samples))]
+    clients = [state.content for state in tasks.training.states_of(list(range(len(samples))))]
     server = {name: value.content for name, value in tasks._state.items()}
     return server, clients, samples / samples.sum()
 
@@ -79,7 +79,7 @@ def test_samples_and_penalties_weigh() -> None:
     """alpha = (1/4, 3/4), beta = (1, 2): u = (0.5, 1), lambda = (-0.5, -2), z = 3.25 / 1.75."""
     block = {"name": "fedadmm_insa", "convexity": NEVER, "memory": 0.0}
     scenario = parse_scenario(admm([1.0, 3.0], block, 1, {"lr": 0.25, "steps": 60}, data__samples=[1, 3]))
-    worker, algorithm = MakeWorker(scenario, 0.0)(), scenario.algorithm
+    worker, algorithm = ServerWorker(scenario, 0.0), scenario.algorithm
     worker.load()
     server = algorithm.init(worker.start, worker.population)
     message = {"buffers": worker.start.buffers, **algorithm.message(server)}

@@ -12,10 +12,10 @@ from conftest import Raw, Simulate, digits, quadratic
 from actors import Alone, InlinePool, Value
 from raysim import parse_scenario, tables, wire
 from raysim.algorithms import ALGORITHMS
-from raysim.protocol import MakeWorker
+from raysim.server_worker import ServerWorker
 from raysim.simulate import Simulation
 from raysim.tasks import Tasks
-from raysim.worker import LOGGED, Worker
+from raysim.workbench import LOGGED
 from results import Writer
 
 NAMES = [a.model_fields["name"].default for a in ALGORITHMS]
@@ -102,7 +102,7 @@ def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Any) -> None
 def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
     """Of clients, over steps; of the server, but for what is empty before the first. Inputs are not modified."""
     scenario = parse_scenario(scenario_of(algorithm))
-    worker: Worker = MakeWorker(scenario, 0.0)()
+    worker = ServerWorker(scenario, 0.0)
     worker.load()
     task = worker._task(0, 0, {"w": worker.start.w, "buffers": worker.start.buffers})
     server = {"buffers": worker.start.buffers, **scenario.algorithm.init(worker.start, worker.population)}
@@ -160,7 +160,7 @@ def test_a_clients_state_is_kept_only_if_its_update_was_used(tmp_path: Any) -> N
     simulation = Simulation(scenario, tasks, writer)
     list(simulation.run())
     writer.close()
-    remembered = {client: int(value.content["times"]) for client, value in tasks._states.items()}
+    remembered = {client: int(value.content["times"]) for client, value in tasks.training.states.items()}
     assert remembered == Counter(pool.trained)
     assert simulation.totals["discarded"] > simulation.totals["used"] / 2
 

@@ -24,7 +24,7 @@ from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.models import MLP, Vector
-from raysim.protocol import MakeWorker
+from raysim.server_worker import ServerWorker
 from raysim.simulate import Simulation
 from raysim.tasks import Tasks
 from results import Writer
@@ -75,7 +75,7 @@ def test_ditto_pulls_towards_the_received_model(start: str, own: float) -> None:
     """f = x^2 / 2, w = 1, v = 3, lambda = 0.5, a step of 0.5; the update is 0.5 - 1."""
     algorithm = {"name": "ditto", "lam": 0.5, "start": start}
     raw = quadratic([0.0], algorithm, {"dispatch": {"per_round": 1}}, 1, start=1.0, local__lr=0.5)
-    worker = MakeWorker(parse_scenario(raw), 0.0)()
+    worker = ServerWorker(parse_scenario(raw), 0.0)
     worker.load()
     message = worker._message(worker._first_state())
     state = {"w": torch.tensor([3.0]), "buffers": worker.start.buffers}
@@ -120,7 +120,7 @@ def after_rounds(raw: Raw, algorithm: Any, picks: list[list[int]], folder: Path)
     writer.close()
     clients = range(scenario.data.clients)
     server = {name: value.content for name, value in tasks._state.items()}
-    return server, [tasks._states.get(client, tasks._fresh).content for client in clients]
+    return server, [state.content for state in tasks.training.states_of(list(clients))]
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ def test_saved_models_are_those_that_were_evaluated(simulate: Simulate, name: st
     result = saved(simulate, name, data__clients=10)
     accuracy, evaluations = scores(result), result.pandas("evaluations")
     scenario = parse_scenario(headed(name, data__clients=10))
-    worker = MakeWorker(scenario, 0.0)()
+    worker = ServerWorker(scenario, 0.0)
     worker.load()
     for client in accuracy.index:
         with torch.no_grad():

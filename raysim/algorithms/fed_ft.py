@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.contract import Arrival, Population, Record, Round
-from raysim.algorithms.hybrid import Hybrid, by_samples, needs_server_data
+from raysim.algorithms.fedavg import by_samples
+from raysim.algorithms.hybrid import Hybrid, needs_server_data
 from raysim.errors import Problem
 
 if TYPE_CHECKING:

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from raysim.local.task import Task
 
 
+def by_samples(arrivals: Sequence[Arrival]) -> list[float]:
+    """n_i over the samples of all that arrived."""
+    reported = sum(a.samples for a in arrivals)
+    return [a.samples / reported for a in arrivals]
+
+
 class FedAvg(Central):
     """Synchronous averaging of the clients that report in time (McMahan et al. 2017)."""
 
@@ -29,15 +35,14 @@ class FedAvg(Central):
         return Round(late="discard")
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
-        reported = sum(a.samples for a in arrivals)
-        whole = {
-            "samples": reported,
-            "population": population.samples,
-            "scaled": population.samples * len(arrivals) / population.clients,
-        }
+        if self.weights == "samples":
+            return by_samples(arrivals)
         if self.weights == "uniform":
             return [1 / len(arrivals)] * len(arrivals)
-        return [a.samples / whole[self.weights] for a in arrivals]
+        whole: float = population.samples
+        if self.weights == "scaled":
+            whole = whole * len(arrivals) / population.clients
+        return [a.samples / whole for a in arrivals]
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         total = sum(self.weigh(arrivals, task.population))

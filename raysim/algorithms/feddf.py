@@ -15,7 +15,8 @@ from operator import add
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.contract import Arrival, Population, Record, Round
-from raysim.algorithms.hybrid import Hybrid, by_samples
+from raysim.algorithms.fedavg import by_samples
+from raysim.algorithms.hybrid import Hybrid
 from raysim.part import Positive
 
 if TYPE_CHECKING:

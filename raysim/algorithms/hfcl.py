@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.contract import Arrival, Central, Population, Record, Round
-from raysim.algorithms.hybrid import by_samples, needs_server_data
+from raysim.algorithms.fedavg import by_samples
+from raysim.algorithms.hybrid import needs_server_data
 from raysim.errors import Problem
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from raysim.algorithms.contract import Arrival, Central
+from raysim.algorithms.contract import Central
 from raysim.errors import Problem
 from raysim.local import Local
 from raysim.part import Count, Positive
@@ -58,9 +58,3 @@ def needs_server_data(scenario: Scenario, *, in_domain: bool = False) -> Iterato
     elif in_domain and kind != "in_domain":
         text = f"must be in_domain, for the server of {name} learns from their labels, got {kind}; take in_domain"
         yield Problem("server_data", text)
-
-
-def by_samples(arrivals: Sequence[Arrival]) -> list[float]:
-    """n_i over the samples of all that arrived."""
-    reported = sum(a.samples for a in arrivals)
-    return [a.samples / reported for a in arrivals]

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from actors import Group, Job, Pool, Value
+from actors import Group, Job, Pool, Value, finished
 from raysim.peers.protocol import At, MakePeersWorker, Member, Turn, WorkPerPeer
 from raysim.peers.timeline import Exchanged, Mixed, Next
 from raysim.peers.work import EvaluationTasks, RoundTasks, Trained
-from raysim.protocol import Described
+from raysim.protocol import CLIENT, Described
 from raysim.rng import generator
 from raysim.scenario import Scenario
-from raysim.tasks import CLIENT
 
 COMPARED = 25  # peers in a task of the consensus distance; fixed, for sums over peers depend on it
 
@@ -63,7 +62,7 @@ class PeersTasks:
         wanted = self.scenario.resources
         factory = MakePeersWorker(self.scenario, wanted.gpus_per_client)
         self.pool.start(Group(CLIENT, factory, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client))
-        load = self._finished(self.pool.submit(CLIENT, "load", values=1, label="load data"))
+        load = finished(self.pool, self.pool.submit(CLIENT, "load", values=1, label="load data"))
         described: Described = load.result
         (federation,) = load.values
         self.pool.broadcast(CLIENT, "attach", federation)
@@ -74,14 +73,9 @@ class PeersTasks:
 
     def work(self) -> WorkPerPeer:
         """What a peer's training and messages cost."""
-        job = self._finished(self.pool.submit(CLIENT, "work", label="measure the work of a peer"))
+        job = finished(self.pool, self.pool.submit(CLIENT, "work", label="measure the work of a peer"))
         cost: WorkPerPeer = job.result
         return cost
-
-    def _finished(self, job: Job) -> Job:
-        while not job.done:
-            self.pool.wait()
-        return job
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
@@ -162,7 +156,7 @@ class PeersTasks:
             job = self.pool.submit(
                 CLIENT, "finish", self.scenario.run.rounds, spec, *values, label="fetch final models"
             )
-            parts.append(self._finished(job).result)
+            parts.append(finished(self.pool, job).result)
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
