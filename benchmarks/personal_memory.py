@@ -8,6 +8,7 @@ ten steps of the scenario's batch size for its shared part, and whole epochs of 
 """
 
 import argparse
+import ctypes
 import gc
 import multiprocessing
 from pathlib import Path
@@ -35,6 +36,7 @@ def resident_mb(key: str) -> float:
 
 
 def measure(scenario: Scenario, gpu: bool) -> Reading:
+    import pyarrow
     import torch
 
     from raysim import wire
@@ -51,6 +53,9 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
     task.train(task.received, steps=1, batch_size=2)
     task.local = scenario.local.model_copy(update={"steps": 10})
     gc.collect()
+    # What was freed but is still the process's, after decoding images for example, would be used first, uncounted.
+    pyarrow.default_memory_pool().release_unused()
+    ctypes.CDLL(None).malloc_trim(0)
     if gpu:
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated() / MB

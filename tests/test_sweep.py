@@ -154,6 +154,13 @@ def test_runs_give_what_they_give_alone_and_finished_ones_are_not_run_again(writ
     assert len(raysim.load(out)) == 3
 
 
+def test_a_name_that_is_set_is_that_of_runs_and_folder(write: Any, tmp_path: Path) -> None:
+    path = write({"cases": {"slow": {"local.lr": 0.1}, "fast": {"local.lr": 0.5}}})
+    assert sweep(path, tmp_path, "--set", "name=other").exit_code == 0
+    assert [run.info["name"] for run in raysim.load(tmp_path / "other").runs] == ["other-fast", "other-slow"]
+    assert [folder.name for folder in tmp_path.iterdir() if folder.is_dir()] == ["other"]
+
+
 def test_equal_scenarios_run_once(write: Any, tmp_path: Path) -> None:
     scenarios = load_sweep(write(None), ["resources.client_actors=1,2,3"]).scenarios()
     outcomes = run_all(scenarios, out=tmp_path / "runs", inline=True)

@@ -30,8 +30,8 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Of the scenario file: of the folder that the runs are in."""
-        return str(self.raw.get("name"))
+        """Of the scenario, without its cases: of the folder that the runs are in."""
+        return str(dict(self.last).get("name", self.raw.get("name")))
 
     @property
     def search(self) -> Search | None:
