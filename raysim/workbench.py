@@ -117,7 +117,8 @@ class Workbench:
     def _measure(self, predict: Any, split: Split, rows: np.ndarray) -> dict[str, float]:
         """Sums of metrics over what is predicted of the rows of a split, with its number: a label of each, or several.
 
-        predict: from inputs to logits.
+        predict: from inputs to logits. Deep equilibrium layers add how their solves fared, also those since somebody
+        last took note, such as in adapting the model.
         """
         loss, correct, labelled = 0.0, 0, self.federation.loss == "cross_entropy"
         for start in range(0, len(rows), EVALUATION_BATCH):
@@ -126,8 +127,14 @@ class Workbench:
             loss += float(self.net.loss(output, y, reduction="sum"))
             if labelled:
                 correct += int((predicted(output, y).argmax(-1) == y).sum())
-        sums = {"samples": float(split.y[rows].size), "loss": loss}
-        return {**sums, "accuracy": float(correct)} if labelled else sums
+        samples, solves = float(split.y[rows].size), self.net.take_solves()
+        sums = {"samples": samples, "loss": loss}
+        if labelled:
+            sums["accuracy"] = float(correct)
+        if solves.solves:  # as sums over samples, of which there may be several a solve
+            sums["solver_iterations"] = samples * solves.iterations / solves.solves
+            sums["unconverged"] = samples * solves.unconverged / solves.solves
+        return sums
 
 
 def solver_columns(solves: Solves) -> dict[str, float | None]:

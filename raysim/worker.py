@@ -73,6 +73,7 @@ class Worker(Workbench):
         """Sums of metrics of the server's model over a split's rows first to last (exclusive), with their number."""
         model = self._received(wire.receive(message, self.device))
         samples, rows = self.evaluated[split]
+        self.net.take_solves()
         with self.net.evaluating(model) as module:
             return (self._measure(module, samples, rows[first:last]),)
 
@@ -83,6 +84,7 @@ class Worker(Workbench):
         received = wire.receive(message, self.device)
         sums = []
         for place, client in enumerate(clients):
+            self.net.take_solves()
             own = self._personal(client, version, unseen, received, states[place] if states else {})
             tested = self.federation.local_test(client)
             if isinstance(own, Model):

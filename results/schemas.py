@@ -145,7 +145,12 @@ TABLES: dict[str, pa.Schema] = {
         ),
         _column("member", pa.int32(), "the client or peer; null for the global model, and for all peers", null=True),
         _column("split", _TEXT, "the data it was evaluated on"),
-        _column("metric", _TEXT, "accuracy, a fraction; loss, a mean over samples; and others"),
+        _column(
+            "metric",
+            _TEXT,
+            "accuracy, a fraction; loss, a mean over samples; solver_iterations, a mean over solves of deep equilibrium "
+            "layers, of which `unconverged` is the fraction that left more than the tolerance; and others",
+        ),
         _column("value", pa.float64(), "value of the metric"),
         _column("samples", pa.int64(), "samples evaluated"),
     ),

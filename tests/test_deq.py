@@ -75,6 +75,9 @@ def test_anderson_s_step_is_exact_on_a_line() -> None:
     points, steps = torch.tensor([[[0.0], [1.0]]]), torch.tensor([[[1.0], [0.5]]])
     assert mixture(points, steps, ridge=0.0, damping=1.0).tolist() == [[2.0]]
     assert mixture(points, steps, ridge=0.0, damping=0.5).tolist() == [[2.0]]  # 2 is where the step is zero
+    # With a ridge of 1 they are 1/3 and 2/3: 1/3 + 2/3 * 1.5 and, of half the steps, 1/3 * 0.5 + 2/3 * 1.25.
+    assert mixture(points, steps, ridge=1.0, damping=1.0).item() == pytest.approx(4 / 3)
+    assert mixture(points, steps, ridge=1.0, damping=0.5).item() == pytest.approx(1.0)
     solver = Anderson(history=2, ridge=0.0, tolerance=1e-6)
     found = solve(lambda z: z / 2 + 1, torch.zeros(1, 1), solver)
     assert (found.z.item(), found.iterations.item()) == (2.0, 3)
@@ -201,14 +204,58 @@ def test_gradients_do_not_depend_on_their_scale() -> None:
 # --- the layer --------------------------------------------------------------------------------------------------------
 
 
-def test_a_warm_start_changes_the_iterations_and_not_the_result() -> None:
-    layer, x = Equilibrium(Cell(), Anderson(tolerance=1e-5, max_iterations=50), "jacobian_free", "zeros"), draw(4, 6)
-    with torch.no_grad():
-        cold = layer(x)
-        first, layer.solved = layer.solved, Solves()
-        warm = layer(x, cold)
-    assert layer.solved.iterations < first.iterations
-    torch.testing.assert_close(warm, cold, atol=1e-4, rtol=0)
+def test_a_sample_that_comes_again_starts_where_its_solve_ended() -> None:
+    layer, x = Equilibrium(Cell(), Anderson(tolerance=1e-5, max_iterations=50), "jacobian_free", "last"), draw(6, 6)
+
+    def iterations(*rows: int) -> int:
+        layer.solved = Solves()
+        if layer.memory is not None:
+            layer.memory.places = torch.tensor(rows)
+        torch.testing.assert_close(layer(x[list(rows)]).detach(), expected[list(rows)], atol=1e-4, rtol=0)
+        return layer.solved.iterations
+
+    expected = layer(x).detach()
+    cold = [iterations(row) for row in range(6)]
+    assert [iterations(row) for row in range(6)] == cold  # nobody said that they come again
+    layer.remember(6)
+    assert iterations(0, 1, 2) == sum(cold[:3])
+    assert iterations(2, 0) == 2
+    assert iterations(5, 1) == 1 + cold[5]
+    layer.remember(0)
+    assert iterations(2, 0) == cold[2] + cold[0]
+
+
+def test_where_solves_start_can_be_seen_after_one_iteration() -> None:
+    def output(start: Any) -> Tensor:
+        model = DEQMLP(width=12, hidden=8, start=start, solver=Iteration(max_iterations=1))
+        return initialise(model, (6,), 3, 0)(draw(4, 6)).detach()
+
+    zeros, injection, last = map(output, ("zeros", "injection", "last"))
+    assert not zeros.allclose(injection)
+    assert last.equal(injection)
+
+
+def test_epochs_after_the_first_take_fewer_iterations_where_solves_start_at_the_last(simulate: Simulate) -> None:
+    """Of three epochs with a small rate; and the losses are those of other starts, to the tolerance."""
+    found = {}
+    for start in ("injection", "last"):
+        model = {"name": "deq_mlp", "width": 16, "hidden": 8, "start": start}
+        raw = digits(model=model, local={"lr": 0.01, "epochs": 3, "batch_size": 16}, run__rounds=2)
+        found[start] = simulate(raw).pandas("updates").query("status == 'used'")
+    assert (found["last"].solver_iterations < 0.9 * found["injection"].solver_iterations).all()
+    assert found["last"].loss_after.to_numpy() == pytest.approx(found["injection"].loss_after.to_numpy(), rel=0.02)
+
+
+def test_nothing_is_remembered_after_training() -> None:
+    net = Net(initialise(DEQMLP(width=12, hidden=8, start="last"), (6,), 3, 0), (), "cross_entropy", CPU)
+    samples = Samples.of(draw(20, 6), torch.arange(20) % 3)
+    train(net, net.model(), samples, Local(lr=0.1, epochs=2, batch_size=5), generator(0, "test"))
+    assert net.module.equilibrium.memory is None
+
+
+def test_of_residuals_the_largest_is_told() -> None:
+    few, many = Solves(1, 3, 0, 0.5), Solves(2, 5, 1, 0.1)
+    assert few.plus(many) == many.plus(few) == Solves(3, 8, 1, 0.5)
 
 
 @pytest.mark.parametrize("backward", ["implicit", "jacobian_free"])
@@ -352,10 +399,32 @@ def test_the_table_of_updates_says_how_solves_went(simulate: Simulate, algorithm
         assert (updates.unconverged == updates.samples_seen).all()
 
 
+@pytest.mark.parametrize("subject", ["global", "client", "unseen", "peer"])
+def test_evaluations_say_how_their_solves_went(simulate: Simulate, subject: str) -> None:
+    """Of a solver that never converges, and of one that takes the iterations that it needs."""
+    raw = digits(model=MODEL, algorithm="fedavg_ft", run__evaluate_clients="all", run__rounds=2)
+    raw["data"] |= {"clients": 10, "local_test": 0.2, "unseen": 0.2}
+    if subject == "peer":
+        raw |= {"algorithm": "dec_fed_avg", "topology": "ring", "world": {}}
+        raw["data"] = {"name": "digits", "clients": 5, "partition": "iid"}
+
+    def told(*words: str) -> tuple[Any, Any]:
+        found = simulate(raw, *words).pandas("evaluations").query(f"subject == '{subject}'")
+        values = {metric: of.value for metric, of in found.groupby("metric", observed=True)}
+        return values["solver_iterations"], values["unconverged"]
+
+    iterations, unconverged = told()
+    assert iterations.between(2, 15).all() and (unconverged == 0).all()
+    never = "model.solver={name: iteration, max_iterations: 3, tolerance: 1.0e-9}"
+    iterations, unconverged = told("--set", never)
+    assert (iterations == 3).all() and (unconverged == 1).all()
+
+
 def test_models_without_equilibrium_layers_say_nothing_of_solves(simulate: Simulate) -> None:
     updates = simulate(digits()).table("updates")
     for column in ("solver_iterations", "solver_residual", "unconverged"):
         assert updates[column].null_count == len(updates)
+    assert set(simulate(digits()).pandas("evaluations").metric) == {"accuracy", "loss"}
 
 
 def test_runs_have_the_same_bits_and_the_model_can_be_read(simulate: Simulate) -> None:

@@ -58,7 +58,7 @@ def test_it_does_what_torch_optim_does(settings: dict[str, Any]) -> None:
     optimizer = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[settings["optimizer"]](module.parameters(), **rest)
     order = generator(0, "train 0", 1, 2)
     order.integers(2**63)  # the seed of dropout
-    for x, y in batches(Samples.of(task.x, task.y), local, order):
+    for x, y, _ in batches(Samples.of(task.x, task.y), local, order):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(module(x), y)
         pull = sum((p - q).square().sum() for p, q in zip(module.parameters(), first, strict=True))
@@ -71,7 +71,9 @@ def test_it_does_what_torch_optim_does(settings: dict[str, Any]) -> None:
 def test_each_epoch_sees_every_sample_once_in_another_order() -> None:
     x = torch.arange(10.0)[:, None]
     local = Local(batch_size=4, epochs=2)
-    seen = [batch[:, 0].tolist() for batch, _ in batches(Samples.of(x, torch.arange(10)), local, generator(0, "order"))]
+    drawn = list(batches(Samples.of(x, torch.arange(10)), local, generator(0, "order")))
+    assert all(batch.x.equal(x[batch.places]) for batch in drawn)
+    seen = [batch.x[:, 0].tolist() for batch in drawn]
     assert [len(batch) for batch in seen] == [4, 4, 2, 4, 4, 2]
     first, second = [*seen[0], *seen[1], *seen[2]], [*seen[3], *seen[4], *seen[5]]
     assert sorted(first) == sorted(second) == x[:, 0].tolist()
@@ -93,7 +95,7 @@ def test_the_number_of_steps_and_samples_is_known_beforehand(settings: Any, samp
     local = Local(**settings)
     taken = list(batches(Samples.of(torch.zeros(samples, 1), torch.zeros(samples)), local, generator(0, "order")))
     assert len(taken) == local.total_steps(samples) == steps
-    assert sum(len(y) for _, y in taken) == local.total_samples(samples)
+    assert sum(len(batch.y) for batch in taken) == local.total_samples(samples)
 
 
 def test_a_few_steps_load_no_more_samples_than_they_take_and_take_the_same() -> None:
@@ -105,8 +107,8 @@ def test_a_few_steps_load_no_more_samples_than_they_take_and_take_the_same() -> 
         return x[places], y[places]
 
     local = Local(batch_size=3, steps=2)
-    few = [labels.tolist() for _, labels in batches(Samples(10, load), local, generator(0, "order"))]
-    assert few == [labels.tolist() for _, labels in batches(Samples.of(x, y), local, generator(0, "order"))]
+    few = [batch.y.tolist() for batch in batches(Samples(10, load), local, generator(0, "order"))]
+    assert few == [batch.y.tolist() for batch in batches(Samples.of(x, y), local, generator(0, "order"))]
     assert [len(places) for places in loaded] == [6]
 
 
@@ -125,7 +127,7 @@ def test_batches_are_the_same_however_many_samples_are_loaded_at_a_time(
 
     def taken() -> list[list[int]]:
         drawn = batches(Samples(23, load), Local(batch_size=3, epochs=2, **settings), generator(0, "order"))
-        return [labels.tolist() for _, labels in drawn]
+        return [batch.y.tolist() for batch in drawn]
 
     whole = taken()
     loaded.clear()

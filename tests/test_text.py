@@ -214,13 +214,14 @@ def test_tokens_stay_integers(play: Path) -> None:
     assert y.shape == (2, 10)
 
 
+@pytest.mark.parametrize("algorithm", ["fedavg", "knn_per"])
 @pytest.mark.parametrize(("targets", "each"), [("every", 10), ("next", 1)])
-def test_metrics_are_by_character(simulate: Simulate, play: Path, targets: str, each: int) -> None:
+def test_metrics_are_by_character(simulate: Simulate, play: Path, algorithm: str, targets: str, each: int) -> None:
     raw: Raw = {
         "name": "play",
         "data": {"name": "shakespeare", "path": str(play), "length": 10, "clients": 2, "targets": targets},
         "model": {"name": "transformer", "layers": 2, "width": 16, "heads": 2, "dropout": 0.0, "personal": []},
-        "algorithm": "fedavg",
+        "algorithm": algorithm,
         "local": {"lr": 0.5, "batch_size": 2, "epochs": 3},
         "world": {"dispatch": {"per_round": 2}},
         "run": {"rounds": 12, "evaluate_every": 12, "evaluate_clients": "all", "evaluate_on": ["test", "train"]},

@@ -48,15 +48,18 @@ class KNNPer(FedAvg):
         import torch
         from sklearn.neighbors import NearestNeighbors
 
-        labels = task.y.flatten()  # a sequence has a label, and an embedding, at each of its places
-        keys = task.embed(task.received, task.x).reshape(len(labels), -1)
+        from raysim.local.net import predicted
+
+        # A sequence has an embedding at each of its places, and a label at each of them or for its last.
+        labels = task.y.flatten()
+        keys = predicted(task.embed(task.received, task.x), task.y).reshape(len(labels), -1)
         # A tree: the brute-force search takes distances from matrix products, which lose small ones to rounding.
         memory = NearestNeighbors(n_neighbors=min(self.k, len(labels)), algorithm="kd_tree").fit(keys.cpu().numpy())
 
         def predict(inputs: Tensor) -> Tensor:
-            of_model = task.predict(task.received, inputs).softmax(-1)
+            of_model = predicted(task.predict(task.received, inputs), task.y).softmax(-1)
             classes = of_model.shape[-1]
-            queries = task.embed(task.received, inputs).reshape(of_model.numel() // classes, -1)
+            queries = predicted(task.embed(task.received, inputs), task.y).reshape(of_model.numel() // classes, -1)
             distances, which = (torch.from_numpy(found) for found in memory.kneighbors(queries.cpu().numpy()))
             votes = self._vote(distances.to(queries), labels[which.to(labels.device)], keys.shape[1], classes)
             mixed = self.mix * votes.reshape(of_model.shape) + (1 - self.mix) * of_model

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -35,7 +36,8 @@ def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Te
 
 
 def predicted(output: Tensor, target: Tensor) -> Tensor:
-    """The logits that the labels are of: all, or, of text (n, length, labels) with one label a sample, the last."""
+    """The logits, or other features, that labels are of: all; of text (n, length, ...) with one label a sample, the last
+    of each."""
     return output[:, -1] if output.ndim == target.ndim + 2 else output
 
 
@@ -177,15 +179,27 @@ class Net:
         return value.detach(), torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
 
     @contextmanager
-    def training(self, start: Model) -> Iterator[None]:
-        """The module in training mode, with the start's values, for nobody else."""
+    def training(self, start: Model, samples: int) -> Iterator[None]:
+        """The module in training mode, with the start's values, for nobody else, on so many samples."""
         self.load(start)
         self.mode(training=True)
         self._busy = True
+        self._remember(samples)
         try:
             yield
         finally:
             self._busy = False
+            self._remember(0)
+
+    def _remember(self, samples: int) -> None:
+        for layer in self._equilibria:
+            layer.remember(samples)
+
+    def at(self, places: np.ndarray | slice) -> None:
+        """Says which of the samples trained on the next batch holds, for equilibrium layers that remember."""
+        for layer in self._equilibria:
+            if layer.memory is not None:
+                layer.memory.places = places if isinstance(places, slice) else torch.from_numpy(places)
 
     @contextmanager
     def evaluating(self, model: Model) -> Iterator[nn.Module]:

@@ -45,14 +45,22 @@ class Trained(NamedTuple):
         return {**vectors, "buffers": self.model.buffers, **self.logged}
 
 
-def batches(samples: Samples, settings: Local, order: np.random.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+class Batch(NamedTuple):
+    """A mini-batch."""
+
+    x: Tensor  # (n, ...)
+    y: Tensor  # (n, ...)
+    places: np.ndarray | slice  # among the samples
+
+
+def batches(samples: Samples, settings: Local, order: np.random.Generator) -> Iterator[Batch]:
     """The mini-batches of all epochs. One shuffle an epoch; its batches are slices of what is loaded at a time."""
     total, an_epoch = settings.total_steps(len(samples)), settings.batches(len(samples))
     size = settings.batch_size or len(samples)
     at_a_time = max(LOADED // size, 1)  # mini-batches
     for step in range(total):
         if size >= len(samples):
-            yield samples.all  # one batch of everything: its order is of no matter
+            yield Batch(*samples.all, slice(None))  # one batch of everything: its order is of no matter
             continue
         place = step % an_epoch
         if place == 0:
@@ -61,7 +69,7 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
             first, last = place, min(place + at_a_time, an_epoch, place + total - step)
             x, y = samples.take(shuffled[first * size : last * size])
         here = slice((place - first) * size, (place - first + 1) * size)
-        yield x[here], y[here]
+        yield Batch(x[here], y[here], shuffled[place * size : (place + 1) * size])
 
 
 class Criterion:
@@ -130,19 +138,21 @@ def train(
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
     first = last = None
     taken = 0
-    with net.training(start):
-        for batch_x, batch_y in batches(samples, settings, order):
+    with net.training(start, len(samples)):
+        for batch in batches(samples, settings, order):
             extra = None if correction is None else correction(trained.w)
             if criterion is not None and taken % an_epoch == 0:
                 net.mode(training=whole)
+                net.at(slice(None))
                 last, gradients = net.gradients(*samples.all, trained.parameters, loss)
                 net.mode(training=True)
                 if criterion.met(gradients, extra):
                     break
             if criterion is None or not whole:  # else the gradient is there already
-                last, gradients = net.gradients(batch_x, batch_y, trained.parameters, loss)
+                net.at(batch.places)
+                last, gradients = net.gradients(batch.x, batch.y, trained.parameters, loss)
             if settings.sam:
-                gradients = sharp(net, trained, gradients, settings.sam, batch_x, batch_y, loss)
+                gradients = sharp(net, trained, gradients, settings.sam, batch.x, batch.y, loss)
             first = last if first is None else first
             step(gradients, extra)
             trained.project()

@@ -18,7 +18,8 @@ class DEQ(ModelPart):
     backward: Backward = "jacobian_free"
     """Gradients: of the last application of g alone, or exact ones, by another solve."""
     start: Start = "injection"
-    """The z that solves start from: zeros, or x itself."""
+    """The z that solves start from: zeros, or x itself. last: where the solve of the same sample ended when the client
+    last came to it in the same training, or else x; a state of each of its samples is kept meanwhile."""
 
     def equilibrium(self, g: nn.Module) -> nn.Module:
         """The layer that finds the fixed point of g, a module of z and x."""

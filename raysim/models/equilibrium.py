@@ -39,7 +39,8 @@ class Equilibrium(nn.Module):
     Li, McKenzie, Osher, Yin, JFB, AAAI 2022). `implicit`: they are exact, by the implicit function theorem: the adjoint
     u = J^T u + dL/dz is another fixed point, which the same solver looks for.
 
-    start: the z from which the solve starts. g must not have batch normalisation: it would count every iteration.
+    start: the z from which the solve starts: zeros, x (`injection`), or, while somebody trains and says which samples
+    these are, where theirs ended `last`. g must not have batch normalisation: it would count every iteration.
     """
 
     def __init__(self, g: nn.Module, solver: Solver, backward: Backward, start: Start) -> None:
@@ -47,17 +48,25 @@ class Equilibrium(nn.Module):
         self.g = g
         self.solver = solver
         self.implicit = backward == "implicit"
-        self.from_injection = start == "injection"
+        self.start = start
+        self.memory: Memory | None = None
         self.solved = Solves()  # since somebody last set it to none
         self._dropouts = [m for m in g.modules() if isinstance(m, HeldDropout)]
 
-    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        """z* of x. z: where to start instead, such as what was found for the same samples before."""
-        if z is None:
-            z = x if self.from_injection else torch.zeros_like(x)
+    def remember(self, samples: int) -> None:
+        """From now on, where solves of so many samples end, if they are to start there; nothing of 0."""
+        self.memory = Memory(samples) if samples and self.start == "last" else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """z* of x."""
+        z = torch.zeros_like(x) if self.start == "zeros" else x
+        if self.memory is not None:
+            z = self.memory.start(x.detach())
         for dropout in self._dropouts:
             dropout.mask = None
         point = self._solve(lambda z: self.g(z, x), z)
+        if self.memory is not None:
+            self.memory.keep(point)
         if not (self.implicit and torch.is_grad_enabled()):
             return self.g(point, x)  # type: ignore[no-any-return]
         return self._adjoin(point.detach().requires_grad_(), x)
@@ -80,6 +89,29 @@ class Equilibrium(nn.Module):
         counts = len(start), int(found.iterations.sum()), int((~found.converged).sum()), float(found.residual.max())
         self.solved = self.solved.plus(Solves(*counts))
         return found.z
+
+
+class Memory:
+    """Where the solves of samples ended, (samples, ...)."""
+
+    def __init__(self, samples: int) -> None:
+        self.places: slice | Tensor = slice(None)  # of the next batch, among the samples
+        self._known = torch.zeros(samples, dtype=torch.bool)
+        self._points: Tensor | None = None
+
+    def start(self, x: Tensor) -> Tensor:
+        """Where the solves of the next batch ended; x of those that come for the first time."""
+        if self._points is None:
+            return x
+        known = self._known[self.places].to(x.device).reshape(-1, *[1] * (x.dim() - 1))
+        return torch.where(known, self._points[self.places], x)
+
+    def keep(self, points: Tensor) -> None:
+        """Those of that batch."""
+        if self._points is None:
+            self._points = points.new_empty(len(self._known), *points.shape[1:])
+        self._points[self.places] = points
+        self._known[self.places] = True
 
 
 class HeldDropout(nn.Module):

@@ -36,4 +36,4 @@ class Anderson(Part):
 Solver = Iteration | Anderson
 AnySolver = Annotated[Solver, Field(discriminator="name"), Named]
 Backward = Literal["jacobian_free", "implicit"]
-Start = Literal["zeros", "injection"]
+Start = Literal["zeros", "injection", "last"]
