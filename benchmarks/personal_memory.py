@@ -1,4 +1,4 @@
-"""Memory of one client's update, for each run of a scenario file, which may be a sweep over methods and models.
+"""Memory and time of one client's update, for each run of a scenario file, which may be a sweep over methods and models.
 
     python benchmarks/personal_memory.py scenarios/fedeq/cifar10.yaml --set data.root=FOLDER [--gpu]
 
@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import gc
 import multiprocessing
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,12 +22,13 @@ MB = 2**20
 
 
 class Reading(NamedTuple):
-    """Of an update, in MB."""
+    """Of an update, in MB where nothing else is said."""
 
     parameters: float
     peak: float
     kept: float
     sent: float
+    seconds: float  # that it took
 
 
 def resident_mb(key: str) -> float:
@@ -62,11 +64,15 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
     else:
         Path("/proc/self/clear_refs").write_text("5")  # the peak is that from here on
         before = resident_mb("VmRSS")
+    started = time.perf_counter()
     update, after = worker.algorithm.update(task, message, state)
+    if gpu:
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - started
     peak = torch.cuda.max_memory_allocated() / MB if gpu else resident_mb("VmHWM")
     sent, _ = wire.split(update, *LOGGED)
     kept, sent_bytes = (wire.size(record, worker.net.layout) / MB for record in (after, sent))
-    return Reading(4 * worker.net.layout.parameters / MB, peak - before, kept, sent_bytes)
+    return Reading(4 * worker.net.layout.parameters / MB, peak - before, kept, sent_bytes, seconds)
 
 
 def main() -> None:
@@ -77,7 +83,7 @@ def main() -> None:
     given = parser.parse_args()
     scenarios = load_sweep(given.scenario, given.set).scenarios()
     seen = set()
-    print(f"{'run':32s} {'model':16s} {'model MB':>9s} {'peak MB':>9s} {'kept MB':>9s} {'sent MB':>9s}")
+    print(f"{'run':32s} {'model':16s} {'model MB':>9s} {'peak MB':>9s} {'kept MB':>9s} {'sent MB':>9s} {'seconds':>9s}")
     for scenario in scenarios:
         key = (scenario.name, scenario.model, scenario.algorithm)  # runs that differ in nothing else need as much
         if key in seen:

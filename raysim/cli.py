@@ -181,7 +181,7 @@ def compare(
     ] = None,
     subject: Annotated[str, typer.Option(help="global, client, unseen or peer.")] = "global",
     split: Annotated[str, typer.Option(help="test or train.")] = "test",
-    over: Annotated[str, typer.Option(help="Of clients or peers: mean, micro, min, max or gap.")] = "mean",
+    over: Annotated[str, typer.Option(help="Of clients or peers: mean, micro, min, max, gap, p10, p50, p90.")] = "mean",
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Runs that are not finished count too.")] = False,
     paper: Annotated[Path | None, typer.Option(help="Published numbers to put beside (YAML).")] = None,
     percent: Annotated[bool, typer.Option("--percent", help="Accuracies in percent, but in CSV.")] = False,

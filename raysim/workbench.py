@@ -58,6 +58,9 @@ class Workbench:
         federation = self.federation
         module = initialise(self.scenario.model, _input_shape(federation), federation.num_classes, self.scenario.seed)
         self.net = Net(module, self.scenario.model.personal, federation.loss, self.device)
+        if self.net.layout.cut == 0:
+            named = ", ".join(self.scenario.model.personal)
+            raise ValueError(f"model.personal: must leave parameters to share, got all, by [{named}]; leave some out")
         self.start = self.net.model()
         self.loader = Loader(federation.mean, federation.std, self.device)
         self.server_loader = Loader(federation.server.mean, federation.server.std, self.device)

@@ -12,7 +12,8 @@ import numpy as np
 # Metrics that are no evaluations but of the whole run. seconds: wall time.
 TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "seconds")
 _SUBJECTS = ("global", "client", "unseen", "peer")
-_OVER = ("mean", "micro", "min", "max", "gap")
+QUANTILES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
+_OVER = ("mean", "micro", "min", "max", "gap", *QUANTILES)
 _LARGER_IS_BETTER = {"accuracy": True, "loss": False}  # of other metrics nobody here knows which way is up
 _OF_LAST = re.compile(r"(max|min|mean)_of_last_([1-9]\d*)")
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"max": np.max, "min": np.min, "mean": np.mean}
@@ -37,7 +38,7 @@ class Measure:
     split: str = "test"
     over: str = "mean"
     """Of clients or peers, in each evaluation: their plain mean, micro = their mean weighted by the samples that each
-    is evaluated on, min, max, or gap = max - min."""
+    is evaluated on, min, max, gap = max - min, or p10, p50 or p90 = a percentile."""
 
     def __post_init__(self) -> None:
         for name, allowed in (("subject", _SUBJECTS), ("over", _OVER)):

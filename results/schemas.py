@@ -129,7 +129,7 @@ TABLES: dict[str, pa.Schema] = {
         ),
         _column("solver_residual", pa.float64(), "largest relative residual that a solve left", null=True),
         _column("unconverged", pa.int64(), "solves, one a sample, that left more than the tolerance", null=True),
-        _column("up_bytes", pa.int64(), "bytes of the update", null=True),
+        _column("up_bytes", pa.int64(), "bytes of the update, or of the messages to all neighbours", null=True),
         _column("down_bytes", pa.int64(), "bytes of the message that the client received", null=True),
         _column("seconds", pa.float64(), "wall seconds of the training", null=True, wall=True),
         _column("worker", _TEXT, "the worker that trained", null=True, wall=True),
@@ -148,8 +148,8 @@ TABLES: dict[str, pa.Schema] = {
         _column(
             "metric",
             _TEXT,
-            "accuracy, a fraction; loss, a mean over samples; solver_iterations, a mean over solves of deep equilibrium "
-            "layers, of which `unconverged` is the fraction that left more than the tolerance; and others",
+            "accuracy, a fraction; loss, a mean over samples; of deep equilibrium layers solver_iterations, a mean "
+            "over solves, and unconverged, the fraction of them that left more than the tolerance; and others",
         ),
         _column("value", pa.float64(), "value of the metric"),
         _column("samples", pa.int64(), "samples evaluated"),

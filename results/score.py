@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.measure import TOTALS, Measure, NotComparable
+from results.measure import QUANTILES, TOTALS, Measure, NotComparable
 
 if TYPE_CHECKING:
     from results.runs import Runs
@@ -27,6 +27,7 @@ _SOURCES = {  # of a total: table, column, aggregate
 _OVER = {  # of members' numbers, what takes more than one aggregate: column, aggregate
     "gap": [("value", "max"), ("value", "min")],
     "micro": [("total", "sum"), ("samples", "sum")],
+    **{name: [("value", "list")] for name in QUANTILES},
 }
 
 
@@ -81,11 +82,16 @@ def _series(runs: Runs, measure: Measure) -> dict[tuple[str, str], list[Point]]:
     return series
 
 
-def _together(over: str, first: float, second: float = math.nan) -> float:
-    """The number of all members. first, second: their aggregates."""
-    if over == "gap":
-        return first - second
-    return first / second if over == "micro" else first
+def _together(over: str, *aggregates: Any) -> float:
+    """The number of all members, from their aggregates."""
+    match over, aggregates:
+        case "gap", (largest, smallest):
+            return float(largest - smallest)
+        case "micro", (total, samples):
+            return float(total / samples)
+        case _, (list() as values,):
+            return float(np.quantile(values, QUANTILES[over]))
+    return float(aggregates[0])
 
 
 def _none(runs: Runs, lacking: list[str], measure: Measure) -> str:

@@ -64,6 +64,9 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "mixed", f"{summary.updates['used']} times, {summary.messages} messages sent, {summary.lost} lost"
     if summary.staleness_mean is not None:
         yield "staleness", f"mean {_number(summary.staleness_mean)}, largest {_number(summary.staleness_max)}"
+    if summary.solver_iterations is not None:
+        iterations = _number(summary.solver_iterations)
+        yield "solves", f"{iterations} iterations on average in training, {summary.unconverged} did not converge"
     if summary.up_bytes is not None and summary.down_bytes is not None:
         yield "sent", f"{decimal(summary.up_bytes)} up, {decimal(summary.down_bytes)} down"
     if summary.digest:

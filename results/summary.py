@@ -56,6 +56,8 @@ class Summary:
     lost: int | None  # of those
     staleness_mean: float | None  # of the updates used
     staleness_max: float | None
+    solver_iterations: float | None  # of deep equilibrium layers, a mean over the updates used
+    unconverged: int | None  # solves in them that left more than the tolerance
     up_bytes: int | None
     down_bytes: int | None
     virtual_time: float
@@ -71,7 +73,7 @@ def summary(run: Run) -> Summary:
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     evaluations = run.table("evaluations", [*_KEY, "step", "round", "virtual_time", "value"])
     statuses = run.table("updates", ["status"])["status"].cast(pa.string()).to_pylist()
-    staleness = run.table("updates", ["staleness"], pc.field("status") == "used")["staleness"]
+    used = run.table("updates", ["staleness", "solver_iterations", "unconverged"], pc.field("status") == "used")
     return Summary(
         run=info.get("run", run.folder.name),
         name=info.get("name"),
@@ -89,8 +91,10 @@ def summary(run: Run) -> Summary:
         updates={status: statuses.count(status) for status in STATUSES},
         messages=_at(info, "totals", "sent"),
         lost=_at(info, "totals", "lost"),
-        staleness_mean=pc.mean(staleness).as_py(),
-        staleness_max=pc.max(staleness).as_py(),
+        staleness_mean=pc.mean(used["staleness"]).as_py(),
+        staleness_max=pc.max(used["staleness"]).as_py(),
+        solver_iterations=pc.mean(used["solver_iterations"]).as_py(),
+        unconverged=pc.sum(used["unconverged"]).as_py(),
         up_bytes=pc.sum(steps["up_bytes"]).as_py(),
         down_bytes=pc.sum(steps["down_bytes"]).as_py(),
         virtual_time=_largest(steps["virtual_time"], evaluations["virtual_time"]) or 0.0,

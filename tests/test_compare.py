@@ -134,7 +134,17 @@ def test_the_best_loss_is_the_smallest_and_no_nan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "value"), [("mean", 0.6), ("micro", 41 / 60), ("min", 0.3), ("max", 0.8), ("gap", 0.5)]
+    ("over", "value"),
+    [
+        ("mean", 0.6),
+        ("micro", 41 / 60),
+        ("min", 0.3),
+        ("max", 0.8),
+        ("gap", 0.5),
+        ("p10", 0.38),
+        ("p50", 0.7),
+        ("p90", 0.78),
+    ],
 )
 def test_clients_are_taken_together_in_each_evaluation(tmp_path: Path, over: str, value: float) -> None:
     made(tmp_path / "a", FEDAVG, [0.0, 0.0], clients=[(0.0, 1.0, 0.5), (0.3, 0.7, 0.8)])
@@ -267,7 +277,10 @@ def test_if_no_run_is_finished_there_is_nothing_to_compare(tmp_path: Path) -> No
         ("--metric acuracy", "got acuracy; evaluated are global test accuracy; global test loss; totals are virtual_"),
         ("--split train", "got accuracy; evaluated are global test accuracy; "),
         ("--subject clients", "subject: must be one of global, client, unseen, peer, got 'clients'"),
-        ("--over worst --subject client", "over: must be one of mean, micro, min, max, gap, got 'worst'"),
+        (
+            "--over worst --subject client",
+            "over: must be one of mean, micro, min, max, gap, p10, p50, p90, got 'worst'",
+        ),
         ("--over gap", "over: must be of clients or peers, got 'gap' of the one global model"),
         ("--reduce max_of_last_0", "reduce: must be last, best, max_of_last_K, min_of_last_K or mean_of_last_K, K f"),
         ("--reduce best --metric auc", "reduce: must not be best for 'auc', of which it is not known which way is b"),

@@ -9,6 +9,7 @@ import torch
 from conftest import Simulate, digits
 from torch import Tensor, nn
 
+from raysim import ScenarioError, parse_scenario
 from raysim.local import Local
 from raysim.local.net import Net
 from raysim.local.samples import Samples
@@ -186,7 +187,7 @@ def test_what_is_kept_for_gradients_does_not_grow_with_the_iterations(backward: 
         return sum(sizes)
 
     g = Cell()
-    few, many = (Equilibrium(g, Anderson(tolerance=1e-20, max_iterations=k), backward, "zeros") for k in (5, 50))
+    few, many = (Equilibrium(g, Anderson(tolerance=1e-20, max_iterations=k), backward, "zeros") for k in (6, 50))
     once = kept(lambda x: g(torch.zeros_like(x), x))
     assert 0 < kept(few) == kept(many) <= 2 * once
     assert many.solved.iterations > 5 * few.solved.iterations
@@ -269,6 +270,17 @@ def test_solves_are_counted_a_sample_at_a_time(backward: Any) -> None:
     assert layer.solved.unconverged == forward - 1
     assert layer.solved.iterations == 1 + 5 * (forward - 1)
     assert 1e-3 < layer.solved.residual < 0.1
+
+
+def test_a_fixed_point_at_zero_is_approached() -> None:
+    """g(z) = z/2: elsewhere the relative residual is 1, so that no solve converges; its last point is the best."""
+    found = solve(lambda z: z / 2, torch.ones(1, 1), Iteration(max_iterations=20))
+    assert (found.z.item(), found.converged.item()) == (0.5**20, False)
+
+
+def test_a_history_must_fill_before_the_solve_ends() -> None:
+    with pytest.raises(ScenarioError, match="history must be less than max_iterations, 5, or nothing is ever mixed"):
+        parse_scenario(digits(model={**MODEL, "solver": {"name": "anderson", "max_iterations": 5}}))
 
 
 def test_without_gradients_nothing_is_recorded_and_the_result_is_the_same() -> None:

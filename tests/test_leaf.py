@@ -94,6 +94,13 @@ def test_some_users_are_drawn_the_same_ones_each_time(femnist: Path) -> None:
         load("femnist", femnist, users=4)
 
 
+@pytest.mark.parametrize("label", [-1, 62])
+def test_labels_that_femnist_has_not_are_an_error(femnist: Path, label: int) -> None:
+    write_leaf(femnist / "train/2.json", {"d": ([drawing(1)], [label])})
+    with pytest.raises(ValueError, match=f"data femnist: labels must be from 0 to 61, got {label}; correct the files"):
+        load("femnist", femnist, labels=10)
+
+
 def test_of_all_data_a_share_of_each_users_samples_tests(tmp_path: Path) -> None:
     users: Users = {
         user: ([drawing(10 * i + j) for j in range(10)], list(range(10))) for i, user in enumerate(["a", "b"])

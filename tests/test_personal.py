@@ -15,7 +15,7 @@ from conftest import Raw, Simulate, digits, quadratic
 from torch import Tensor, nn
 
 from actors import InlinePool
-from raysim import Result, ScenarioError, load, parse_scenario
+from raysim import Result, RunFailed, ScenarioError, load, parse_scenario, run
 from raysim.algorithms import Central, FedAvg, KNNPer, Population, Record
 from raysim.data import Dataset, Split
 from raysim.data.linear_regression import LinearRegression
@@ -457,8 +457,16 @@ def test_what_unseen_clients_make_of_the_last_model(simulate: Simulate, one: Any
     assert own[0].equals(own[1]) == same
 
 
-def test_unseen_clients_fit_the_first_head_to_the_last_body(simulate: Simulate, bilinear: Raw, tmp_path: Path) -> None:
-    """Client 0 makes the body 1.5 in a joint step; client 1's heads: h <- h - (1.5 h - sqrt(2)) 1.5 / 2, from 1."""
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        {"name": "fedper", "adapt_epochs": 2},
+        {"name": "fedrep", "head_epochs": 1, "adapt_epochs": 2},
+        {"name": "fedeq", "head_epochs": 2},
+    ],
+)
+def test_unseen_clients_fit_the_first_head_to_the_last_body(simulate: Simulate, bilinear: Raw, algorithm: Raw) -> None:
+    """Client 0 changes the body b; client 1's heads: h <- h - (b h - sqrt(2)) b / 2, from 1."""
     data = {**bilinear["data"], "unseen": 0.5, "local_test": 0.5}
     raw = {
         **bilinear,
@@ -466,12 +474,15 @@ def test_unseen_clients_fit_the_first_head_to_the_last_body(simulate: Simulate, 
         "world": {"dispatch": {"per_round": 1}},
         "run": {"rounds": 1, "save_clients": True},
     }
-    result = simulate({**raw, "algorithm": {"name": "fedper", "adapt_epochs": 2}})
-    head = 1.0
+    result = simulate({**raw, "algorithm": algorithm})
+    body, head = result.vectors()["w"][0], 1.0
+    assert abs(body - 1) > 0.05
+    if algorithm["name"] == "fedper":
+        assert body == pytest.approx(1.5, abs=1e-6)  # in one joint step
     for _ in range(2):
-        head -= 0.5 * (1.5 * head - 2**0.5) * 1.5
+        head -= 0.5 * (body * head - 2**0.5) * body
     assert result.clients()["client"].tolist() == [0, 1]
-    assert own_models(result)[:, [0, -1]] == pytest.approx(np.array([[1.5, 1.5], [1.5, head]]), abs=1e-6)
+    assert own_models(result)[1, [0, -1]] == pytest.approx([body, head], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -512,6 +523,12 @@ def refusal(raw: Raw) -> str:
     return str(caught.value)
 
 
+def test_something_must_be_shared(tmp_path: Path) -> None:
+    scenario = parse_scenario(headed("fedper", model={**HEADED, "personal": ["hidden1", "head"]}))
+    with pytest.raises(RunFailed, match=r"model.personal: must leave parameters to share, got all, by \[hidden1, h"):
+        run(scenario, out=tmp_path, inline=True)
+
+
 @pytest.mark.parametrize("name", WITH_HEADS)
 def test_heads_must_be_named(name: str) -> None:
     text = f"model.personal: must name the parameters that stay a client's own, for {name} has some, got none"
@@ -524,6 +541,8 @@ def test_what_cannot_be_is_said() -> None:
     text = refusal(quadratic([1.0], "knn_per", {"dispatch": {"per_round": 1}}, 1, run__save_clients=True))
     assert "algorithm.name: knn_per needs labels, and quadratic has none; take other data" in text
     assert "run.save_clients: must be false for knn_per" in text
+    text = "`unseen` must be 0 or a client at least of 30, got 0.001, which is none; raise it to 0.0333333"
+    assert text in refusal(headed("fedper", data__unseen=0.001))
     text = "data.unseen: clients that take no part are evaluated on samples of their own, got none"
     assert text in refusal(digits(data__unseen=0.1))
     peers: Raw = {"algorithm": "dec_fed_avg", "topology": "ring", "world": {}}

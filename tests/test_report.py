@@ -173,10 +173,12 @@ def test_means_and_ranges_of_a_group(tmp_path: Path) -> None:
 
 
 def test_clients_models_are_a_section_of_their_own(simulate: Simulate) -> None:
-    html = page(simulate(digits(data__local_test=0.2, run__evaluate_clients=10)).folder)
+    html = page(simulate(digits(data__local_test=0.2, data__unseen=0.2, run__evaluate_clients=10)).folder)
     assert "members" in sections(html)
     for kind in ("spread", "worst", "gap", "end"):
         assert f'id="client-accuracy-test-{kind}"' in html
+    assert re.findall(r'"unseen-accuracy-test-([a-z]+)"', html) == ["end"]  # they are evaluated once
+    assert "The last evaluation of all unseen clients of all runs" in html
 
 
 def test_peers_have_a_topology_and_a_distance(tmp_path: Path) -> None:

@@ -107,7 +107,9 @@ class Central(Part):
 
     @abstractmethod
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float] | None:
-        """The weight of each update in the sums that `step` gets; None where `step` needs every update."""
+        """The weight of each update in the sums that `step` gets; None where `step` needs every update.
+
+        Buffers, such as BatchNorm's statistics, are averaged by samples whatever this says."""
 
     @abstractmethod
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Ditto(FedAvg):
     """FedAvg, beside which clients train models of their own that are pulled towards the received (Li et al. 2021).
 
-    A client that never took part predicts with the global model.
+    A client that was not picked yet predicts with the first model, and one that is `data.unseen` with the global one.
     """
 
     name: Literal["ditto"] = "ditto"  # type: ignore[assignment]  # not its base's

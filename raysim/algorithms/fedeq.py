@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class FeDEQ(FedAvg):
     """ADMM for consensus on the shared part, theta, with a head of each client's own, w_i (Le et al. 2024).
 
-    The head is `model.personal`. The global model is theta with the initial head. A client that never took part fits a
-    head to the last theta.
+    The head is `model.personal`. The global model is theta with the initial head. A client that was not picked yet
+    predicts with the first model; one that is `data.unseen` fits a head to the last theta.
     """
 
     name: Literal["fedeq"] = "fedeq"  # type: ignore[assignment]  # not its base's

@@ -16,8 +16,8 @@ class LocalOnly(Central):
     """Every picked client goes on training a model of its own; nothing travels.
 
     A client trains as often as it is picked: `world.dispatch.per_round` equal to `data.clients` lets all train in every
-    round, less lets them do the work that a method with sampled clients does. The global model is the initial one. A
-    client that never took part trains once.
+    round, less lets them do the work that a method with sampled clients does. The global model is the initial
+    one. A client that was not picked yet predicts with it; one that is `data.unseen` trains once.
     """
 
     name: Literal["local"] = "local"

@@ -8,13 +8,14 @@ from pydantic import Field
 from raysim.data.leaf import LeafImages, Samples
 
 SIDE = 28  # pixels
+LABELS = 62
 
 
 class Femnist(LeafImages):
     """FEMNIST: hand-written digits and letters of 3,550 writers, 28 × 28, black on white, from LEAF's JSON files."""
 
     name: Literal["femnist"] = "femnist"
-    labels: Annotated[int, Field(ge=2, le=62)] = 62
+    labels: Annotated[int, Field(ge=2, le=LABELS)] = LABELS
     """Use the first so many labels only: 10 digits, 26 upper-case letters, 26 lower-case letters."""
 
     @property
@@ -24,5 +25,7 @@ class Femnist(LeafImages):
     def convert(self, x: list[Any], y: list[Any]) -> Samples:
         """x: pixels from 0 to 1, row after row. y: labels from 0 to 61."""
         labels = np.array(y, dtype=np.int64)
+        if wrong := sorted({*labels.tolist()} - {*range(LABELS)}):
+            raise ValueError(f"data femnist: labels must be from 0 to {LABELS - 1}, got {wrong[0]}; correct the files")
         images = np.rint(255 * np.array(x, dtype=np.float32)).astype(np.uint8).reshape(len(x), SIDE, SIDE, 1)
         return images[labels < self.labels], labels[labels < self.labels]

@@ -64,4 +64,7 @@ class Pool(Part):
         found = self.partition.problems(self.clients, self.classes)
         if self.participants == 0:
             found.append(f"`unseen` must leave a client of {self.clients} that trains, got {self.unseen:g}; lower it")
+        if self.unseen and self.participants == self.clients:
+            text = f"`unseen` must be 0 or a client at least of {self.clients}, got {self.unseen:g}, which is none"
+            found.append(f"{text}; raise it to {1 / self.clients:g}")
         return found

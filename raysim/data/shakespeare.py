@@ -57,7 +57,7 @@ class Shakespeare(Pool):
         if not known:
             raise ValueError(
                 f"data shakespeare: {str(path)!r} must have a role with {self.min_samples} training windows and a test "
-                f"window of {self.length} characters, got none in {len(train)} roles; lower `length` or `min_samples`"
+                f"window of {self.length} characters, got none; lower `length` or `min_samples`"
             )
         of_known = ({role: split[role] for role in known} for split in (train, test))
         return Dataset(*as_splits(*of_known), num_classes=VOCABULARY)

@@ -36,8 +36,7 @@ def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Te
 
 
 def predicted(output: Tensor, target: Tensor) -> Tensor:
-    """The logits, or other features, that labels are of: all; of text (n, length, ...) with one label a sample, the last
-    of each."""
+    """What labels are of, of logits or features: all or, of text (n, length, ...) with one label a sample, the last."""
     return output[:, -1] if output.ndim == target.ndim + 2 else output
 
 

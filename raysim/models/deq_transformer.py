@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class DEQTransformer(TextModel, DEQ):
-    """A causal transformer for text, whose layers are repeated to a fixed point but for the last."""
+    """A causal transformer for text, whose layers are repeated to a fixed point but for the last.
+
+    With `solver: anderson`, coefficients of mixtures are of whole sequences, so that within the tolerance a token has a
+    say in what is found for earlier ones; with `iteration` it has none.
+    """
 
     name: Literal["deq_transformer"] = "deq_transformer"
     start: Start = "zeros"

@@ -19,7 +19,7 @@ TINY = 1e-30  # below any norm that matters, for 0 / 0
 class Solution(NamedTuple):
     """What a solve found."""
 
-    z: Tensor  # (B, ...), like the start: for each sample the best g(z') seen
+    z: Tensor  # (B, ...), like the start: for each sample the best g(z') seen, of equally good ones the last
     residual: Tensor  # (B,): |g(z') - z'| / |g(z')| there
     iterations: Tensor  # (B,) int64: applications of g until the residual was at most the tolerance
     converged: Tensor  # (B,) bool
@@ -40,7 +40,7 @@ def solve(g: Callable[[Tensor], Tensor], start: Tensor, solver: Solver) -> Solut
         image = _rows(g(_like(point, start)))
         reached = (image - point).norm(dim=1) / image.norm(dim=1).clamp_min(TINY)
         running = residual > solver.tolerance
-        better = running & (reached < residual)
+        better = running & (reached <= residual)  # of equals the last: on the way to 0 all residuals are alike
         best = torch.where(better[:, None], image, best)
         residual = torch.where(better, reached, residual)
         iterations += running

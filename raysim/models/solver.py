@@ -1,8 +1,8 @@
 """How deep equilibrium layers look for their fixed points, as a scenario file says it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raysim.part import Count, Named, NonNegative, Part, Positive
 
@@ -31,6 +31,15 @@ class Anderson(Part):
     """Penalty of the squared coefficients, relative to the largest squared residual that is mixed."""
     damping: Positive = 1.0
     """Of the step from the mixture of points towards that of their images."""
+
+    @model_validator(mode="after")
+    def _mixes(self) -> Self:
+        if self.history >= self.max_iterations:
+            raise ValueError(
+                f"history must be less than max_iterations, {self.max_iterations}, or nothing is ever mixed, got "
+                f"{self.history}; lower it, or take `name: iteration`"
+            )
+        return self
 
 
 Solver = Iteration | Anderson

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WORST = {"accuracy": "min", "loss": "max"}  # of other metrics nobody here knows which way is up
+_MEMBERS = {"client": "clients", "unseen": "unseen clients", "peer": "peers"}  # by subject
 _COLUMNS = ["step", "round", "subject", "split", "metric", "value"]
 
 
@@ -25,7 +26,7 @@ def members(groups: Groups) -> Section | None:
     """None where neither clients' nor peers' models were evaluated."""
     metric = pc.field("metric").cast("string")
     consensus = pc.starts_with(metric, "consensus")
-    own = groups.frame("evaluations", _COLUMNS, pc.field("subject").isin(["client", "peer"]) & ~consensus)
+    own = groups.frame("evaluations", _COLUMNS, pc.field("subject").isin([*_MEMBERS]) & ~consensus)
     apart = groups.frame("evaluations", _COLUMNS, consensus)
     pictures = [*_spreads(groups, own), *_consensus(groups, apart)]
     if not pictures:
@@ -36,16 +37,20 @@ def members(groups: Groups) -> Section | None:
 
 def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
     for (metric, split, subject), frame in by_text(own, "metric", "split", "subject"):
-        name, title = f"{subject}-{metric}-{split}", f"{metric.capitalize()} of {subject}s, {split}"
+        members, label = _MEMBERS[subject], _words(metric)
+        name, title = f"{subject}-{metric}-{split}", f"{label.capitalize()} of {members}, {split}"
+        if subject == "unseen":  # who are evaluated once
+            yield _at_the_end(groups, f"{name}-end", title, frame, members, label)
+            continue
         table = _over_rounds(frame)
-        caption = f"Mean, and 10 % to 90 % of the {subject}s as a band."
-        yield _lines(groups, f"{name}-spread", f"{title}: spread", caption, table, metric, "mean", "low", "high")
+        caption = f"Mean, and 10 % to 90 % of the {members} as a band."
+        yield _lines(groups, f"{name}-spread", f"{title}: spread", caption, table, label, "mean", "low", "high")
         if metric in _WORST:
             caption = f"The worst {subject}; mean over runs."
-            yield _lines(groups, f"{name}-worst", f"{title}: worst", caption, table, f"worst {metric}", _WORST[metric])
+            yield _lines(groups, f"{name}-worst", f"{title}: worst", caption, table, f"worst {label}", _WORST[metric])
         caption = "Largest less smallest value; mean over runs."
-        yield _lines(groups, f"{name}-gap", f"{title}: gap", caption, table, f"gap in {metric}", "gap")
-        yield _at_the_end(groups, f"{name}-end", f"{title}: at the end", frame, subject, metric)
+        yield _lines(groups, f"{name}-gap", f"{title}: gap", caption, table, f"gap in {label}", "gap")
+        yield _at_the_end(groups, f"{name}-end", f"{title}: at the end", frame, members, label)
 
 
 def _over_rounds(frame: pd.DataFrame) -> pd.DataFrame:
@@ -70,14 +75,14 @@ def _lines(
     return picture(name, title, caption, draw)
 
 
-def _at_the_end(groups: Groups, name: str, title: str, frame: pd.DataFrame, subject: str, metric: str) -> Picture:
+def _at_the_end(groups: Groups, name: str, title: str, frame: pd.DataFrame, members: str, label: str) -> Picture:
     def draw(axes: Axes) -> None:
         for place, of_group in by_group(frame):
             last = of_group["round"] == of_group.groupby("run", observed=True)["round"].transform("max")
             ranks(axes, place, groups.label(place), of_group["value"][last])
-        axes.set(xlabel=f"{subject}s from the lowest to the highest, %", ylabel=metric)
+        axes.set(xlabel=f"{members} from the lowest to the highest, %", ylabel=label)
 
-    return picture(name, title, f"The last evaluation of every {subject} of all runs, in rising order.", draw)
+    return picture(name, title, f"The last evaluation of all {members} of all runs, in rising order.", draw)
 
 
 def _consensus(groups: Groups, apart: pd.DataFrame) -> Iterator[Picture]:
@@ -86,9 +91,13 @@ def _consensus(groups: Groups, apart: pd.DataFrame) -> Iterator[Picture]:
 
         def draw(axes: Axes, table: pd.DataFrame = table, metric: str = metric) -> None:
             series(axes, groups, table, "round", "mean", "min", "max")
-            axes.set(xlabel="round", ylabel=metric.replace("_", " "))
+            axes.set(xlabel="round", ylabel=_words(metric))
             wide_scale(axes, table["mean"])
             whole_numbers(axes)
 
-        title = metric.replace("_", " ").capitalize()
+        title = _words(metric).capitalize()
         yield picture(metric, title, "How far peers are from their mean." + groups.band, draw)
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
