@@ -1,4 +1,4 @@
-"""Memory and time of one client's update, for each run of a scenario file, which may be a sweep over methods and models.
+"""Memory and time of a client's update, for each run of a scenario file, which may be a sweep over methods and models.
 
     python benchmarks/personal_memory.py scenarios/fedeq/cifar10.yaml --set data.root=FOLDER [--gpu]
 

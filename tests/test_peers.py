@@ -1,5 +1,6 @@
 """The algorithms without a server, against numbers that can be followed with pencil and paper, and their laws."""
 
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -8,14 +9,16 @@ import pytest
 import torch
 from conftest import Raw, Simulate, digits
 
+import raysim
 from raysim import parse_scenario, wire
 from raysim.algorithms import CMFD, PEERS, FedFADMM, Inbox, Record
-from raysim.data import federate
 from raysim.local import Local
 from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.models import Linear
+from raysim.rng import generator
+from raysim.sweep import load_sweep
 from raysim.workbench import LOGGED, Workbench
 
 NAMES = [part.model_fields["name"].default for part in PEERS]
@@ -75,6 +78,19 @@ def test_dec_fed_prox_pulls_towards_the_neighbours_last_models(simulate: Simulat
         assert final(simulate, raw) == [1.0, 3.0]
 
 
+def test_dec_fed_prox_pulls_towards_models_as_they_were_sent(simulate: Simulate) -> None:
+    """Trained to 1 and 3, mixed to 1.5 and 2.5; then 1.5 with a pull of 0.5 (1.5 - 3) trains to 1.125, and so on."""
+    raw = vectors([0.0, 4.0], {"name": "dec_fed_prox", "alpha": 0.25}, 2, "ring", start=2.0, lr=0.5)
+    raw["topology"] = {"name": "ring", "weights": {"name": "neighbours", "beta": 0.25}}
+    assert final(simulate, raw) == [0.75 * 1.125 + 0.25 * 2.875, 0.75 * 2.875 + 0.25 * 1.125]
+
+
+def test_dec_fed_prox_keeps_the_last_mean_where_nobody_is_heard(simulate: Simulate) -> None:
+    """From 2 to 1 and 3, and still pulled to 2: by 2 · 0.25 · 1, half the gradient, to 0.75 and 3.25."""
+    raw = vectors([0.0, 4.0], {"name": "dec_fed_prox", "alpha": 0.25}, 2, "ring", start=2.0, lr=0.5)
+    assert final(simulate, {**raw, "world": {"loss": 1.0}}) == [0.75, 3.25]
+
+
 def test_dfed_avgm_starts_its_momentum_anew_every_round(simulate: Simulate) -> None:
     """From 2 to 1.5, to 1.5 - 0.25 + 0.5 (1.5 - 2) = 1, where the gradient is zero: it stays there."""
     for rounds in (1, 2):
@@ -97,6 +113,18 @@ def test_dfed_admm_remembers_its_dual(simulate: Simulate) -> None:
     algorithm = {"name": "dfed_admm", "penalty": 1.0, "mix_corrected": False}
     raw = vectors([0.0, 4.0], algorithm, 2, {"name": "ring", "weights": APART}, start=1.0, lr=0.5)
     assert final(simulate, raw) == [0.5, 2.5]
+
+
+def test_dfed_admm_takes_sharpness_aware_gradients(simulate: Simulate) -> None:
+    """Apart, from 1: gradients 1.5 and -3.5 at 1.5 and 0.5 lead to 0.25 and 2.75.
+
+    Duals are 0.75 and -1.75, sent are -0.5 and 4.5. Then -1 at -1, less the dual, to 0.375;
+    1 at 5, to 3.125; duals -0.125 and -0.375, sent 0.5 and 3.5.
+    """
+    for rounds, wanted in ((1, [-0.5, 4.5]), (2, [0.5, 3.5])):
+        algorithm, topology = {"name": "dfed_admm", "penalty": 1.0}, {"name": "ring", "weights": APART}
+        raw = vectors([0.0, 4.0], algorithm, rounds, topology, start=1.0, lr=0.5, sam=0.5)
+        assert final(simulate, raw) == pytest.approx(wanted)
 
 
 # --- functions: a linear model on the input 1, so that its output is its parameter ------------------------------------
@@ -196,31 +224,133 @@ def test_who_has_heard_of_nobody_stays_as_it_is() -> None:
     assert peers.multipliers[2] == 0.0
 
 
-def test_fedf_admm_on_a_linear_regression_is_its_formulas(simulate: Simulate) -> None:
-    """The whole of Algorithm 1, beside the same in numpy."""
-    rho, nu, lr = 0.002, 0.1, 0.05
-    raw: Raw = {
+# --- distillation, the whole of it, beside the same in numpy ----------------------------------------------------------
+
+
+class Twin:
+    """CMFD or FedF-ADMM on a linear model whose outputs are its logits, or their softmax."""
+
+    def __init__(self, raw: Raw) -> None:
+        self.scenario = parse_scenario(raw)
+        self.algorithm, self.local = self.scenario.algorithm, self.scenario.local
+        bench = Workbench(self.scenario, 0.0)
+        bench._federate()
+        tasks = [bench._work_on(peer, 0, bench.start) for peer in range(self.scenario.data.clients)]
+        self.own = [(flat(task.x), task.y.double().numpy()) for task in tasks]
+        self.public = flat(bench.public)
+        self.softmax = self.algorithm.outputs == "probabilities"
+
+    def run(self) -> np.ndarray:
+        """The last models, (peers, features, outputs)."""
+        peers = len(self.own)
+        near = [list(of_one.peers) for of_one in self.scenario.topology.neighbours(peers, self.scenario.seed)]
+        classes = 10 if self.softmax else 1
+        w = np.zeros((peers, self.public.shape[1], classes))
+        multipliers = np.zeros((peers, len(self.public), classes))
+        for round in range(self.scenario.run.rounds):
+            w = np.stack([self.trained(peer, round, w[peer]) for peer in range(peers)])
+            f = np.stack([self.f(self.public, of_one) for of_one in w])
+            targets = np.stack([f[others].mean(0) for others in near])
+            if self.algorithm.name == "fedf_admm":
+                multipliers = (1 - self.algorithm.nu) * multipliers + f - targets
+                targets = targets - multipliers
+            w = np.stack([self.distilled(peer, round, w[peer], targets[peer]) for peer in range(peers)])
+        return w
+
+    def f(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        if not self.softmax:
+            return x @ w
+        exponentials = np.exp(x @ w)
+        return exponentials / exponentials.sum(-1, keepdims=True)
+
+    def gradient(self, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+        wanted = np.eye(10)[y.astype(int)] if self.softmax else y[:, None]
+        return x.T @ (self.f(x, w) - wanted) / len(x)  # of the cross-entropy, or of half the squared error
+
+    def trained(self, peer: int, round: int, w: np.ndarray) -> np.ndarray:
+        (x, y), local = self.own[peer], self.local
+        for rows in self.batches(0, peer, round, len(x), local.batch_size):
+            g = self.gradient(x[rows], y[rows], w)
+            if local.sam:
+                g = self.gradient(x[rows], y[rows], w + local.sam * g / np.linalg.norm(g))
+            g = g + local.weight_decay * w
+            w = w - local.lr * (g / (np.abs(g) + 1e-8) if local.optimizer == "adam" else g)  # its first step
+        return w
+
+    def distilled(self, peer: int, round: int, w: np.ndarray, target: np.ndarray) -> np.ndarray:
+        size = self.algorithm.batch_size or self.local.batch_size
+        for rows in self.batches(1, peer, round, len(target), size):
+            x = self.public[rows]
+            f = self.f(x, w)
+            slope = f - target[rows]  # of half the squared error, by outputs; then by logits
+            if self.softmax:
+                slope = f * (slope - (slope * f).sum(-1, keepdims=True))
+            w = w - self.algorithm.rho * x.T @ slope
+        return w
+
+    def batches(self, stream: int, peer: int, round: int, samples: int, size: int | None) -> list[np.ndarray]:
+        order = generator(self.scenario.seed, f"train {stream}", peer, round)
+        order.integers(2**63)  # the seed of dropout
+        size = size or samples
+        shuffled = np.arange(samples) if size >= samples else order.permutation(samples)
+        return [shuffled[first : first + size] for first in range(0, samples, size)]
+
+
+def flat(x: torch.Tensor) -> np.ndarray:
+    return x.flatten(1).double().numpy()
+
+
+def distillation(data: Raw, **more: Any) -> Raw:
+    """Of linear models, on a ring, with mini-batches of 4 everywhere but where the scenario says otherwise."""
+    usual: Raw = {
         "name": "paper",
-        "data": {"name": "linear_regression", "clients": 4, "samples": 40, "features": 3},
+        "data": data,
         "public": {"samples": 9},
         "model": "linear",
-        "algorithm": {"name": "fedf_admm", "rho": rho, "nu": nu, "outputs": "logits"},
-        "topology": "star",
-        "local": {"lr": lr, "batch_size": None},
-        "run": {"rounds": 5},
+        "topology": "ring",
+        "local": {"lr": 0.05, "batch_size": 4},
+        "run": {"rounds": 3},
     }
-    scenario = parse_scenario(raw)
-    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-    samples = [federation.train.take(federation.train_rows(peer)) for peer in range(4)]
-    x = federation.public.x.astype(float)
-    w, multipliers = np.zeros((4, 3)), np.zeros((4, 9))
-    for _ in range(5):
-        w -= lr * np.array([s.x.T @ (s.x @ w[i] - s.y) / len(s) for i, s in enumerate(samples)])
-        y = w @ x.T
-        mean = np.stack([y[1:].mean(0), *[y[0]] * 3])
-        multipliers = (1 - nu) * multipliers + y - mean
-        w -= rho * (y - (mean - multipliers)) @ x
-    assert simulate(raw).vectors()["w"][:, :3] == pytest.approx(w, rel=1e-4)
+    return {**usual, **more}
+
+
+REGRESSION: Raw = {"name": "linear_regression", "clients": 4, "samples": 40, "features": 3}
+DIGITS: Raw = {"name": "digits", "clients": 4, "partition": {"name": "classes", "per_client": 2}, "train_samples": 100}
+
+
+@pytest.mark.parametrize("topology", ["ring", "star"])
+@pytest.mark.parametrize("algorithm", [{"name": "cmfd", "rho": 0.02}, {"name": "fedf_admm", "rho": 0.01, "nu": 0.1}])
+def test_distillation_of_linear_regressions_is_its_formulas(simulate: Simulate, algorithm: Raw, topology: str) -> None:
+    raw = distillation(REGRESSION, algorithm={**algorithm, "outputs": "logits"}, topology=topology)
+    agrees(simulate(raw), Twin(raw).run())
+
+
+@pytest.mark.parametrize("algorithm", [{"name": "cmfd", "rho": 0.02}, {"name": "fedf_admm", "rho": 0.01, "nu": 0.1}])
+@pytest.mark.parametrize("share", ["outputs", "parameters"])
+def test_distillation_of_softmax_regressions_is_its_formulas(simulate: Simulate, algorithm: Raw, share: str) -> None:
+    raw = distillation(DIGITS, algorithm={**algorithm, "share": share})
+    agrees(simulate(raw), Twin(raw).run())
+
+
+@pytest.mark.parametrize("algorithm", [{"name": "cmfd", "rho": 0.02}, {"name": "fedf_admm", "rho": 0.01}])
+@pytest.mark.parametrize(
+    "local",
+    [{}, {"momentum": 0.9}, {"weight_decay": 0.5}, {"sam": 0.2}, {"optimizer": "adam"}, {"drop_last": True}],
+    ids=str,
+)
+def test_distillation_has_batches_of_its_own_and_nothing_of_how_peers_train(
+    simulate: Simulate, algorithm: Raw, local: Raw
+) -> None:
+    """Peers take one step on all of their samples, with which momentum does nothing."""
+    algorithm = {**algorithm, "outputs": "logits", "batch_size": 2}
+    raw = distillation(REGRESSION, algorithm=algorithm, local={"lr": 0.05, "batch_size": None, **local})
+    agrees(simulate(raw), Twin(raw).run())
+
+
+def agrees(result: raysim.Result, w: np.ndarray) -> None:
+    """The final models of peers, who must differ, (peers, features, outputs)."""
+    found = result.vectors()["w"].reshape(len(w), -1)[:, : w[0].size]
+    assert found.reshape(len(w), w.shape[2], w.shape[1]).swapaxes(1, 2) == pytest.approx(w, rel=1e-4, abs=1e-6)
     assert np.ptp(w, axis=0).max() > 0.01
 
 
@@ -296,3 +426,16 @@ def test_outputs_on_1000_inputs_are_40000_bytes_an_edge(simulate: Simulate) -> N
 
 def test_bytes_of_parameters_are_those_of_the_model(simulate: Simulate) -> None:
     assert set(simulate(scenario_of("dec_fed_avg")).pandas("exchanges").bytes) == {4 * (65 * 16 + 17 * 10)}
+
+
+# --- the scenarios of the paper ---------------------------------------------------------------------------------------
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios" / "fedf_admm"
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_scenarios_of_the_paper_divide_as_many_images_in_each_figure(path: Path) -> None:
+    """10,000 of Fashion-MNIST, and all of CIFAR-10 and of the digits."""
+    wanted = {"fashion_mnist": 10_000, "cifar10": None, "digits": None}
+    for scenario in load_sweep(path).scenarios():
+        assert scenario.data.train_samples == wanted[scenario.data.name]

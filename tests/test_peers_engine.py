@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import Raw, Simulate, digits
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 import raysim
 from actors import InlinePool, Value
@@ -19,6 +20,7 @@ from raysim.peers.simulate import PeersSimulation
 from raysim.peers.tasks import PeersTasks, cut
 from raysim.peers.timeline import Mixed, PeersTimeline
 from raysim.simulate import Progress
+from raysim.workbench import Workbench
 from raysim.world import World
 from raysim.world.mixing import NeighbourMean
 from raysim.world.random_topology import Regular
@@ -104,6 +106,40 @@ def test_computed_delays_count_training_mixing_and_messages(simulate: Simulate) 
 
 
 FLOPS_AND_BYTES = {"flops_per_s": 1e6, "up_bytes_per_s": 1000, "down_bytes_per_s": 2000}
+
+
+@pytest.mark.parametrize(
+    ("share", "size", "local", "mixing", "each"), [("outputs", 40 * 10, 40, 120, 0), ("parameters", 650, 0, 160, 40)]
+)
+def test_computed_delays_count_predictions_too(
+    simulate: Simulate, share: str, size: int, local: int, mixing: int, each: int
+) -> None:
+    """Of 40 public inputs: three passes to train on them, one for outputs, of oneself or of each neighbour too."""
+    speeds = {key: {"name": "constant", "value": value} for key, value in FLOPS_AND_BYTES.items()}
+    raw = peers(
+        algorithm={"name": "cmfd", "share": share},
+        topology="star",
+        public={"samples": 40},
+        model={"name": "mlp", "hidden": []},
+        world={"delay": {"name": "compute", **speeds}},
+        run={"rounds": 1},
+    )
+    updates = simulate(raw, "--dry").pandas("updates")
+    neighbours = np.array([9] + [1] * 9)
+    passes = 3 * updates.samples + local + mixing + each * neighbours
+    expected = 2 * 64 * 10 * passes / 1e6 + 4 * size * neighbours * (1 / 1000 + 1 / 2000)
+    assert updates.arrived_at.to_numpy() == pytest.approx(expected.to_numpy())
+
+
+def test_a_delay_is_drawn_for_each_message_or_for_each_edge(simulate: Simulate) -> None:
+    """Of an edge it is the same both ways; edges differ."""
+    for redraw, delays in (("message", 120), ("edge", 10)):
+        edge_delay = {"name": "exponential", "mean": 0.3, "redraw": redraw}
+        exchanges = simulate(peers(world={"delay": SECONDS, "edge_delay": edge_delay})).pandas("exchanges")
+        exchanges["delay"] = (exchanges.arrived_at - exchanges.virtual_time).round(9)
+        assert len(exchanges) == 120 and exchanges.delay.nunique() == delays
+    edges = exchanges[["source", "target"]].agg(lambda ends: tuple(sorted(ends)), axis=1)
+    assert exchanges.groupby(edges).delay.nunique().tolist() == [1] * 10
 
 
 # --- gossip -----------------------------------------------------------------------------------------------------------
@@ -238,6 +274,25 @@ def test_ray_equals_inline(algorithm: str, world: Raw, actors: int, tmp_path: Pa
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+def test_a_thousand_peers_run_on_two_actors(tmp_path: Path) -> None:
+    """With a training sample or two each."""
+    raw = peers(
+        algorithm="dec_fed_avg",
+        topology={"name": "regular", "degree": 4},
+        data={"name": "digits", "clients": 1000, "partition": "iid"},
+        model={"name": "mlp", "hidden": []},
+        run={"rounds": 2, "evaluate_every": 2, "evaluate_clients": 5},
+        resources={"client_actors": 2, "chunk": 100},
+    )
+    scenario = raysim.parse_scenario(raw)
+    one, two = (raysim.run(scenario, out=tmp_path / str(inline), inline=inline) for inline in (False, True))
+    assert one.info["digest"] == two.info["digest"]
+    assert one.info["totals"]["sent"] == 8000
+    assert set(one.pandas("tasks").worker) == {"client-0", "client-1"}
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_session")
 def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
     import ray
 
@@ -333,17 +388,54 @@ def test_peers_are_evaluated_one_by_one_and_together(simulate: Simulate) -> None
     assert evaluations["round"].unique().tolist() == [1, 3]
 
 
-def test_the_consensus_is_the_distance_of_final_vectors_and_outputs_from_their_mean(simulate: Simulate) -> None:
-    import torch
-
-    result = simulate(peers(data__clients=30))  # more than are compared in a task
+@pytest.mark.parametrize("public", [0, 300])
+def test_the_consensus_is_the_distance_of_final_vectors_and_outputs_from_their_mean(
+    simulate: Simulate, public: int
+) -> None:
+    raw = peers(data__clients=30, public={"samples": public})  # more peers than are compared in a task
+    result, bench = simulate(raw), Workbench(raysim.parse_scenario(raw), 0.0)
     w = result.vectors()["w"].astype(np.float64)
     apart = np.sqrt(((w - w.mean(0)) ** 2).sum(1).mean())
     assert of_all(result, "consensus")[-1] == pytest.approx(apart, rel=1e-6)
-    x = torch.randn(5, 1, 8, 8)
-    outputs = [result.module(peer)(x).detach() for peer in (0, 29)]
-    assert not outputs[0].equal(outputs[1])
-    assert 0 < of_all(result, "consensus_outputs")[-1] < 1
+    federation = bench._federate()
+    inputs = bench.public if public else bench.loader(federation.test, federation.evaluation_rows[:500])[0]
+    logits = np.stack([result.module(peer)(inputs).detach().double().numpy() for peer in range(30)])
+    outputs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    apart = np.sqrt(((outputs - outputs.mean(0)) ** 2).sum(-1).mean())
+    assert of_all(result, "consensus_outputs")[-1] == pytest.approx(apart, rel=1e-5)
+
+
+def test_outputs_are_compared_few_inputs_at_a_time(simulate: Simulate) -> None:
+    seen: list[int] = []
+    hook = register_module_forward_pre_hook(lambda module, given: seen.append(len(given[0])))
+    try:
+        simulate(peers(data__clients=2, run__rounds=1, public={"samples": 600}))
+    finally:
+        hook.remove()
+    assert 100 in seen and max(seen) == 250
+
+
+def test_the_consensus_is_told_of_the_first_split_that_is_evaluated(simulate: Simulate) -> None:
+    evaluations = simulate(peers(run={"rounds": 1, "evaluate_on": ["train"]})).pandas("evaluations")
+    assert set(evaluations.query("metric in ['consensus', 'consensus_outputs']").split) == {"train"}
+
+
+@pytest.mark.parametrize("algorithm", ["dec_fed_avg", "dec_fed_prox", "dfed_avgm", "dfed_admm"])
+def test_statistics_of_batches_are_mixed_as_models_are(simulate: Simulate, algorithm: str) -> None:
+    """Those of the first training, which who hears nobody still has after it."""
+    small: Raw = {"data__clients": 3, "data__test_samples": 10, "local": {"steps": 1, "batch_size": 8}}
+    weights = {"name": "neighbours", "beta": 0.4}
+    raw = peers(
+        algorithm=algorithm,
+        model={"name": "resnet", "depth": 14, "personal": []},
+        topology={"name": "line", "weights": weights},
+        run={"rounds": 1, "evaluate_clients": 1},
+        **small,
+    )
+    mixed, alone = (simulate({**raw, "world": {"loss": loss}}).vectors()["buffers"] for loss in (0.0, 1.0))
+    w = np.array([[0.6, 0.4, 0], [0.2, 0.6, 0.2], [0, 0.4, 0.6]])
+    assert mixed == pytest.approx(w @ alone, rel=1e-5, abs=1e-6)
+    assert np.ptp(alone, axis=0).max() > 0.01
 
 
 def test_so_many_peers_are_evaluated_always_the_same(simulate: Simulate) -> None:
@@ -409,9 +501,37 @@ def test_a_peer_without_samples_is_an_error_before_any_work(tmp_path: Path) -> N
         ({"world": {"delay": {"name": "constant", "value": 1}}}, "world.delay: must be in seconds between peers, got"),
         (
             {"world": {"synchronous": False}},
-            "world.delay: must be in seconds, and not zero, for peers that do not wait",
+            "world.delay: must be in seconds, and not zero, for peers that do not wait, got `none` in rounds; set one",
+        ),
+        (
+            {"world": {"synchronous": False, "delay": {"name": "constant", "value": 0, "unit": "seconds"}}},
+            "world.delay: must be in seconds, and not zero, for peers that do not wait, got `constant` of zero seconds",
         ),
         ({"world": {"edge_delay": {"name": "constant", "value": 1}}}, "world.edge_delay: needs a delay in seconds"),
+        (
+            {"topology": {"name": "edges", "edges": [[0, 1], [1, 2, 3]]}},
+            "topology.edges.1: an edge is two peers, got [1, 2, 3]",
+        ),
+        (
+            {"topology": {"name": "erdos_renyi", "probability": 0.12, "redraw_every": 3}, "run__rounds": 99},
+            "topology: erdos_renyi: from round 36 on, a graph of 10 peers must be connected, but none of 100 drawn was",
+        ),
+        ({"run__evaluate_clients": 11}, "run.evaluate_clients: must be at most the number of peers, 10, got 11; lower"),
+        ({"resources__shards": 2}, "resources.shards: is of servers, and dec_fed_avg has none, got 2; leave it out"),
+        ({"resources__aggregators": 2}, "resources.aggregators: is of servers, and dec_fed_avg has none, got 2"),
+        ({"resources__gpus_per_aggregator": 0.5}, "resources.gpus_per_aggregator: is of servers, and dec_fed_avg has"),
+        (
+            {"algorithm": "d_psgd"},
+            "local.steps: must be 1 for d_psgd, which mixes after every mini-batch, got epochs;",
+        ),
+        (
+            {"algorithm": "d_psgd", "local": {"steps": 1, "momentum": 0.9}},
+            "local.momentum: must be 0 for d_psgd, which starts every mini-batch afresh, got 0.9; leave it out",
+        ),
+        (
+            {"algorithm": "cdsgd", "local": {"steps": 1, "optimizer": "adam"}},
+            "local.optimizer: must be sgd for cdsgd, which starts every mini-batch afresh, got adam; leave it out",
+        ),
         (
             {"topology": {"name": "random", "redraw_every": 2}, "world": GOSSIP},
             "topology: must not be redrawn for peers that do not wait for each other; leave `redraw_every` out",

@@ -83,8 +83,9 @@ def test_graphs_that_are_given_are_those(raw: dict[str, Any], same: nx.Graph) ->
     assert pairs(graph) == pairs(same)
 
 
-def test_two_peers_on_a_ring_have_one_edge() -> None:
-    assert pairs(graph_of({"name": "ring"}, peers=2)) == {(0, 1)}
+@pytest.mark.parametrize("name", ["ring", "random"])
+def test_two_peers_have_one_edge(name: str) -> None:
+    assert pairs(graph_of({"name": name}, peers=2)) == {(0, 1)}
 
 
 @pytest.mark.parametrize(("raw", "rows"), [({"name": "grid"}, 3), ({"name": "grid", "rows": 2}, 2)])
@@ -174,12 +175,15 @@ def test_edges_come_from_a_file_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "word"), [(None, "No such file"), ("0 x", "'x'"), ("0 1 2", "too many")])
-def test_a_wrong_file_of_edges_is_refused(tmp_path: Path, content: str | None, word: str) -> None:
+def test_a_wrong_file_of_edges_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, word: str
+) -> None:
     path = tmp_path / "edges.txt"
     if content:
         path.write_text(content)
-    with pytest.raises(ValidationError, match=word):
-        topology(name="edges", edges=str(path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValidationError, match=f"got {re.escape(str(path))}: .*{word}"):
+        topology(name="edges", edges="edges.txt")
 
 
 @pytest.mark.parametrize(
@@ -210,8 +214,42 @@ def test_a_wrong_file_of_edges_is_refused(tmp_path: Path, content: str | None, w
     ids=lambda value: value["name"] if isinstance(value, dict) else "",
 )
 def test_what_no_graph_can_be_is_refused(raw: dict[str, Any], peers: int, text: str) -> None:
-    (problem,) = topology(**raw).problems(peers, seed=0)
+    (problem,) = topology(**raw).problems(peers, seed=0, rounds=9)
     assert re.search(text, problem)
+
+
+UNSURE = {"name": "erdos_renyi", "probability": 0.11, "redraw_every": 3}  # of 12 peers, most epochs have a graph
+
+
+def test_every_graph_of_a_run_is_drawn_before_any_work() -> None:
+    """The first that is not connected is named by its first round."""
+    unsure = topology(**UNSURE)
+    failing = [epoch for epoch in range(60) if not can_be_drawn(unsure, epoch)]
+    assert failing[0] > 1 and len(failing) > 1
+    first = 3 * failing[0]
+    assert unsure.problems(12, 0, rounds=first) == []
+    for rounds in (first + 1, 180):
+        (problem,) = unsure.problems(12, 0, rounds)
+        assert problem == (
+            f"erdos_renyi: from round {first} on, a graph of 12 peers must be connected, but none of 100 drawn was; "
+            "raise `probability`, or set `connected: false`"
+        )
+    assert topology(**UNSURE, connected=False).problems(12, 0, 180) == []
+
+
+def can_be_drawn(graphs: Topology, epoch: int) -> bool:
+    try:
+        graphs.neighbours(12, 0, epoch)
+    except ValueError:
+        return False
+    return True
+
+
+def test_the_graphs_that_were_checked_are_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sure = topology(name="small_world", redraw_every=1)
+    assert sure.problems(12, 77, rounds=20) == []
+    monkeypatch.setattr(type(sure), "draw", lambda *_: pytest.fail("a graph was drawn again"))
+    assert len({sure.neighbours(12, 77, epoch) for epoch in range(20)}) > 10
 
 
 @pytest.mark.parametrize(
@@ -226,7 +264,7 @@ def test_what_no_graph_can_be_is_refused(raw: dict[str, Any], peers: int, text: 
 )
 def test_a_graph_may_be_disconnected_where_that_is_asked_for(raw: dict[str, Any]) -> None:
     asked = {**raw, "connected": False}
-    assert topology(**asked).problems(12, 0) == []
+    assert topology(**asked).problems(12, 0, 9) == []
     assert not nx.is_connected(graph_of(asked))
     w = matrix({**asked, "weights": "neighbours"})
     assert w.sum(1) == pytest.approx(1)

@@ -26,12 +26,13 @@ class DecFedProx(Peer):
 
     def init(self, task: Task) -> Record:
         w = task.received.w
-        return {"w": w, "buffers": task.received.buffers, "mean": w}  # mean: M, of the neighbours
+        return {"w": w, "buffers": task.received.buffers, "mean": w}  # mean: M, the last received
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         mean = state["mean"]
         trained = task.train(self.personal(task, state), correction=lambda w: 2 * self.alpha * (w - mean))
-        return {}, trained.send(w=trained.w)
+        return {"mean": mean}, trained.send(w=trained.w)
 
     def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
-        return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers"), "mean": inbox.mean("w")}
+        mean = inbox.mean("w") if inbox.messages else draft["mean"]
+        return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers"), "mean": mean}

@@ -21,7 +21,7 @@ class Sent(NamedTuple):
 
 
 class Network:
-    """Draws what becomes of messages. Each draw is keyed by the sender and the number of its message."""
+    """Draws what becomes of messages: by the sender and the number of its message, or delays by the edge."""
 
     def __init__(self, world: World, topology: Topology, peers: int, seed: int) -> None:
         self._loss, self._delay = world.loss, world.edge_delay
@@ -32,11 +32,10 @@ class Network:
         """The same message to all targets."""
         draws = self._losses(source, number).random(len(targets)) if self._loss else [1.0] * len(targets)
         lost = [draw < self._loss for draw in draws]
-        generator = self._delays(source, number)
-        arrivals = [time + self._delay.draw(generator) for _ in targets]
+        delays = self._delay.durations(self._delays, source, number, targets)
         return tuple(
-            Sent(source, target, number, time, None if gone else arrives)
-            for target, gone, arrives in zip(targets, lost, arrivals, strict=True)
+            Sent(source, target, number, time, None if gone else time + delay)
+            for target, gone, delay in zip(targets, lost, delays, strict=True)
         )
 
 

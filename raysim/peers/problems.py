@@ -23,13 +23,14 @@ def peers_problems(scenario: Scenario) -> Iterator[Problem]:
         text = f"must be given, for {name} has no server; say who is whose neighbour, for example `topology: ring`"
         yield Problem("topology", text)
     else:
-        for text in scenario.topology.problems(scenario.data.clients, scenario.seed):
+        for text in scenario.topology.problems(scenario.data.clients, scenario.seed, scenario.run.rounds):
             yield Problem("topology", text)
     if scenario.data.unseen:
         yield Problem("data.unseen", f"must be 0, for peers all train, got {scenario.data.unseen:g}; leave it out")
     if scenario.run.save_clients:
         yield Problem("run.save_clients", "must be false for peers, whose models are kept always; leave it out")
     yield from _of_keys(scenario.world, name)
+    yield from _of_numbers(scenario)
     yield from _of_times(scenario)
 
 
@@ -40,18 +41,31 @@ def _of_keys(world: World, name: str) -> Iterator[Problem]:
             yield Problem(f"world.{key}", text)
 
 
+def _of_numbers(scenario: Scenario) -> Iterator[Problem]:
+    evaluated, peers = scenario.run.evaluate_clients, scenario.data.clients
+    if isinstance(evaluated, int) and evaluated > peers:
+        text = f"must be at most the number of peers, {peers}, got {evaluated}; lower it, or leave it out for all"
+        yield Problem("run.evaluate_clients", text)
+    for key in ("aggregators", "gpus_per_aggregator", "shards"):
+        if (got := getattr(scenario.resources, key)) != type(scenario.resources).model_fields[key].default:
+            text = f"is of servers, and {scenario.algorithm.name} has none, got {got:g}; leave it out"
+            yield Problem(f"resources.{key}", text)
+
+
 def _of_times(scenario: Scenario) -> Iterator[Problem]:
     world, rounds = scenario.world, scenario.run.rounds
     timed = world.delay.unit == "seconds"
     if not timed and not isinstance(world.delay, NoDelay):
         yield Problem("world.delay", "must be in seconds between peers, got one in rounds; set unit: seconds")
     if not timed and world.edge_delay.bounds[1] > 0:
-        text = f"needs a delay in seconds beside it, got `world.delay` {world.delay.name} in rounds"
-        yield Problem("world.edge_delay", text)
+        text = f"needs a delay in seconds beside it, got `world.delay` {world.delay.name} in rounds; set its unit"
+        yield Problem("world.edge_delay", text + ", for example `delay: {name: constant, value: 10, unit: seconds}`")
     if not world.synchronous:
-        if not timed or (isinstance(world.delay, RandomDelay) and world.delay.bounds[1] == 0):
-            text = f"must be in seconds, and not zero, for peers that do not wait, got {world.delay!r}"
-            yield Problem("world.delay", text)
+        delay = world.delay
+        if not timed or isinstance(delay, NoDelay) or (isinstance(delay, RandomDelay) and delay.bounds[1] == 0):
+            got = f"`{delay.name}` {'of zero seconds' if timed else 'in rounds'}"
+            text = f"must be in seconds, and not zero, for peers that do not wait, got {got}; set one, for example "
+            yield Problem("world.delay", text + "`delay: {name: exponential, mean: 10, unit: seconds}`")
         if isinstance(scenario.topology, Topology) and scenario.topology.epoch(rounds - 1) > 0:
             text = "must not be redrawn for peers that do not wait for each other; leave `redraw_every` out"
             yield Problem("topology", text)

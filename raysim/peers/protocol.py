@@ -54,6 +54,7 @@ class Member(NamedTuple):
 class WorkPerPeer(NamedTuple):
     """What training and mixing cost."""
 
-    flops_per_sample: float  # forward and backward
-    mixed_samples: int  # that mixing trains on
+    forward_flops: float  # of a sample's forward pass
+    passes: float  # of samples beside local training, by predictions and in mixing; a forward pass is one
+    passes_per_neighbour: float  # those that a neighbour adds
     message_bytes: int

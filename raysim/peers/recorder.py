@@ -94,7 +94,8 @@ class PeersRecorder:
             samples = sum(int(splits[split]["samples"]) for _, splits in of_peers)
             values = spread([rows.means(splits[split]) for _, splits in of_peers])
             self._add("evaluations", rows.evaluation_rows(exchanged, "peers", None, split, values, samples))
-        self._add("evaluations", rows.evaluation_rows(exchanged, "peers", None, "test", apart, 0))
+        first = next(iter(of_peers[0][1]))  # where tuning looks, though parameters are of no split
+        self._add("evaluations", rows.evaluation_rows(exchanged, "peers", None, first, apart, 0))
 
     def worked(self, exchanged: Exchanged, jobs: Sequence[Job], started: float) -> None:
         """jobs: what was done for it. started: when the first task of the run was, in seconds since the epoch."""

@@ -121,9 +121,10 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
         cost = measure()
 
         def work(peer: int, neighbours: int) -> Work:
-            total = scenario.local.total_samples(int(samples[peer])) + cost.mixed_samples
+            trained = 3 * scenario.local.total_samples(int(samples[peer]))  # a backward pass is two
+            passes = trained + cost.passes + neighbours * cost.passes_per_neighbour
             sent = neighbours * cost.message_bytes
-            return Work(cost.flops_per_sample * total, sent, sent)
+            return Work(cost.forward_flops * passes, sent, sent)
 
     run, peers = scenario.run, len(samples)
     return PeersTimeline(scenario.world, scenario.topology, peers, run.rounds, run.evaluate_every, scenario.seed, work)

@@ -17,7 +17,7 @@ from raysim.algorithms import Record
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.data import Federation
 from raysim.local.model import Model
-from raysim.local.task import Task
+from raysim.local.task import PREDICTED, Task
 from raysim.peers.protocol import At, Member, Turn, WorkPerPeer
 from raysim.protocol import Described
 from raysim.scenario import Scenario
@@ -49,16 +49,27 @@ class PeersWorker(Workbench):
         return self._work_on(peer, number, self.start)
 
     def work(self) -> tuple[WorkPerPeer]:
-        """What training and mixing cost: those of the peer with the fewest samples, which hears its own message."""
+        """What training and mixing cost: those of the peer with the fewest samples, which hears its own message.
+
+        It mixes with one neighbour and with two: the work is taken to grow as much with each.
+        """
         samples = self.federation.samples
         peer = int(np.where(samples > 0, samples, samples.max()).argmin())
         task = self._task(peer, EVALUATING)
-        draft, message = self.algorithm.local(task, self.algorithm.init(task))
+        state = self.algorithm.init(task)
+        passes, seen = self.net.passes, self.net.seen
+        draft, message = self.algorithm.local(task, state)
+        predicted = self.net.passes - passes - 3 * (self.net.seen - seen)
         draft, message = (wire.split(record, *LOGGED)[0] for record in (draft, message))
-        before = self.net.seen
-        self.algorithm.mix(self._task(peer, EVALUATING), draft, Inbox(message, [message], [0.5]))
-        mixed_samples = self.net.seen - before
-        return (WorkPerPeer(3 * self.forward_flops, mixed_samples, wire.size(message, self.net.layout)),)
+        mixed = []
+        for neighbours in (1, 2):
+            passes = self.net.passes
+            inbox = Inbox(message, [message] * neighbours, [1 / (1 + neighbours)] * neighbours)
+            self.algorithm.mix(self._task(peer, EVALUATING), draft, inbox)
+            mixed.append(self.net.passes - passes)
+        one, two = mixed
+        size = wire.size(message, self.net.layout)
+        return (WorkPerPeer(self.forward_flops, predicted + 2 * one - two, two - one, size),)
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
@@ -113,6 +124,7 @@ class PeersWorker(Workbench):
         """Of each peer, by split, sums of metrics over all samples, with their number. version: rounds so far."""
         sums = []
         for member in members:
+            self.net.take_solves()
             with self.net.evaluating(self._personal(member, version, values)) as module:
                 splits: tuple[str, ...] = self.scenario.run.evaluate_on
                 sums.append({split: self._measure(module, *self.evaluated[split]) for split in splits})
@@ -144,7 +156,8 @@ class PeersWorker(Workbench):
         vectors = {"consensus": model.w.double()}
         if self.federation.loss == "cross_entropy":
             with self.net.evaluating(model) as module:
-                outputs = module(self._compared_inputs).softmax(-1)
+                pieces = torch.split(self._compared_inputs, PREDICTED)
+                outputs = torch.cat([module(inputs).softmax(-1) for inputs in pieces])
             vectors["consensus_outputs"] = outputs.double() / len(outputs) ** 0.5
         return vectors
 

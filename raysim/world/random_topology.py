@@ -34,6 +34,15 @@ class RandomTopology(Topology):
     def epoch(self, round: int) -> int:
         return round // self.redraw_every if self.redraw_every else 0
 
+    @property
+    def may_fail_later(self) -> bool:
+        return self.connected and not self.soon_connected
+
+    @property
+    def soon_connected(self) -> bool:
+        """Whether one of so many draws is, for sure or but for a chance that never comes."""
+        return False
+
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
 
@@ -55,15 +64,15 @@ class RandomEdges(RandomTopology):
 
     name: Literal["random"] = "random"
     edges: Count | None = None
-    """By default as many as peers, which is as many as a ring has."""
+    """By default as many as peers, which is as many as a ring has; of two peers, the one that there is."""
 
     cure: ClassVar[str] = "raise `edges`"
 
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
 
-        edges = self.edges or peers
         least, most = peers - 1 if self.connected else 1, peers * (peers - 1) // 2
+        edges = self.edges or min(peers, most)
         if not least <= edges <= most:
             text = f"`edges` must be from {least} to {most} for {peers} peers, got {edges}"
             raise ValueError(f"{text}; change `edges` or data.clients")
@@ -80,6 +89,10 @@ class RandomEdges(RandomTopology):
             missing -= not graph.has_edge(i, j)
             graph.add_edge(i, j)
         return graph
+
+    @property
+    def soon_connected(self) -> bool:
+        return True
 
 
 class ErdosRenyi(RandomTopology):
@@ -114,6 +127,10 @@ class Regular(RandomTopology):
                 f"got {self.degree}; change `degree` or data.clients"
             )
         return nx.random_regular_graph(self.degree, peers, seed=generator)
+
+    @property
+    def soon_connected(self) -> bool:
+        return self.degree >= 3  # the most that are not, of all such graphs, is one in 500: of degree 3 with 8 peers
 
 
 class SmallWorld(RandomTopology):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from raysim.part import Count, Part
@@ -33,19 +35,37 @@ class Topology(Part):
         """Rounds of one epoch have one graph."""
         return 0
 
+    @property
+    def may_fail_later(self) -> bool:
+        """Whether there may be no graph of a later epoch, though there is one of the first."""
+        return False
+
     def neighbours(self, peers: int, seed: int, epoch: int = 0) -> tuple[Neighbours, ...]:
         """Of each peer. ValueError as of `graph`."""
-        return self.weights.rows(self.graph(peers, generator(seed, "topology", epoch)))
+        import networkx as nx
 
-    def problems(self, peers: int, seed: int) -> list[str]:
-        """What is wrong with the first graph of so many peers."""
+        graph = nx.empty_graph(peers)
+        graph.add_edges_from(_edges(self, peers, seed, epoch).tolist())
+        return self.weights.rows(graph)
+
+    def problems(self, peers: int, seed: int, rounds: int) -> list[str]:
+        """What is wrong with the first of the graphs of so many peers that cannot be."""
         if peers < 2:
             return [f"must have at least two peers, got {peers}; raise data.clients"]
-        try:
-            self.neighbours(peers, seed)
-        except ValueError as error:
-            return [f"{self.name}: {error}"]
+        starts = {self.epoch(round): round for round in reversed(range(rounds if self.may_fail_later else 1))}
+        for epoch, round in sorted(starts.items()):
+            try:
+                _edges(self, peers, seed, epoch)
+            except ValueError as error:
+                return [f"{self.name}: {f'from round {round} on, ' if round else ''}{error}"]
         return []
+
+
+@lru_cache(maxsize=4096)
+def _edges(topology: Topology, peers: int, seed: int, epoch: int) -> NDArray[np.int32]:
+    """Of the epoch's graph, (edges, 2): all that is kept of it, for it is drawn to check the scenario and to run it."""
+    graph = topology.graph(peers, generator(seed, "topology", epoch))
+    return np.array(graph.edges, dtype=np.int32).reshape(-1, 2)
 
 
 class Ring(Topology):
@@ -113,11 +133,19 @@ def _read_edges(value: Any) -> Any:
     """A file's name stands for what it holds, so that the scenario as resolved says it all."""
     if not isinstance(value, str):
         return value
+    path = Path(value).expanduser().absolute()
     try:
-        lines = [line.partition("#")[0].split() for line in Path(value).expanduser().read_text().splitlines()]
+        lines = [line.partition("#")[0].split() for line in path.read_text().splitlines()]
         return tuple((int(i), int(j)) for i, j in filter(None, lines))
     except (OSError, ValueError) as error:
-        raise ValueError(f"must be a list, or a file with two peers' numbers a line, got {value!r}: {error}") from None
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"must be a list, or a file with two peers' numbers a line, got {path}: {cause}") from None
+
+
+def _read_edge(value: Any) -> Any:
+    if isinstance(value, tuple) and len(value) != 2:
+        raise ValueError(f"an edge is two peers, got {list(value)}")
+    return value
 
 
 def _or_a_file(schema: dict[str, Any]) -> None:
@@ -131,7 +159,7 @@ class Edges(Topology):
 
     name: Literal["edges"] = "edges"
     edges: Annotated[
-        tuple[tuple[int, int], ...],
+        tuple[Annotated[tuple[int, int], BeforeValidator(_read_edge)], ...],
         Field(json_schema_extra=_or_a_file),
         BeforeValidator(_read_edges),
     ]

@@ -7,7 +7,7 @@ from pydantic import model_validator
 from raysim.part import Count, Fraction, Part, Positive
 from raysim.world.availability import Always, AnyAvailability, Dropout
 from raysim.world.delay import AnyDelay, NoDelay
-from raysim.world.distribution import AnyDistribution, Constant
+from raysim.world.edge_delay import AnyEdgeDelay, ConstantEdgeDelay
 
 
 class Dispatch(Part):
@@ -53,8 +53,8 @@ class World(Part):
     """Its unit: rounds or versions (server steps) between dispatch and arrival. Unset: rounds, if there are any."""
     synchronous: bool = True
     """Of peers: all wait for all, round by round. false: each mixes whenever its own training is over."""
-    edge_delay: AnyDistribution = Constant(value=0.0)
-    """Of a message from peer to peer, in seconds; a draw for each."""
+    edge_delay: AnyEdgeDelay = ConstantEdgeDelay(value=0.0)
+    """Of a message from peer to peer, in seconds."""
     loss: Fraction = 0.0
     """Probability that a message from peer to peer is lost."""
 
