@@ -26,10 +26,9 @@ class DPSGD(Peer):
 
     def problems(self, scenario: Scenario) -> Iterator[Problem]:
         if scenario.local.steps != 1:
-            text = (
-                f"must be 1 for {self.name}, which mixes after every mini-batch, got {scenario.local.steps or 'epochs'}"
-            )
-            yield Problem("local.steps", f"{text}; set `local.steps: 1`")
+            got = scenario.local.steps or "epochs"
+            text = f"must be 1 for {self.name}, which mixes after every mini-batch, got {got}; set `local.steps: 1`"
+            yield Problem("local.steps", text)
         for key, plain in (("optimizer", "sgd"), ("momentum", 0)):
             if (got := getattr(scenario.local, key)) != plain:
                 text = f"must be {plain} for {self.name}, which starts every mini-batch afresh, got {got}; leave it out"
