@@ -135,7 +135,7 @@ class Workbench:
         if labelled:
             sums["accuracy"] = float(correct)
         if solves.solves:  # as sums over samples, of which there may be several a solve
-            sums["solver_iterations"] = samples * solves.iterations / solves.solves
+            sums["iterations"] = samples * solves.iterations / solves.solves
             sums["unconverged"] = samples * solves.unconverged / solves.solves
         return sums
 

@@ -148,7 +148,7 @@ TABLES: dict[str, pa.Schema] = {
         _column(
             "metric",
             _TEXT,
-            "accuracy, a fraction; loss, a mean over samples; of deep equilibrium layers solver_iterations, a mean "
+            "accuracy, a fraction; loss, a mean over samples; of deep equilibrium layers iterations, a mean "
             "over solves, and unconverged, the fraction of them that left more than the tolerance; and others",
         ),
         _column("value", pa.float64(), "value of the metric"),

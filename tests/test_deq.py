@@ -423,7 +423,7 @@ def test_evaluations_say_how_their_solves_went(simulate: Simulate, subject: str)
     def told(*words: str) -> tuple[Any, Any]:
         found = simulate(raw, *words).pandas("evaluations").query(f"subject == '{subject}'")
         values = {metric: of.value for metric, of in found.groupby("metric", observed=True)}
-        return values["solver_iterations"], values["unconverged"]
+        return values["iterations"], values["unconverged"]
 
     iterations, unconverged = told()
     assert iterations.between(2, 15).all() and (unconverged == 0).all()
