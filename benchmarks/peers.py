@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jobs import JOBS, SEED, load, network, normalize
@@ -32,7 +32,7 @@ class Case(NamedTuple):
 
     peers: int
     topology: str  # as in a scenario
-    steps: int  # of local training in a round
+    steps: int  # of local training in a round; with one it is D-PSGD, with more each peer trains before it mixes
     rounds: int
     warm: int  # of these, those at the start that do not count
 
@@ -40,6 +40,7 @@ class Case(NamedTuple):
         """Of the scenario. An actor gets its peers of a round as one task."""
         return [
             *(f"data.clients={self.peers}", f"topology={self.topology}", f"local.steps={self.steps}"),
+            f"algorithm={'d_psgd' if self.steps == 1 else 'dec_fed_avg'}",
             *(f"run.rounds={self.rounds}", f"run.evaluate_every={self.rounds}"),
             *(f"resources.client_actors={actors}", f"resources.chunk={self.peers // actors}"),
         ]
@@ -60,7 +61,8 @@ def shares(case: Case, root: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def raw(case: Case, root: Path) -> float:
-    """Each peer trains, then takes a weighted mean of its own and its neighbours' parameters from before the mixing."""
+    """Each peer trains, and mixes its own and its neighbours' parameters: those of after the training or, where that is
+    one step, of before it, as D-PSGD does."""
     import torch
 
     import raysim
@@ -75,20 +77,28 @@ def raw(case: Case, root: Path) -> float:
     laps = []
     for _ in range(case.rounds):
         started = time.perf_counter()
+        if case.steps == 1:
+            sent = copies(models)
         for model, optimizer, own_x, own_y in zip(models, optimizers, x, y, strict=True):
             for batch in torch.from_numpy(generator.permutation(len(own_y))[: case.steps * BATCH]).split(BATCH):
                 optimizer.zero_grad()
                 torch.nn.functional.cross_entropy(model(own_x[batch]), own_y[batch]).backward()
                 optimizer.step()
+        if case.steps > 1:
+            sent = copies(models)
         with torch.no_grad():
-            before = [[value.clone() for value in model.parameters()] for model in models]
-            for model, (others, weights) in zip(models, near, strict=True):
-                for number, value in enumerate(model.parameters()):
-                    value.mul_(1 - sum(weights))
+            for peer, (others, weights) in enumerate(near):
+                for number, value in enumerate(models[peer].parameters()):
+                    value.add_(sent[peer][number], alpha=-sum(weights))
                     for other, weight in zip(others, weights, strict=True):
-                        value.add_(before[other][number], alpha=weight)
+                        value.add_(sent[other][number], alpha=weight)
         laps.append(time.perf_counter() - started)
     return statistics.mean(laps[case.warm :])
+
+
+def copies(models: list[Any]) -> list[list[Any]]:
+    """Of each model's parameters."""
+    return [[value.detach().clone() for value in model.parameters()] for model in models]
 
 
 def simulated(case: Case, root: Path, engine: str, overrides: list[str]) -> float:

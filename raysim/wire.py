@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -11,6 +13,10 @@ from raysim.algorithms import Record
 from raysim.models.layout import Layout
 
 Wire: TypeAlias = "dict[str, np.ndarray]"
+
+ALIGNMENT = 64  # bytes, of torch's own memory
+# It is said once in a process, of arrays in the object store: `unchanged` sees that nobody writes to them.
+warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
 def send(record: Record) -> Wire:
@@ -25,6 +31,26 @@ def receive(wire: Wire, device: torch.device) -> Record:
     on alignment, which is 64 bytes in torch's own memory only.
     """
     return {key: torch.tensor(value, device=device) for key, value in wire.items()}
+
+
+def borrow(wire: Wire, device: torch.device) -> Record:
+    """To tensors that are read only: on a CPU they are the arrays' own memory, where that is aligned as torch's is."""
+    if device.type != "cpu":
+        return receive(wire, device)
+    return {
+        key: torch.tensor(value) if value.ctypes.data % ALIGNMENT else torch.from_numpy(value)
+        for key, value in wire.items()
+    }
+
+
+def unchanged(records: Iterable[Record]) -> None:
+    """Raises ValueError if a tensor was changed in place since it was received or borrowed, in which others see it."""
+    for record in records:
+        for key, value in record.items():
+            if value._version:
+                raise ValueError(
+                    f"what an algorithm is given must not be changed in place, as {key!r} was; copy it first"
+                )
 
 
 def size(record: Record, layout: Layout) -> int:

@@ -338,6 +338,13 @@ def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Path) -> Non
     writer.close()
 
 
+def test_a_peer_that_changes_what_it_was_sent_ends_the_run(tmp_path: Path) -> None:
+    scenario = raysim.parse_scenario(peers(algorithm="toys_peers:Overwriting"))
+    text = "what an algorithm is given must not be changed in place, as 'w' was; copy it first"
+    with pytest.raises(raysim.RunFailed, match=text):
+        raysim.run(scenario, out=tmp_path, inline=True)
+
+
 def test_old_messages_are_let_go(tmp_path: Path) -> None:
     """After each round of a ring, only the messages that come next are held; in gossip a few that came late, too."""
     for world, most in (({}, 10), (GOSSIP, 50)):

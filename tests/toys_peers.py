@@ -37,6 +37,17 @@ class Averaging(Peer):
         return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers"), **draft}
 
 
+class Overwriting(Averaging):
+    """Mixes in the memory of its own message, which others are reading."""
+
+    name: str = "overwriting"
+
+    def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
+        w = inbox.own["w"]
+        w[:5].add_(1.0)
+        return {"w": w, "buffers": inbox.own["buffers"], **draft}
+
+
 class Failing(Averaging):
     """One peer's third training divides by zero."""
 

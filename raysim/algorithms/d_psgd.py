@@ -39,4 +39,4 @@ class DPSGD(Peer):
         return trained.send(w=trained.w), {"w": state["w"], "buffers": state["buffers"]}
 
     def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
-        return {key: inbox.mixed(key) + (draft[key] - inbox.own[key]) for key in ("w", "buffers")}
+        return {key: inbox.mixed(key).add_(draft[key] - inbox.own[key]) for key in ("w", "buffers")}

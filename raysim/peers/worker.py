@@ -99,8 +99,11 @@ class PeersWorker(Workbench):
         if turn.draft is None or turn.message is None:
             return self.algorithm.init(self._task(turn.peer, EVALUATING))
         own, *others = (received[at] for at in (turn.message, *turn.inbox))
+        draft = received.draft(turn.draft)
         inbox = Inbox(own, others, list(turn.weights))
-        return self.algorithm.mix(self._task(turn.peer, turn.mixes - 1), received.draft(turn.draft), inbox)
+        state = self.algorithm.mix(self._task(turn.peer, turn.mixes - 1), draft, inbox)
+        wire.unchanged((draft, own, *others))
+        return state
 
     def _local(self, turn: Turn, state: Record) -> tuple[Record, Record, dict[str, Any]]:
         """Draft, message, and what the tables show of the training."""
@@ -181,19 +184,19 @@ class PeersWorker(Workbench):
 
 
 class _Received(dict[At, Record]):
-    """Messages by place, each received once in a job, for several peers may mix it. values: that the job got."""
+    """Messages by place, each fetched once in a job, for several peers may mix it. values: that the job got."""
 
     def __init__(self, values: tuple[Any, ...], device: torch.device) -> None:
         self._values, self._device = values, device
 
     def __missing__(self, at: At) -> Record:
-        self[at] = wire.receive(self._values[at.value][at.row], self._device)
+        self[at] = wire.borrow(self._values[at.value][at.row], self._device)
         return self[at]
 
     def draft(self, at: At) -> Record:
         """Of one peer only."""
         draft, _ = self._values[at.value][at.row]
-        return wire.receive(draft, self._device)
+        return wire.borrow(draft, self._device)
 
 
 @contextmanager
