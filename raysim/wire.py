@@ -10,12 +10,11 @@ import numpy as np
 import torch
 
 from raysim.algorithms import Record
-from raysim.models.layout import Layout
+from raysim.models.layout import ALIGNMENT, Layout
 
 Wire: TypeAlias = "dict[str, np.ndarray]"
 
-ALIGNMENT = 64  # bytes, of torch's own memory
-# It is said once in a process, of arrays in the object store: `unchanged` sees that nobody writes to them.
+# Of arrays in the object store, which torch could write to all the same: `unchanged` sees that nobody does.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
@@ -38,7 +37,7 @@ def borrow(wire: Wire, device: torch.device) -> Record:
     if device.type != "cpu":
         return receive(wire, device)
     return {
-        key: torch.tensor(value) if value.ctypes.data % ALIGNMENT else torch.from_numpy(value)
+        key: torch.tensor(value) if value.ctypes.data % (4 * ALIGNMENT) else torch.from_numpy(value)
         for key, value in wire.items()
     }
 

@@ -541,7 +541,7 @@ def test_what_cannot_be_is_said() -> None:
     text = refusal(quadratic([1.0], "knn_per", {"dispatch": {"per_round": 1}}, 1, run__save_clients=True))
     assert "algorithm.name: knn_per needs labels, and quadratic has none; take other data" in text
     assert "run.save_clients: must be false for knn_per" in text
-    text = "`unseen` must be 0 or a client at least of 30, got 0.001, which is none; raise it to 0.0333333"
+    text = "`unseen` must be 0, or make one client of 30 unseen, got 0.001, which makes none; raise it to 0.0333333"
     assert text in refusal(headed("fedper", data__unseen=0.001))
     text = "data.unseen: clients that take no part are evaluated on samples of their own, got none"
     assert text in refusal(digits(data__unseen=0.1))

@@ -32,5 +32,5 @@ class Digits(Images):
 
 def _file() -> Path:
     """Of scikit-learn, found without importing it, which would take longer than all the rest."""
-    (package,) = find_spec("sklearn").submodule_search_locations  # type: ignore[union-attr, misc]
+    (package,) = find_spec("sklearn").submodule_search_locations  # type: ignore[union-attr, misc]  # a package
     return Path(package) / "datasets" / "data" / "digits.csv.gz"

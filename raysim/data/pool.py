@@ -65,6 +65,6 @@ class Pool(Part):
         if self.participants == 0:
             found.append(f"`unseen` must leave a client of {self.clients} that trains, got {self.unseen:g}; lower it")
         if self.unseen and self.participants == self.clients:
-            text = f"`unseen` must be 0 or a client at least of {self.clients}, got {self.unseen:g}, which is none"
-            found.append(f"{text}; raise it to {1 / self.clients:g}")
+            text = f"`unseen` must be 0, or make one client of {self.clients} unseen, got {self.unseen:g}"
+            found.append(f"{text}, which makes none; raise it to {1 / self.clients:g}")
         return found
