@@ -41,9 +41,9 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
     import pyarrow
     import torch
 
-    from raysim import wire
-    from raysim.server_worker import ServerWorker
-    from raysim.workbench import LOGGED
+    from raysim.workers import wire
+    from raysim.workers.server import ServerWorker
+    from raysim.workers.workbench import LOGGED
 
     worker = ServerWorker(scenario, 1.0 if gpu else 0.0)
     worker.load()

@@ -1,10 +1,9 @@
 """raysim: a Ray-parallel simulator of federated learning in virtual time."""
 
 from raysim.errors import RaysimError, RunFailed, ScenarioError, StopRun
-from raysim.parse import load_scenario, parse_scenario
 from raysim.result import Result
 from raysim.runner import run
-from raysim.scenario import Scenario
+from raysim.scenario import Scenario, load_scenario, parse_scenario
 from raysim.sweep import Plan, load_sweep, run_all
 from results import Runs, load
 

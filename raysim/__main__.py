@@ -1,5 +1,5 @@
 """`python -m raysim`."""
 
-from raysim.cli import main
+from raysim.cli.app import main
 
 main()

@@ -81,7 +81,7 @@ class Result:
 
         from raysim.models.build import initialise
         from raysim.models.layout import Layout
-        from raysim.parse import parse_scenario
+        from raysim.scenario.load import parse_scenario
 
         scenario = parse_scenario(self.info["scenario"], str(self.folder / "run.json"))
         module = initialise(scenario.model, tuple(self.info["input_shape"]), self.info["classes"], scenario.seed)

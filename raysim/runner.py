@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from actors import InlinePool, JobFailed
 from actors.host import describe
 from raysim.algorithms import Peer
-from raysim.dry import dry_run, require_plan
-from raysim.engine import Engine
+from raysim.engine.dry import dry_run, require_plan
+from raysim.engine.execution import Engine
+from raysim.engine.server.family import Progress
 from raysim.errors import RunFailed, StopRun
-from raysim.protocol import CLIENT, SERVER
 from raysim.result import Result
 from raysim.scenario import Scenario
-from raysim.simulate import Progress
+from raysim.workers.protocol import CLIENT, SERVER
 
 if TYPE_CHECKING:
     from actors.placement import Demand, Placement

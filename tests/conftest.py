@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 import raysim
-from raysim.cli import app
+from raysim.cli.app import app
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

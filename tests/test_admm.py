@@ -15,9 +15,9 @@ from conftest import Raw, Simulate, digits, quadratic
 from actors import Alone, InlinePool
 from raysim import Result, ScenarioError, parse_scenario
 from raysim.algorithms import Arrival
-from raysim.server_worker import ServerWorker
-from raysim.simulate import Simulation
-from raysim.tasks import Tasks
+from raysim.engine.server.family import Simulation
+from raysim.engine.server.jobs import Tasks
+from raysim.workers.server import ServerWorker
 from results import Writer
 
 ALL_THREE = ["fedadmm", "fedadmm_in", "fedadmm_insa"]

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from typer.testing import Result as Answer
 
 import raysim
-from raysim.cli import app
+from raysim.cli.app import app
 from results import TABLES, write_json
 
 QUICKSTART = Path(__file__).parent.parent / "scenarios" / "quickstart.yaml"

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from typer.testing import Result as Answer
 
 import raysim
-from raysim.cli import app
+from raysim.cli.app import app
 from results import NotComparable, Writer, load, write_json
 
 Scenario = dict[str, Any]

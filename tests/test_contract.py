@@ -10,12 +10,13 @@ import pytest
 from conftest import Raw, Simulate, digits, quadratic
 
 from actors import Alone, InlinePool, Value
-from raysim import parse_scenario, tables, wire
+from raysim import parse_scenario
 from raysim.algorithms import ALGORITHMS
-from raysim.server_worker import ServerWorker
-from raysim.simulate import Simulation
-from raysim.tasks import Tasks
-from raysim.workbench import LOGGED
+from raysim.engine.server.family import Simulation
+from raysim.engine.server.jobs import Tasks
+from raysim.workers import tables, wire
+from raysim.workers.server import ServerWorker
+from raysim.workers.workbench import LOGGED
 from results import Writer
 
 NAMES = [a.model_fields["name"].default for a in ALGORITHMS]

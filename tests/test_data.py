@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from raysim.data import DATA_SETS, SERVER_DATA, Data, Dataset, Federation, ServerData, Split, federate
 from raysim.data.images import channel_statistics
-from raysim.data.local_test import held_out_size
+from raysim.data.own_test import held_out_size
 from raysim.rng import generator
 
 DATA: TypeAdapter[Any] = TypeAdapter(Data)

@@ -4,7 +4,6 @@ import ast
 import importlib
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,9 +54,8 @@ def test_imports_flow_one_way(file: Path) -> None:
 
 
 def test_every_package_is_installed() -> None:
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    folders = {file.parent.relative_to(ROOT) for file in FILES}
-    assert listed == sorted(".".join(folder.parts) for folder in folders)
+    """Setuptools takes folders with an `__init__.py` only."""
+    assert all((file.parent / "__init__.py").exists() for file in FILES)
 
 
 def loaded(code: str) -> set[str]:
@@ -67,13 +65,13 @@ def loaded(code: str) -> set[str]:
 
 
 def test_importing_raysim_and_its_command_line_loads_nothing_heavy() -> None:
-    assert loaded("import raysim, raysim.cli") == set()
+    assert loaded("import raysim, raysim.cli.app") == set()
 
 
 def test_what_the_scheduler_runs_loads_no_torch() -> None:
     names = [file.stem for file in (ROOT / "raysim" / "algorithms").glob("*.py") if file.stem != "__init__"]
     modules = [f"raysim.algorithms.{name}" for name in names]
-    modules += [f"raysim.{name}" for name in ("scenario", "parse", "simulate", "tasks", "engine", "protocol", "dry")]
+    modules += ["raysim.scenario", "raysim.engine.execution", "raysim.engine.dry", "raysim.workers.protocol"]
     assert loaded(f"import {', '.join(modules)}") == set()
 
 

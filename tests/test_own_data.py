@@ -10,8 +10,8 @@ from raysim import ScenarioError, parse_scenario
 from raysim.data import Federation, Split, federate
 from raysim.data.digits import Digits
 from raysim.data.holdings import Holdings
-from raysim.data.local_test import divide_alike
 from raysim.data.noise import mislabel
+from raysim.data.own_test import divide_alike
 from raysim.data.public import Public
 from raysim.data.server import NoServerData
 from raysim.rng import generator

@@ -10,7 +10,7 @@ import torch
 from conftest import Raw, Simulate, digits
 
 import raysim
-from raysim import parse_scenario, wire
+from raysim import parse_scenario
 from raysim.algorithms import CMFD, PEERS, FedFADMM, Inbox, Record
 from raysim.local import Local
 from raysim.local.net import Net
@@ -19,7 +19,8 @@ from raysim.local.task import Task
 from raysim.models import Linear
 from raysim.rng import generator
 from raysim.sweep import load_sweep
-from raysim.workbench import LOGGED, Workbench
+from raysim.workers import wire
+from raysim.workers.workbench import LOGGED, Workbench
 
 NAMES = [part.model_fields["name"].default for part in PEERS]
 HALF = {"name": "neighbours", "beta": 0.5}

@@ -14,15 +14,15 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 import raysim
 from actors import InlinePool, Value
 from raysim.algorithms import PEERS
+from raysim.engine.peers.family import PeersSimulation
+from raysim.engine.peers.jobs import PeersTasks, cut
+from raysim.engine.server.family import Progress
 from raysim.errors import ScenarioError
-from raysim.peers.network import Mail, Sent
-from raysim.peers.simulate import PeersSimulation
-from raysim.peers.tasks import PeersTasks, cut
-from raysim.peers.timeline import Mixed, PeersTimeline
-from raysim.simulate import Progress
-from raysim.workbench import Workbench
+from raysim.workers.workbench import Workbench
 from raysim.world import World
 from raysim.world.mixing import NeighbourMean
+from raysim.world.network import Mail, Sent
+from raysim.world.peers_timeline import Mixed, PeersTimeline
 from raysim.world.random_topology import Regular
 from raysim.world.topology import Line, Ring
 from results import Writer

@@ -19,14 +19,14 @@ from raysim import Result, RunFailed, ScenarioError, load, parse_scenario, run
 from raysim.algorithms import Central, FedAvg, KNNPer, Population, Record
 from raysim.data import Dataset, Split
 from raysim.data.linear_regression import LinearRegression
+from raysim.engine.server.family import Simulation
+from raysim.engine.server.jobs import Tasks
 from raysim.local import Local
 from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.models import MLP, Vector
-from raysim.server_worker import ServerWorker
-from raysim.simulate import Simulation
-from raysim.tasks import Tasks
+from raysim.workers.server import ServerWorker
 from results import Writer
 
 PERSONAL = ["local", "fedavg_ft", "ditto", "fedper", "fedrep", "knn_per", "fedeq"]

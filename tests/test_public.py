@@ -20,7 +20,7 @@ from raysim.local.task import Task
 from raysim.local.train import batches
 from raysim.models.layers import Quadratic
 from raysim.rng import generator
-from raysim.workbench import Workbench
+from raysim.workers.workbench import Workbench
 
 DIGITS = Digits.model_validate({"clients": 3, "partition": {"name": "iid"}})
 

@@ -14,8 +14,8 @@ from ruamel.yaml import YAML
 import raysim
 from actors import MissingResources
 from raysim.algorithms import ALGORITHMS
-from raysim.engine import Engine
-from raysim.simulate import Progress
+from raysim.engine.execution import Engine
+from raysim.engine.server.family import Progress
 
 NAMES = [algorithm.model_fields["name"].default for algorithm in ALGORITHMS]
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from raysim.cli import app
+from raysim.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 

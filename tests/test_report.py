@@ -13,7 +13,7 @@ import pytest
 from conftest import Simulate, digits
 from typer.testing import CliRunner, Result
 
-from raysim.cli import app
+from raysim.cli.app import app
 from results import Writer, load, write_json
 from results.report import report, style
 from results.report.curves import points

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import raysim
-from raysim.cli import app
+from raysim.cli.app import app
 from raysim.sweep import load_sweep
 
 ROOT = Path(__file__).parent.parent

@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 
 import raysim
 from actors import Child, ChildDied
-from raysim.cli import app
+from raysim.cli.app import app
+from raysim.cli.sweep_display import labels
 from raysim.sweep import load_sweep, run_all
-from raysim.sweep.show import labels
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 from conftest import Raw, Simulate, digits, quadratic
 
 from raysim.algorithms import Buffer, Round, Trigger
-from raysim.clock import Clock
 from raysim.rng import Stream, generator
 from raysim.world import Work, World
 from raysim.world.availability import RandomAvailability
-from raysim.world.timeline import Closed, Dispatched, Ended, Happening, Stepped, Timeline
+from raysim.world.clock import Clock
+from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, Stepped, Timeline
 
 
 def world(**blocks: Any) -> World:

@@ -9,8 +9,8 @@ from conftest import Raw, Simulate, digits
 
 from actors import InlinePool
 from raysim import ScenarioError, parse_scenario, run
-from raysim.simulate import Simulation
-from raysim.tasks import Tasks
+from raysim.engine.server.family import Simulation
+from raysim.engine.server.jobs import Tasks
 from results import Writer
 
 SPEED, UP, DOWN, LATENCY = 2e6, 1e5, 5e5, 0.25

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from raysim.algorithms.ca2fl import CA2FL
 from raysim.algorithms.center import Center
+from raysim.algorithms.central import Central
 from raysim.algorithms.cmfd import CMFD
-from raysim.algorithms.contract import Arrival, Buffer, Central, Population, Record, Round, Trigger
 from raysim.algorithms.d_psgd import DPSGD
 from raysim.algorithms.dec_fed_avg import DecFedAvg
 from raysim.algorithms.dec_fed_prox import DecFedProx
@@ -40,6 +40,7 @@ from raysim.algorithms.local_only import LocalOnly
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.algorithms.scaffold import Scaffold
 from raysim.part import Named
+from raysim.terms import Arrival, Buffer, Population, Record, Round, Trigger
 
 ALGORITHMS: tuple[type[Central], ...] = (
     FedAvg,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from raysim.algorithms.contract import Arrival, Record
+from raysim.terms import Arrival, Record
 
 if TYPE_CHECKING:
     from torch import Tensor

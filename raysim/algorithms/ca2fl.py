@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Arrival, Buffer, Central, Population, Record
+from raysim.algorithms.central import Central
 from raysim.part import Count, Positive
+from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:
     from raysim.local.model import Model

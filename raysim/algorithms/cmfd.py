@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Record
 from raysim.algorithms.distillation import Distillation
 from raysim.part import Positive
+from raysim.terms import Record
 
 if TYPE_CHECKING:
     from torch import Tensor

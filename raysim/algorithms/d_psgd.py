@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Record
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.errors import Problem
+from raysim.terms import Record
 
 if TYPE_CHECKING:
     from raysim.local.task import Task

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Record
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.part import Positive
+from raysim.terms import Record
 
 if TYPE_CHECKING:
     from raysim.local.task import Task

@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Record
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.errors import Problem
 from raysim.local import Local
 from raysim.part import Count, Positive
+from raysim.terms import Record
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Record
 from raysim.algorithms.fedavg import FedAvg
 from raysim.part import NonNegative
+from raysim.terms import Record
 
 if TYPE_CHECKING:
     from raysim.local import Local

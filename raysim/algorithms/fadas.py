@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from raysim.algorithms.contract import Arrival, Buffer, Central, Population, Record
+from raysim.algorithms.central import Central
 from raysim.part import Count, NonNegative, Positive
+from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:
     from raysim.local.model import Model

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Arrival, Population, Record, Round
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid, needs_server_data
 from raysim.errors import Problem
+from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
     from raysim.local.task import Task

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Arrival, Central, Population, Record, Round
+from raysim.algorithms.central import Central
 from raysim.part import Positive
+from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Arrival, Record
 from raysim.algorithms.fedadmm import FedADMM
 from raysim.part import NonNegative, Positive
+from raysim.terms import Arrival, Record
 
 if TYPE_CHECKING:
     from torch import Tensor

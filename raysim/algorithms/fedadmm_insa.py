@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from raysim.algorithms.contract import Population, Record
 from raysim.algorithms.fedadmm_in import FedADMMIn
+from raysim.terms import Population, Record
 
 if TYPE_CHECKING:
     from raysim.local.model import Model

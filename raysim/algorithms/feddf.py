@@ -14,10 +14,10 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Arrival, Population, Record, Round
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid
 from raysim.part import Positive
+from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms import atlas
 from raysim.algorithms.atlas import Anchors
-from raysim.algorithms.contract import Arrival, Buffer, Population, Record, Round
 from raysim.algorithms.hybrid import Hybrid
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.errors import Problem
 from raysim.part import Count, NonNegative, Positive
+from raysim.terms import Arrival, Buffer, Population, Record, Round
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import model_validator
 
-from raysim.algorithms.contract import Population, Record, needs_personal
+from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
 from raysim.errors import Problem
 from raysim.part import Count, NonNegative
+from raysim.terms import Population, Record
 
 if TYPE_CHECKING:
     from raysim.local import Local

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import NonNegativeInt
 
-from raysim.algorithms.contract import Population, Record, needs_personal
+from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.errors import Problem
 from raysim.part import Count
+from raysim.terms import Population, Record
 
 if TYPE_CHECKING:
     from raysim.local import Local

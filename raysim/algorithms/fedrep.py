@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import NonNegativeInt
 
-from raysim.algorithms.contract import Record
 from raysim.algorithms.fedper import FedPer
+from raysim.terms import Record
 
 if TYPE_CHECKING:
     from raysim.local.task import Task

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from raysim.algorithms.contract import Central
+from raysim.algorithms.central import Central
 from raysim.errors import Problem
 from raysim.local import Local
 from raysim.part import Count, Positive

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Record
 from raysim.algorithms.fedavg import FedAvg
 from raysim.errors import Problem
 from raysim.part import Count, Fraction, Positive
+from raysim.terms import Record
 
 if TYPE_CHECKING:
     from torch import Tensor

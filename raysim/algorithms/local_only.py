@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.contract import Arrival, Central, Population, Record, Round
+from raysim.algorithms.central import Central
+from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
     from raysim.local.model import Model

@@ -10,8 +10,8 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from raysim.algorithms.contract import Record
 from raysim.part import Part
+from raysim.terms import Record
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,8 +8,8 @@ import numpy as np
 from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.holdings import Holdings
 from raysim.data.images import Images
-from raysim.data.local_test import hold_out
 from raysim.data.noise import mislabel
+from raysim.data.own_test import hold_out
 from raysim.data.pool import Pool
 from raysim.data.public import NO_PUBLIC, Public
 from raysim.data.quadratic import Quadratic

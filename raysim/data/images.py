@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.local_test import held_out_size
+from raysim.data.own_test import held_out_size
 from raysim.data.partition import rows_by_value
 from raysim.data.pool import Pool
 from raysim.part import Count, Fraction

@@ -10,7 +10,7 @@ import numpy as np
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
-from raysim.data.local_test import held_out_size
+from raysim.data.own_test import held_out_size
 from raysim.data.partition import Natural
 from raysim.data.pool import Partition, Share
 from raysim.part import Count, Fraction

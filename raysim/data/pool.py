@@ -8,7 +8,7 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.dirichlet import Dirichlet, DirichletClients
-from raysim.data.local_test import divide_alike
+from raysim.data.own_test import divide_alike
 from raysim.data.partition import Iid, Natural
 from raysim.data.shards import Classes, Shards
 from raysim.part import Count, Fraction, Named, Part

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from raysim.algorithms import Population
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.local.train import Correction, Trained, train
 from raysim.rng import Stream
+from raysim.terms import Population
 
 PREDICTED = 250  # inputs at a time; fixed, for bits depend on it
 

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.algorithms import Record
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net, Part
 from raysim.local.optimizer import OPTIMIZERS
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
+from raysim.terms import Record
 
 LOADED = 8192  # samples at a time; fixed, for bits depend on it
 Correction = Callable[[Tensor], Tensor]  # of the flat vector (or part) that is trained: added to its gradient

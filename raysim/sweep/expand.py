@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from raysim.errors import Problem, ScenarioError
-from raysim.explain import explain
-from raysim.parse import parse_scenario
-from raysim.raw import assign, parse, read, split_override
 from raysim.scenario import Scenario
+from raysim.scenario.explain import explain
+from raysim.scenario.load import parse_scenario
+from raysim.scenario.yaml import assign, parse, read, split_override
 from raysim.sweep.settings import Search, Sweep
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from raysim.engine.server.family import Progress
 from raysim.errors import Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
-from raysim.simulate import Progress
 from raysim.sweep.batch import Outcome, attempt, finished_runs
 from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search

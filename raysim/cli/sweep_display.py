@@ -1,0 +1,126 @@
+"""What the command line shows of a sweep."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from raysim.cli.display import describe
+from raysim.engine.server.family import Progress
+from raysim.scenario import Scenario
+from raysim.sweep.batch import Outcome, run_all
+from raysim.sweep.expand import Plan
+from raysim.sweep.search import Trial, best, search
+from raysim.sweep.settings import Search
+from results.keys import flatten, varying
+
+
+def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, parallel: int | None) -> bool:
+    """Runs a sweep with a line for each run that goes on. Gives whether none failed."""
+    console = Console()
+    folder = out / plan.name
+    where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
+    if plan.search is not None:
+        return _tune(console, plan, plan.search, folder, where)
+    scenarios = plan.scenarios()
+    with _Lines(console, scenarios) as lines:
+        outcomes = run_all(scenarios, out=folder, news=lines.show, **where)
+    return _show_outcomes(console, labels(scenarios), outcomes, folder)
+
+
+def labels(scenarios: list[Scenario]) -> list[str]:
+    """What tells each from the others: its name, where names differ, and the keys that do."""
+    keys = [flatten(scenario.resolved()) for scenario in scenarios]
+    differ = varying(keys)
+    given = {key for key in differ if all(key in of_run for of_run in keys)} or set(differ)
+    return [
+        ", ".join(_spell(key, of_run[key]) for key in differ if key in given and key in of_run) or scenario.name
+        for of_run, scenario in zip(keys, scenarios, strict=True)
+    ]
+
+
+def _spell(key: str, value: object) -> str:
+    """A part's or a scenario's name alone; other keys with their last component."""
+    return str(value) if key == "name" or key.endswith(".name") else f"{key.rpartition('.')[2]}={value}"
+
+
+class _Lines:
+    """A line for all runs and one for each that goes on."""
+
+    def __init__(self, console: Console, scenarios: list[Scenario]) -> None:
+        self._scenarios, self._labels = scenarios, labels(scenarios)
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self._all = self._bars.add_task("[bold]runs", total=len(scenarios), state="")
+        self._lines: dict[int, TaskID] = {}
+
+    def __enter__(self) -> _Lines:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bars.stop()
+
+    def show(self, place: int, news: Progress | Outcome) -> None:
+        if isinstance(news, Progress):
+            if place not in self._lines:
+                total = self._scenarios[place].run.rounds
+                self._lines[place] = self._bars.add_task(escape(self._labels[place]), total=total, state="")
+            self._bars.update(self._lines[place], completed=news.round, state=describe(news))
+            return
+        if place in self._lines:
+            self._bars.remove_task(self._lines.pop(place))
+        self._bars.advance(self._all)
+        if news.status == "failed":
+            self._bars.console.print(f"[red]failed[/] {escape(self._labels[place])}: {escape(news.why or '')}")
+
+
+def _show_outcomes(console: Console, labels: list[str], outcomes: list[Outcome], folder: Path) -> bool:
+    counts = Counter(outcome.status for outcome in outcomes)
+    console.print(f"{len(outcomes)} runs: " + ", ".join(f"{number} {status}" for status, number in counts.items()))
+    failed = [label for label, outcome in zip(labels, outcomes, strict=True) if outcome.status == "failed"]
+    for label in failed:
+        console.print(f"  [red]failed[/] {escape(label)}", highlight=False)
+    console.print(f"compare them with [bold]raysim compare {escape(str(folder))}", soft_wrap=True, highlight=False)
+    return not failed
+
+
+def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: dict[str, Any]) -> bool:
+    groups = labels([group[0] for group in plan.groups()])
+
+    def tell(trial: Trial) -> None:
+        score = trial.status if trial.score is None else f"{settings.metric} {trial.score:.4g}"
+        console.print(f"{groups[trial.group]}  trial {trial.number}: {_values(trial)}  {score}", highlight=False)
+
+    trials = search(plan, out=folder, news=tell, **where)
+    failed = [outcome.why for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]
+    table = Table(title="best trials", box=None, header_style="bold")
+    for heading in ("", "trial", settings.metric, "set by"):
+        table.add_column(heading)
+    for trial in best(trials, settings):
+        flags = " ".join(f"--set {key}={value}" for key, value in trial.values.items())
+        table.add_row(groups[trial.group], str(trial.number), f"{trial.score:.4g}", flags)
+    counts = Counter(trial.status for trial in trials)
+    console.print(f"{len(trials)} trials: " + ", ".join(f"{number} {status}" for status, number in counts.items()))
+    console.print(table)
+    for why in failed:
+        console.print(f"[red]failed[/] {escape(why or '')}", highlight=False)
+    return not failed
+
+
+def _values(trial: Trial) -> str:
+    spelt = ((key, f"{value:.4g}" if isinstance(value, float) else value) for key, value in trial.values.items())
+    return ", ".join(f"{key}={value}" for key, value in spelt)

@@ -1,0 +1,1 @@
+"""Runs of peers, without a server."""

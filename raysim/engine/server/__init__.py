@@ -1,0 +1,1 @@
+"""Runs with a server."""

@@ -1,1 +1,0 @@
-"""The engine for algorithms without a server: peers that train, and mix what they learn with their neighbours'."""

@@ -1,0 +1,83 @@
+"""From a scenario file to a scenario, or to all that is wrong with it."""
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ValidationError, create_model
+
+from raysim.algorithms import Central, Peer
+from raysim.errors import Problem, ScenarioError
+from raysim.part import Named
+from raysim.scenario.explain import explain
+from raysim.scenario.schema import Scenario
+from raysim.scenario.yaml import override, read
+
+
+def load_scenario(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
+    """The scenario of a YAML file. overrides: such as "algorithm.buffer=20", applied before it is checked.
+
+    Raises ScenarioError with every problem at once.
+    """
+    raw, source = read(path), str(path)
+    if "sweep" in raw:
+        raise ScenarioError(source, [Problem("sweep", "makes several runs of this file; run it with `raysim sweep`")])
+    problems = [problem for text in overrides if (problem := override(raw, text))]
+    if problems:
+        raise ScenarioError(source, problems)
+    return parse_scenario(raw, source)
+
+
+def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:
+    """The scenario of plain data, as a YAML file holds it. Raises ScenarioError with every problem at once."""
+    try:
+        schema = _schema(raw)
+        scenario = schema.model_validate(_tuples(raw))
+    except ValidationError as error:
+        raise ScenarioError(source, explain(error, schema, raw)) from None
+    except RecursionError:
+        raise ScenarioError(source, [Problem("", "must not hold an alias of a block within that block")]) from None
+    except ImportError as error:
+        raise ScenarioError(source, [Problem("algorithm.name", str(error))]) from error
+    if schema is not Scenario:
+        scenario = Scenario.model_construct(**{key: getattr(scenario, key) for key in Scenario.model_fields})
+    if problems := scenario.problems():
+        raise ScenarioError(source, problems)
+    return scenario
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples: the fields of frozen parts are tuples, and strict."""
+    if isinstance(value, dict):
+        return {key: _tuples(inner) for key, inner in value.items()}
+    return tuple(_tuples(inner) for inner in value) if isinstance(value, list) else value
+
+
+def _schema(raw: dict[str, Any]) -> type[Scenario]:
+    """Scenario, or, where `algorithm.name` is module:Class, one that takes that class for its algorithm."""
+    block = raw.get("algorithm")
+    name = block.get("name") if isinstance(block, dict) else block
+    if not isinstance(name, str) or ":" not in name:
+        return Scenario
+    own: Any = Annotated[_import(name), Named]
+    return create_model("Scenario", __base__=Scenario, algorithm=(own, ...))
+
+
+def _import(name: str) -> type[Central | Peer]:
+    """The user's own class. ImportError, with what must hold, where there is none that can be an algorithm."""
+    module, _, attribute = name.partition(":")
+    try:
+        algorithm = getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # a module can raise anything while it is imported
+        cause = f"{type(error).__name__}: {error}"
+        text = f"must be module:Class, with the module here or on PYTHONPATH, got {name!r}, whose import raises {cause}"
+        raise ImportError(text) from error
+    if not (isinstance(algorithm, type) and issubclass(algorithm, Central | Peer)):
+        must = "must name a subclass of raysim.algorithms.Central or Peer"
+        raise ImportError(f"{must}, got {name!r}, which is {algorithm!r}")
+    if lacking := sorted(algorithm.__abstractmethods__):
+        raise ImportError(f"must name a class that defines {', '.join(lacking)}, got {name!r}, which does not")
+    if algorithm.model_fields["name"].annotation is not str:  # a Literal could not be module:Class
+        raise ImportError(f"must name a class whose field is `name: str`, got {name!r}, where it is of another type")
+    return algorithm

@@ -1,0 +1,54 @@
+"""The words that all of raysim shares: what travels, what arrives, and when a server steps.
+
+Nothing here imports another module of raysim, so that the simulated world, the algorithms, local training and the
+engine can all speak of these without importing each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Record: TypeAlias = "dict[str, Tensor]"
+"""Everything that travels or is kept (a server's state, a message, an update, a client's state): named tensors, put in
+and given back, never changed in place."""
+
+
+class Arrival(NamedTuple):
+    """What is known of an update before anything is trained."""
+
+    client: int
+    dispatch: int  # serial number of the dispatch in the run
+    round: int  # in which it was dispatched
+    version: int  # of the model that the client received
+    staleness: float  # when it arrived, in the unit that the scenario's world names
+    samples: int  # that the client trains on
+
+
+class Population(NamedTuple):
+    """All clients that can be picked."""
+
+    clients: int
+    samples: int
+    per_round: int | None = None  # clients picked in a round; None where that is not fixed
+
+
+class Round(NamedTuple):
+    """A trigger: one server step at the end of a round, with what arrived in it.
+
+    late: what happens to updates dispatched in an earlier round. empty: step even if nothing came.
+    """
+
+    late: Literal["discard", "keep"] = "discard"
+    empty: bool = False
+
+
+class Buffer(NamedTuple):
+    """A trigger: one server step as soon as `size` updates have arrived. Buffer(1) steps at every arrival."""
+
+    size: int
+
+
+Trigger: TypeAlias = Round | Buffer

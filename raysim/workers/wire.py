@@ -1,0 +1,111 @@
+"""Records as they travel: numpy arrays, which Ray shares without copying."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+from raysim.models.layout import ALIGNMENT, Layout
+from raysim.terms import Record
+
+Wire: TypeAlias = "dict[str, np.ndarray]"
+
+# Of arrays in the object store, which torch could write to all the same: `unchanged` sees that nobody does.
+warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+
+
+def send(record: Record) -> Wire:
+    """To arrays, which may share memory with the tensors."""
+    return {key: torch.as_tensor(value).detach().cpu().numpy() for key, value in record.items()}
+
+
+def receive(wire: Wire, device: torch.device) -> Record:
+    """To tensors of their own.
+
+    A copy, for two reasons: what comes from the object store is memory that others see, and results of BLAS can depend
+    on alignment, which is 64 bytes in torch's own memory only.
+    """
+    return {key: torch.tensor(value, device=device) for key, value in wire.items()}
+
+
+def borrow(wire: Wire, device: torch.device) -> Record:
+    """To tensors that are read only: on a CPU they are the arrays' own memory, where that is aligned as torch's is."""
+    if device.type != "cpu":
+        return receive(wire, device)
+    return {
+        key: torch.tensor(value) if value.ctypes.data % (4 * ALIGNMENT) else torch.from_numpy(value)
+        for key, value in wire.items()
+    }
+
+
+def unchanged(records: Iterable[Record]) -> None:
+    """Raises ValueError if a tensor was changed in place since it was received or borrowed, in which others see it."""
+    for record in records:
+        for key, value in record.items():
+            if value._version:
+                raise ValueError(
+                    f"what an algorithm is given must not be changed in place, as {key!r} was; copy it first"
+                )
+
+
+def size(record: Record, layout: Layout) -> int:
+    """Bytes of a record on a network, without the padding of the flat vector."""
+    padding = 4 * (layout.size - layout.parameters)
+    padded = (layout.size, layout.cut) if layout.cut < layout.size else ()
+    return sum(v.numel() * v.element_size() - (padding if v.numel() in padded else 0) for v in record.values())
+
+
+class Total:
+    """sum_i weight_i record_i, entry by entry, in the order of `add`; empty before the first."""
+
+    def __init__(self) -> None:
+        self.record: Record = {}
+
+    def add(self, record: Record, weight: float) -> None:
+        """Does not keep the record, nor changes it."""
+        for key, value in record.items():
+            if key in self.record:
+                self.record[key].add_(value, alpha=weight)
+            else:
+                self.record[key] = value * weight
+
+
+class Stack:
+    """Records one below the other, each entry with a leading axis (n, ...)."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+
+    def add(self, record: Record, weight: float) -> None:
+        """weight: not used."""
+        self._records.append(record)
+
+    @property
+    def record(self) -> Record:
+        first = self._records[0] if self._records else {}
+        return {key: torch.stack([record[key] for record in self._records]) for key in first}
+
+
+def merge(chunks: list[Record], summed: bool) -> Record:
+    """What chunks of a step give together: their sum, in their order, or one below the other; {} of none."""
+    if summed:
+        total = Total()
+        for chunk in chunks:
+            total.add(chunk, 1.0)
+        return total.record
+    return {key: torch.cat([chunk[key] for chunk in chunks]) for key in (chunks[0] if chunks else {})}
+
+
+def scale(record: Record, weight: float) -> Record:
+    """Weight times the record, entry by entry."""
+    return {key: value * weight for key, value in record.items()}
+
+
+def split(record: Record, *keys: str) -> tuple[Record, Record]:
+    """The record without some entries, and those of them that it has."""
+    rest = {key: value for key, value in record.items() if key not in keys}
+    return rest, {key: record[key] for key in keys if key in record}

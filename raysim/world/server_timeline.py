@@ -1,0 +1,276 @@
+"""The timeline of a run: who is dispatched, arrives, is used, discarded or lost, in virtual time.
+
+A pure function of the scenario: nothing here knows a tensor. Time comes from the world's delays, so the whole timeline
+is known before anything is trained, and the engine may train at any moment, in any order, on any number of workers.
+Where delays depend on the work that clients really do, a client's training starts with its dispatch, and the timeline
+waits for it no sooner than its update could arrive.
+
+Order at equal times: a round closes, the next one opens, then updates arrive, by dispatch. An update that takes no time
+arrives in the round of its dispatch.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim.rng import Stream
+from raysim.terms import Arrival, Round, Trigger
+from raysim.world.clock import Clock
+from raysim.world.delay import Work
+from raysim.world.picker import Picker
+from raysim.world.world import World
+
+
+class Dispatched(NamedTuple):
+    """A client that was picked."""
+
+    serial: int  # number of the dispatch in the run
+    client: int
+    number: int  # of this client's dispatches before
+    round: int
+    version: int  # of the model that it received
+    time: float
+    arrives: float  # when its update arrives, or would have
+    reports: bool  # False: it never reports
+
+
+class Started(NamedTuple):
+    """A dispatch whose training must start now, for its arrival depends on the work done."""
+
+    dispatched: Dispatched  # its `arrives` is infinite
+
+
+class Ended(NamedTuple):
+    """A dispatch that leads to no step: late, dropped out, or unfinished at the end."""
+
+    dispatched: Dispatched
+    status: Literal["discarded", "dropped", "unfinished"]
+    round: int
+    time: float
+    version: int  # server steps done so far
+    staleness: float
+
+
+class Stepped(NamedTuple):
+    """A server step."""
+
+    version: int  # of the model that it makes
+    round: int
+    time: float
+    members: tuple[Dispatched, ...]  # whose updates it uses, in order of dispatch
+    arrivals: tuple[Arrival, ...]  # the same, as algorithms see them
+    in_flight: int  # after it
+
+
+class Closed(NamedTuple):
+    """The end of a round, or of a server step where the world has no rounds."""
+
+    round: int
+    time: float
+    version: int
+    in_flight: int
+    early: str | None = None  # why the run ends here, within a round that is not over
+
+    @property
+    def over(self) -> int:
+        """Rounds that are over."""
+        return self.round + (self.early is None)
+
+
+Happening: TypeAlias = Started | Ended | Stepped | Closed
+
+_CLOSE, _OPEN, _ARRIVE = range(3)
+_ASK = 3  # a kind of event with the priority of an arrival: it asks for the work of an update that may arrive now
+
+
+class Timeline:
+    """Iterate over it for what happens, in order.
+
+    samples: that each client trains on, (clients,); a client with none is never picked. work: of an update of a client,
+    where the delay needs it. worked: waits for the training of a dispatch and gives the work really done, where delays
+    depend on that. rounds: after so many rounds (or steps, where the world has no rounds) it ends.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        trigger: Trigger,
+        samples: NDArray[np.int64],
+        rounds: int,
+        seed: int,
+        work: Callable[[int], Work] | None = None,
+        worked: Callable[[Dispatched], Work] | None = None,
+    ) -> None:
+        self.world, self.trigger, self.rounds = world, trigger, rounds
+        self.samples = samples.tolist()
+        self.round = self.version = 0
+        self.in_flight = 0
+        self.length = world.round_length
+        self.live: Counter[int] = Counter()  # versions that updates to come still start from, and how many
+        self._work, self._worked = work, worked
+        self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
+        self._picker = Picker(world, samples, seed)
+        self._look_pending = False  # whether an opening is scheduled for when others may be available
+        self._numbers = [0] * len(samples)
+        self._serial = 0
+        self._waiting: list[tuple[Dispatched, Arrival]] = []  # arrived, not yet in a step
+        self._flying: dict[int, Dispatched] = {}
+        self._delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
+
+    def __iter__(self) -> Iterator[Happening]:
+        self._clock.schedule(0.0, _OPEN, (_OPEN, None))
+        while self.round < self.rounds and len(self._clock):
+            kind, dispatched = self._clock.pop()
+            if kind == _OPEN:
+                self._look_pending = False
+                yield from self._open()
+            elif kind == _CLOSE:
+                yield from self._close()
+            elif kind == _ASK and dispatched is not None:
+                self._ask(dispatched)
+            elif dispatched is not None:
+                yield from self._arrive(dispatched)
+        if self.round < self.rounds:  # nobody is in flight, and nobody ever will be
+            yield Closed(self.round, self._clock.now, self.version, self.in_flight, "no client is left to pick")
+        yield from self._unfinished()
+
+    # --- rounds -------------------------------------------------------------------------------------------------------
+
+    def _open(self) -> Iterator[Happening]:
+        """Pick clients; where a round has a length, its end is known now."""
+        now = self._clock.now
+        for client in self._picker.pick(now, self.round, self.in_flight, self._serial):
+            dispatched = self._dispatch(client)
+            if dispatched.arrives == math.inf:
+                yield Started(dispatched)
+        if not self.world.has_rounds:
+            self._look_again()
+        elif self.length is not None:
+            self._clock.schedule((self.round + 1) * self.length, _CLOSE, (_CLOSE, None))
+        else:  # the round ends with its last arrival
+            for dispatched in list(self._flying.values()):
+                if dispatched.arrives == math.inf:
+                    self._ask(dispatched)
+            nobody = self._picker.next_change(now) or now
+            last = max((d.arrives for d in self._flying.values()), default=nobody)
+            self._clock.schedule(last, _ARRIVE, (_CLOSE, None))
+
+    def _look_again(self) -> None:
+        """Without rounds: where too few are in flight, and somebody is idle but not there, once others may be."""
+        short = self.in_flight < (self.world.dispatch.concurrency or 0) and self._picker.idle.any()
+        if short and not self._look_pending and (change := self._picker.next_change(self._clock.now)):
+            self._look_pending = True
+            self._clock.schedule(change, _OPEN, (_OPEN, None))
+
+    def _close(self) -> Iterator[Happening]:
+        if isinstance(self.trigger, Round) and (self._waiting or self.trigger.empty):
+            yield self._step(len(self._waiting))
+        yield Closed(self.round, self._clock.now, self.version, self.in_flight)
+        self.round += 1
+        if self.round < self.rounds:
+            self._clock.schedule(self._clock.now, _OPEN, (_OPEN, None))
+
+    # --- clients ------------------------------------------------------------------------------------------------------
+
+    def _dispatch(self, client: int) -> Dispatched:
+        number, now, world = self._numbers[client], self._clock.now, self.world
+        drop = world.dropout.probability
+        reports = drop == 0 or self._drops(client, number).random() >= drop
+        ask = self._worked is not None and reports
+        work = self._work(client) if self._work else None
+        if ask and work:
+            work = work._replace(flops=0.0)  # it cannot arrive sooner than without any
+        soonest = now + world.delay.duration(self._delays, client, number, work)
+        arrives = math.inf if ask else soonest
+        dispatched = Dispatched(self._serial, client, number, self.round, self.version, now, arrives, reports)
+        self._serial += 1
+        self._numbers[client] += 1
+        self._picker.idle[client] = False
+        self.in_flight += 1
+        self._flying[dispatched.serial] = dispatched
+        self._clock.schedule(soonest, _ARRIVE, (_ASK if ask else _ARRIVE, dispatched))
+        if self._can_matter(dispatched):
+            self.live[dispatched.version] += 1
+        return dispatched
+
+    def _ask(self, dispatched: Dispatched) -> None:
+        """Places the arrival of an update whose training is done, or waited for."""
+        if self._worked is None or self._flying[dispatched.serial].arrives < math.inf:  # it was asked before
+            return
+        work = self._worked(dispatched)
+        duration = self.world.delay.duration(self._delays, dispatched.client, dispatched.number, work)
+        known = dispatched._replace(arrives=dispatched.time + duration)
+        self._flying[known.serial] = known
+        self._clock.schedule(known.arrives, _ARRIVE, (_ARRIVE, known))
+
+    def _can_matter(self, dispatched: Dispatched) -> bool:
+        """Whether its update may be used and is not trained yet: it is not late for certain, nor after the end, nor
+        lost."""
+        if not dispatched.reports or self._worked is not None:
+            return False
+        if self.length is None:
+            return True
+        late = isinstance(self.trigger, Round) and self.trigger.late == "discard"
+        last = dispatched.round + 1 if late else self.rounds
+        return dispatched.arrives < last * self.length
+
+    def _arrive(self, dispatched: Dispatched) -> Iterator[Happening]:
+        self.in_flight -= 1
+        del self._flying[dispatched.serial]
+        self._picker.idle[dispatched.client] = dispatched.reports or not self.world.dropout.permanent
+        late = isinstance(self.trigger, Round) and self.trigger.late == "discard" and dispatched.round < self.round
+        if not dispatched.reports or late:
+            yield self._ended(dispatched, "discarded" if dispatched.reports else "dropped")
+        else:
+            self._waiting.append((dispatched, self._arrival(dispatched)))
+            if not isinstance(self.trigger, Round) and len(self._waiting) == self.trigger.size:
+                yield self._step(self.trigger.size)
+        if not self.world.has_rounds:
+            yield from self._top_up()
+
+    def _top_up(self) -> Iterator[Happening]:
+        """Without rounds, every server step counts as one, and a client that arrived is replaced at once."""
+        if self.version > self.round:
+            yield Closed(self.round, self._clock.now, self.version, self.in_flight)
+            self.round = self.version
+        if self.round < self.rounds:
+            yield from self._open()
+
+    # --- what comes of it ---------------------------------------------------------------------------------------------
+
+    def _staleness(self, dispatched: Dispatched) -> float:
+        if self.world.staleness_unit == "rounds":
+            return float(self.round - dispatched.round)
+        return float(self.version - dispatched.version)
+
+    def _arrival(self, d: Dispatched) -> Arrival:
+        return Arrival(d.client, d.serial, d.round, d.version, self._staleness(d), self.samples[d.client])
+
+    def _step(self, size: int) -> Stepped:
+        taken, self._waiting = self._waiting[:size], self._waiting[size:]
+        taken.sort(key=lambda pair: pair[0].serial)
+        self.version += 1
+        for dispatched, _ in taken:
+            if self._can_matter(dispatched):
+                self._release(dispatched)
+        members, arrivals = tuple(d for d, _ in taken), tuple(a for _, a in taken)
+        return Stepped(self.version, self.round, self._clock.now, members, arrivals, self.in_flight)
+
+    def _ended(self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"]) -> Ended:
+        if self._can_matter(dispatched):
+            self._release(dispatched)
+        return Ended(dispatched, status, self.round, self._clock.now, self.version, self._staleness(dispatched))
+
+    def _release(self, dispatched: Dispatched) -> None:
+        self.live[dispatched.version] -= 1
+        if self.live[dispatched.version] == 0:
+            del self.live[dispatched.version]
+
+    def _unfinished(self) -> Iterator[Happening]:
+        left = [d for d, _ in self._waiting] + list(self._flying.values())
+        for dispatched in sorted(left):
+            yield self._ended(dispatched, "unfinished")
