@@ -116,7 +116,15 @@ def server_task(
     from raysim.rng import SERVER
 
     net, settings = Net(module, (), loss, torch.device("cpu")), Local(batch_size=None, **local)
-    task = ServerTask(net, net.model(), Samples.of(x, y), settings, Population(4, 4), (0, SERVER, version))
-    task.labels, task.classes, task.in_domain = y, int(y.max()) + 1, in_domain
-    task.company = Company(Alone(), shards)
-    return task
+    return ServerTask(
+        net,
+        net.model(),
+        Samples.of(x, y),
+        settings,
+        Population(4, 4),
+        (0, SERVER, version),
+        labels=y,
+        classes=int(y.max()) + 1,
+        in_domain=in_domain,
+        company=Company(Alone(), shards),
+    )

@@ -12,7 +12,7 @@ from conftest import Raw, digits
 
 import raysim
 from actors import Gang, Group, InlinePool, Job, JobFailed, Pool
-from raysim.engine.server.family import Progress
+from raysim.engine.progress import Progress
 
 
 class Member:

@@ -16,7 +16,7 @@ from actors import InlinePool, Value
 from raysim.algorithms import PEERS
 from raysim.engine.peers.family import PeersSimulation
 from raysim.engine.peers.jobs import PeersTasks, cut
-from raysim.engine.server.family import Progress
+from raysim.engine.progress import Progress
 from raysim.errors import ScenarioError
 from raysim.workers.workbench import Workbench
 from raysim.world import World

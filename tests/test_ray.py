@@ -15,7 +15,7 @@ import raysim
 from actors import MissingResources
 from raysim.algorithms import ALGORITHMS
 from raysim.engine.execution import Engine
-from raysim.engine.server.family import Progress
+from raysim.engine.progress import Progress
 
 NAMES = [algorithm.model_fields["name"].default for algorithm in ALGORITHMS]
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]

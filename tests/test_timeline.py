@@ -14,7 +14,7 @@ from raysim.rng import Stream, generator
 from raysim.world import Work, World
 from raysim.world.availability import RandomAvailability
 from raysim.world.clock import Clock
-from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, Stepped, Timeline
+from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, Stepped, ServerTimeline
 
 
 def world(**blocks: Any) -> World:
@@ -22,7 +22,7 @@ def world(**blocks: Any) -> World:
 
 
 def happen(world: World, trigger: Trigger, rounds: int, clients: int = 500, seed: int = 0) -> list[Happening]:
-    return list(Timeline(world, trigger, np.full(clients, 3), rounds, seed))
+    return list(ServerTimeline(world, trigger, np.full(clients, 3), rounds, seed))
 
 
 def dispatches(happenings: list[Happening]) -> list[Dispatched]:
@@ -75,7 +75,9 @@ def test_the_scripted_rounds_of_feddle() -> None:
 )
 def test_a_script_must_pick_who_can_be_picked(picks: tuple[tuple[int, ...], ...], message: str) -> None:
     scripted = {"name": "scripted", "delays": ((2.0, 0.0), (0.0, 0.0))}
-    timeline = Timeline(world(dispatch={"picks": picks}, delay=scripted), Buffer(1), np.array([1, 1, 0]), len(picks), 0)
+    timeline = ServerTimeline(
+        world(dispatch={"picks": picks}, delay=scripted), Buffer(1), np.array([1, 1, 0]), len(picks), 0
+    )
     with pytest.raises(ValueError, match=message):
         list(timeline)
 
@@ -119,7 +121,9 @@ def test_the_first_full_buffer_comes_when_it_should(seed: int) -> None:
 @pytest.mark.parametrize("trigger", [Round("discard"), Round("keep"), Buffer(7)])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_every_dispatch_ends_once(trigger: Trigger, dropout: float) -> None:
-    timeline = Timeline(world(**FEDDLE, dropout={"probability": dropout}), trigger, np.full(300, 2), rounds=100, seed=1)
+    timeline = ServerTimeline(
+        world(**FEDDLE, dropout={"probability": dropout}), trigger, np.full(300, 2), rounds=100, seed=1
+    )
     happenings = list(timeline)
     used = [m.serial for s in steps(happenings) for m in s.members]
     lost = [h.dispatched.serial for h in happenings if isinstance(h, Ended)]
@@ -130,7 +134,7 @@ def test_every_dispatch_ends_once(trigger: Trigger, dropout: float) -> None:
 
 def test_updates_that_cannot_matter_hold_no_model_version() -> None:
     """Under FedAvg at sigma 20, only what arrives in time may be used, and that is known at dispatch."""
-    timeline = Timeline(world(**FEDDLE), Round("discard"), np.full(500, 3), rounds=100, seed=0)
+    timeline = ServerTimeline(world(**FEDDLE), Round("discard"), np.full(500, 3), rounds=100, seed=0)
     assert max(len(timeline.live) for _ in timeline) <= 1
 
 
@@ -213,7 +217,7 @@ def test_work_sets_the_time() -> None:
         "down_bytes_per_s": constant["down"],
         "latency_s": 0.5,
     }
-    timeline = Timeline(
+    timeline = ServerTimeline(
         world(dispatch={"concurrency": 1}, delay=delay), Buffer(1), np.ones(1, int), 3, 0, lambda _: Work(10.0, 6, 8)
     )
     assert [s.time for s in timeline if isinstance(s, Stepped)] == pytest.approx([9.5, 19.0, 28.5])
@@ -287,7 +291,7 @@ def test_permanent_dropouts_never_come_back() -> None:
 
 def test_clients_without_samples_are_never_picked() -> None:
     samples = np.array([0, 1, 0, 2, 3])
-    timeline = Timeline(world(dispatch={"per_round": 5}), Round(), samples, rounds=3, seed=0)
+    timeline = ServerTimeline(world(dispatch={"per_round": 5}), Round(), samples, rounds=3, seed=0)
     assert {m.client for s in timeline if isinstance(s, Stepped) for m in s.members} == {1, 3, 4}
 
 

@@ -126,6 +126,12 @@ class Scenario(Part):
         assert isinstance(self.algorithm, Central)
         return self.algorithm
 
+    @property
+    def peer(self) -> Peer:
+        """The algorithm, of a scenario whose algorithm has no server."""
+        assert isinstance(self.algorithm, Peer)
+        return self.algorithm
+
     def population(self, samples: NDArray[np.int64]) -> Population:
         """samples: that each client trains on, (clients,)."""
         return Population(int((samples > 0).sum()), int(samples.sum()), self.world.dispatch.size)
