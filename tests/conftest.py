@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
     from raysim.local.server_task import ServerTask
 
+ROOT = Path(__file__).parents[1]
+# What processes that tests start must find: the packages and the tests' own algorithms. The root comes first, or else
+# `tests/actors` and `tests/results` would be taken for the packages of these names.
+PYTHONPATH = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
+
 Raw = dict[str, Any]
 Simulate = Callable[..., raysim.Result]
 
@@ -45,14 +50,13 @@ def ray_session() -> Iterator[None]:
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    here = str(Path(__file__).parent)
     ray.init(
         address="local",
         namespace="raysim",
         num_cpus=4,
         include_dashboard=False,
         log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": here}},
+        runtime_env={"env_vars": {"PYTHONPATH": PYTHONPATH}},
     )
     yield
     ray.shutdown()
