@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from raysim.algorithms import ALGORITHMS, PEERS, AnyAlgorithm
 from raysim.data import DATA_SETS, PARTITIONS, SERVER_DATA, Data
@@ -20,14 +21,13 @@ from raysim.world import AVAILABILITY, DELAYS, TOPOLOGIES, AnyTopology
 from raysim.world.availability import AnyAvailability
 from raysim.world.delay import AnyDelay
 
-ROOT = Path(__file__).parent.parent
 MAY_IMPORT = {"raysim": {"raysim", "actors", "results"}, "actors": {"actors"}, "results": {"results"}}
 FILES = [file for package in MAY_IMPORT for file in sorted((ROOT / package).rglob("*.py"))]
 HEAVY = {"torch", "torchvision", "timm", "ray", "pandas", "sklearn", "scipy", "networkx", "matplotlib", "jinja2", "PIL"}
 USES_RAY = {ROOT / "actors" / name for name in ("session.py", "cluster.py", "placement.py")}
 PACKAGES = ["raysim", "raysim.algorithms", "raysim.data", "raysim.local", "raysim.models", "raysim.world"]
 PACKAGES += ["actors", "results", "results.report"]
-TESTS = sorted((ROOT / "tests").glob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 
 def imported(file: Path) -> set[str]:

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ROOT
 from typer.testing import CliRunner
 
 from raysim.cli.app import app
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_the_questions_are_answered_alike_in_sql_and_in_pandas(

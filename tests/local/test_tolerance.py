@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_local import CPU, make_task, mlp
+from test_train import CPU, make_task, mlp
 from torch import nn
 
 from raysim.local import Local

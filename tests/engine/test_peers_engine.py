@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import Raw, Simulate, digits
+from conftest import Raw, Simulate, digits, override
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 import raysim
@@ -35,10 +35,7 @@ GOSSIP = {"synchronous": False, "delay": SECONDS, "edge_delay": {"name": "expone
 def peers(**more: Any) -> Raw:
     """A small scenario on real data."""
     raw = digits(algorithm="toys_peers:Averaging", topology="ring", world={}, data__clients=10, run__rounds=6)
-    for path, value in more.items():
-        block, _, key = path.partition("__")
-        raw[block] = {**raw.get(block, {}), key: value} if key else value
-    return raw
+    return override(raw, **more)
 
 
 def centers(vectors: Any, rounds: int, **more: Any) -> Raw:

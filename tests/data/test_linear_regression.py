@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, digits
+from conftest import Raw, Simulate, digits, override
 
 from raysim import ScenarioError, parse_scenario
 from raysim.data import Dataset, federate
@@ -34,7 +34,7 @@ def regression(rounds: int, **more: Any) -> Raw:
         "world": EVERYBODY,
         "run": {"rounds": rounds, "evaluate_every": rounds},
     }
-    return {**raw, **more}
+    return override(raw, **more)
 
 
 def loss(dataset: Dataset, w: np.ndarray) -> float:

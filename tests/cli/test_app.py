@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
 import pytest
-from conftest import Raw, Simulate, digits, quadratic
+from conftest import PYTHONPATH, ROOT, Raw, Simulate, digits, quadratic
 from ruamel.yaml import YAML
 from safetensors import safe_open
 from typer.testing import CliRunner
@@ -21,7 +21,7 @@ import raysim
 from raysim.cli.app import app
 from results import TABLES, write_json
 
-QUICKSTART = Path(__file__).parent.parent / "scenarios" / "quickstart.yaml"
+QUICKSTART = ROOT / "scenarios" / "quickstart.yaml"
 
 
 def command(*arguments: object) -> Answer:
@@ -30,7 +30,7 @@ def command(*arguments: object) -> Answer:
 
 def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The same in a process of its own, which finds the tests' algorithms."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     line = [sys.executable, "-m", "raysim", *map(str, arguments)]
     return subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from conftest import ROOT
 from rich.console import Console
 
 from results import TABLES, NotARun, Run, Writer, is_wall, open_run, summary, write_json
@@ -151,7 +152,7 @@ for place, row in enumerate(json.loads(sys.argv[2])):
 os._exit(9)
 """
     rows = json.dumps([update(k) for k in range(9)])
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path), rows], cwd=Path(__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path), rows], cwd=ROOT)
     assert done.returncode == 9
     folder = tmp_path / "updates"
     whole = (folder / "000000.parquet").read_bytes()

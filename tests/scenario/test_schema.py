@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import toys
-from conftest import Raw, Simulate, digits, quadratic
+from conftest import ROOT, Raw, Simulate, digits, quadratic
 from ruamel.yaml import YAML
 
 from raysim import Scenario, ScenarioError, load_scenario, parse_scenario
 from raysim.sweep import load_sweep
 
-SHIPPED = sorted((Path(__file__).parent.parent / "scenarios").rglob("*.yaml"))
+SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))
 
 TEXT = """
 name: small

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from conftest import ROOT
 from typer.testing import CliRunner
 
 import raysim
 from raysim.cli.app import app
 from raysim.sweep import load_sweep
 
-ROOT = Path(__file__).parent.parent
 SCENARIOS = ROOT / "scenarios" / "fedadmm_insa"
 PUBLISHED = ROOT / "benchmarks" / "reproductions" / "fedadmm_insa"
 SMALL = {  # of data that comes with scikit-learn, or in a moment

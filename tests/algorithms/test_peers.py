@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, digits
+from conftest import ROOT, Raw, Simulate, digits
 
 import raysim
 from raysim import parse_scenario
@@ -431,7 +431,7 @@ def test_bytes_of_parameters_are_those_of_the_model(simulate: Simulate) -> None:
 
 # --- the scenarios of the paper ---------------------------------------------------------------------------------------
 
-SCENARIOS = Path(__file__).parent.parent / "scenarios" / "fedf_admm"
+SCENARIOS = ROOT / "scenarios" / "fedf_admm"
 
 
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.yaml")), ids=lambda path: path.stem)

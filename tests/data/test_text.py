@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, digits
+from conftest import Raw, Simulate, digits, override
 from torch.nn import functional as F
 
 from raysim import ScenarioError, parse_scenario
@@ -183,11 +183,8 @@ def test_what_is_no_play_is_an_error(tmp_path: Path) -> None:
 )
 def test_text_goes_with_models_of_text_and_partitions_without_labels(changes: Raw, expected: str) -> None:
     raw = digits(model="transformer", data={"name": "shakespeare", "path": "play.txt", "clients": 30})
-    for path, value in changes.items():
-        block, _, key = path.partition("__")
-        raw[block] = {**raw[block], key: value} if key else value
     with pytest.raises(ScenarioError) as error:
-        parse_scenario(raw)
+        parse_scenario(override(raw, **changes))
     assert expected in str(error.value)
 
 

@@ -65,10 +65,8 @@ def test_targets_that_are_no_linear_layers_are_refused(target: str) -> None:
 
 def test_a_run_sends_low_rank_terms_and_its_model_has_the_frozen_rest(simulate: Simulate) -> None:
     model = {"name": "timm", "model": VIT, "image_size": 32, "lora": {"rank": 2, "targets": ["attn.qkv"]}}
-    raw = digits(model=model, algorithm="fedavg", run__rounds=1, run__evaluate_every=1)
-    raw["world"] = {"dispatch": {"per_round": 2}}
-    raw["data"] = {**raw["data"], "clients": 40}
-    result = simulate(raw)
+    small = {"run__rounds": 1, "run__evaluate_every": 1, "data__clients": 40, "world": {"dispatch": {"per_round": 2}}}
+    result = simulate(digits(model=model, algorithm="fedavg", **small))
     size = 12 * 2 * 4 * 192 + 10 * 193
     assert len(result.vectors()["w"]) == size
     updates = result.table("updates")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Simulate, digits
+from conftest import Simulate, digits, override
 from torch import Tensor, nn
 
 from raysim import ScenarioError, parse_scenario
@@ -399,8 +399,7 @@ MODEL = {"name": "deq_mlp", "width": 24, "hidden": 16}
 def test_the_table_of_updates_says_how_solves_went(simulate: Simulate, algorithm: str) -> None:
     raw = digits(model=MODEL, algorithm=algorithm)
     if algorithm == "dec_fed_avg":
-        raw |= {"topology": "ring", "world": {}}
-        raw["data"] = {**raw["data"], "clients": 5}
+        raw = override(raw, topology="ring", world={}, data__clients=5)
     updates = simulate(raw).pandas("updates").query("status == 'used'")
     assert updates.solver_iterations.between(1, 20).all()
     assert (updates.unconverged == 0).all() and updates.solver_residual.between(0, 1e-3).all()
