@@ -14,7 +14,7 @@ from raysim.local.net import Net
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models.build import initialise
-from raysim.world.server_timeline import Stepped, Timeline
+from raysim.world.server_timeline import ServerTimeline, Stepped
 
 CPU = torch.device("cpu")
 LOGGED = {"loss_before", "loss_after", "residual", "tolerance", "penalty"}  # what updates carry for the tables only
@@ -84,7 +84,7 @@ class PlainRun:
         """All rounds; gives itself."""
         scenario, messages = self.scenario, [self.message]
         samples, rounds = self.federation.samples, scenario.run.rounds
-        for happening in Timeline(scenario.world, self.algorithm.trigger, samples, rounds, scenario.seed):
+        for happening in ServerTimeline(scenario.world, self.algorithm.trigger, samples, rounds, scenario.seed):
             if isinstance(happening, Stepped):
                 updates = []
                 for member in happening.members:

@@ -71,7 +71,13 @@ def test_importing_raysim_and_its_command_line_loads_nothing_heavy() -> None:
 def test_what_the_scheduler_runs_loads_no_torch() -> None:
     names = [file.stem for file in (ROOT / "raysim" / "algorithms").glob("*.py") if file.stem != "__init__"]
     modules = [f"raysim.algorithms.{name}" for name in names]
-    modules += ["raysim.scenario", "raysim.engine.execution", "raysim.engine.dry", "raysim.workers.protocol"]
+    modules += [
+        "raysim.scenario",
+        "raysim.engine.execution",
+        "raysim.engine.dry",
+        "raysim.workers.requests",
+        "raysim.workers.peer_requests",
+    ]
     assert loaded(f"import {', '.join(modules)}") == set()
 
 

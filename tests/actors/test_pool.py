@@ -1,73 +1,82 @@
 """Pools and sessions by themselves, with workers that know nothing of federated learning."""
 
-import os
+import pickle
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Die, DieOnce, Telling, dying
 
-from actors import Group, InlinePool, JobFailed, MissingResources, Pool, Value
-
-
-@dataclass
-class Adder:
-    """Adds what it was set up with."""
-
-    amount: int = 0
-
-    def attach(self, amount: int) -> tuple[None]:
-        self.amount = amount
-        return (None,)
-
-    def add(self, value: int) -> tuple[int, int]:
-        return self.amount, value + self.amount
-
-    def sleep(self, seconds: float) -> tuple[None]:
-        time.sleep(seconds)
-        return (None,)
-
-    def die(self, *_: Any) -> tuple[None]:
-        os._exit(1)
-
-    def die_once(self, mark: str, value: int) -> tuple[int]:
-        if not Path(mark).exists():
-            Path(mark).touch()
-            os._exit(1)
-        return (value + self.amount,)
+from actors import Answer, Gang, Group, InlinePool, Job, JobFailed, MissingResources, Pool, Request, Setup, Value
+from actors.job import values_of
 
 
-def dying() -> Adder:
-    os._exit(1)
+def finish(pool: Pool, group: str, request: Request[Any]) -> Job[Any]:
+    job = pool.submit(group, request)
+    while not job.done:
+        pool.wait()
+    return job
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Making:
-    """A factory that cannot be hashed."""
+class Nested(Request[None]):
+    """Values in a field, in tuples within tuples, and in a dictionary."""
 
-    options: dict[str, list[int]] = field(default_factory=lambda: {"sizes": [1, 2]})
+    name = "nested"
+    one: Value[int]
+    some: tuple[tuple[int, Value[int]], ...]
+    named: dict[str, Value[int]]
 
-    def __call__(self) -> Adder:
-        return Adder(len(self.options))
-
-
-def finish(pool: Pool, group: str, method: str, *args: Any, values: int = 0) -> tuple[Any, list[Value]]:
-    job = pool.submit(group, method, *args, values=values)
-    while not job.done:
-        pool.wait()
-    return job.result, job.values
+    def call(self, worker: Any, gang: Gang) -> Answer[None]:
+        return Answer(None)
 
 
-def test_inline_equal_factories_share_what_they_build_hashable_or_not() -> None:
+def test_a_requests_values_are_found_wherever_they_stand_each_once() -> None:
+    first, second, third = Value(1), Value(2), Value(3)
+    request = Nested(first, ((7, second), (8, first)), {"a": third, "b": second})
+    assert values_of(request) == [first, second, third]
+
+
+def test_values_travel_empty_and_stay_the_same_values() -> None:
+    """Ray sends what they hold beside them."""
+    value = Value([1, 2, 3])
+    travelled = pickle.loads(pickle.dumps(Nested(value, ((0, value),), {})))
+    (received,) = values_of(travelled)
+    assert received.content is None
+    assert travelled.one is travelled.some[0][1] is received
+
+
+def test_a_job_has_no_outcome_before_it_is_done() -> None:
+    job = Job.of("client", Add(1), (), "add one")
+    assert not job.done and len(job.values) == 1
+    with pytest.raises(RuntimeError, match="add one: must be done to have an outcome, and is not"):
+        _ = job.result
+
+
+def test_what_an_answer_leaves_must_be_as_many_values_as_its_request_says() -> None:
     pool = InlinePool()
-    pool.start(Group("one", Making(), 2, 1.0, 0.0))
-    pool.start(Group("two", Making(), 1, 1.0, 0.0))
-    pool.start(Group("other", Making({}), 1, 1.0, 0.0))
-    pool.broadcast("one", "attach", 5)
-    assert finish(pool, "two", "add", 1, values=1)[0] == 5
-    assert finish(pool, "other", "add", 1, values=1)[0] == 0
+    pool.start(Group("client", Adder, 1, 1.0, 0.0))
+
+    class Generous(Add):
+        leaves = 2
+
+    with pytest.raises(JobFailed, match="add: must leave 2 values, left 1"):
+        pool.submit("client", Generous(1))
+
+
+def test_in_this_process_every_group_is_one_worker_of_its_own() -> None:
+    pool = InlinePool()
+    pool.start(Group("one", Adder, 2, 1.0, 0.0))
+    pool.start(Group("two", Adder, 1, 1.0, 0.0))
+    pool.set_up({"one": Attach(5)})
+    assert finish(pool, "one", Add(1)).result == 5
+    assert finish(pool, "two", Add(1)).result == 0
 
 
 @pytest.fixture
@@ -82,13 +91,13 @@ def ray_pool(ray_session: None) -> Iterator[Any]:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize(("factory", "method"), [(Adder, "die"), (dying, "attach")])
+@pytest.mark.parametrize(("factory", "setup"), [(Adder, Die()), (dying, Attach(1))])
 def test_a_worker_that_dies_again_and_again_in_its_set_up_is_named(
-    ray_pool: Any, factory: Callable[[], Adder], method: str
+    ray_pool: Any, factory: Callable[[], Adder], setup: Setup
 ) -> None:
     ray_pool.start(Group("client", factory, 1, 0.0, 0.0))
     with pytest.raises(JobFailed, match=r"client-0: set-up: it died 3 times; the last time: ") as caught:
-        ray_pool.broadcast("client", method, 1)
+        ray_pool.set_up({"client": setup})
     assert caught.value.label == "client-0: set-up"
 
 
@@ -98,9 +107,9 @@ def test_a_set_up_that_kills_a_replacement_is_not_blamed_on_the_job_that_waits(r
     marks = tmp_path / "job", tmp_path / "set-up"
     marks[1].touch()
     ray_pool.start(Group("client", Adder, 1, 0.0, 0.0))
-    ray_pool.broadcast("client", "attach", 10)
-    ray_pool.broadcast("client", "die_once", str(marks[1]), 0)
-    job = ray_pool.submit("client", "die_once", str(marks[0]), 1)
+    ray_pool.set_up({"client": Attach(10)})
+    ray_pool.set_up({"client": DieOnce(str(marks[1]))})
+    job = ray_pool.submit("client", AddOrDieOnce(str(marks[0]), 1))
     while not marks[0].exists():
         time.sleep(0.01)
     marks[1].unlink()
@@ -125,9 +134,9 @@ def test_a_replacement_gets_the_place_of_the_dead_worker(ray_session: None, tmp_
         pool = RayPool(f"test-{time.time_ns()}", placement)
         pool.start(Group("client", Adder, 1, 1.5, 0.0))
         pool.start(Group("aggregator", Adder, 1, 0.0, 0.0))
-        pool.broadcast("client", "attach", 3)
-        assert finish(pool, "client", "die_once", str(tmp_path / "mark"), 4)[0] == 7
-        assert finish(pool, "aggregator", "add", 4, values=1)[0] == 0
+        pool.set_up({"client": Attach(3)})
+        assert finish(pool, "client", AddOrDieOnce(str(tmp_path / "mark"), 4)).result == 7
+        assert finish(pool, "aggregator", Add(4)).result == 0
         pool.close()
 
 
@@ -182,36 +191,15 @@ def test_a_local_ray_is_large_enough_for_every_run_to_come(monkeypatch: pytest.M
 # --- scheduler --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Telling:
-    """An engine that notes how it ended. act: what it does after its first item."""
-
-    note: Path
-    act: str
-
-    def __call__(self, pool: Pool) -> Iterator[int]:
-        try:
-            pool.start(Group("client", Adder, 1, 0.0, 0.0))
-            yield 1
-            if self.act == "exit":
-                os._exit(1)
-            if self.act == "raise":
-                raise ZeroDivisionError("of the engine")
-            finish(pool, "client", "sleep", 600.0)
-        except BaseException as error:
-            self.note.write_text(type(error).__name__)
-            raise
-
-
-def scheduled(engine: Telling) -> Any:
+def scheduled(program: Telling) -> Any:
     from actors.placement import Placement
     from actors.session import run_on_ray
 
-    return run_on_ray(engine, f"test-{time.time_ns()}", Placement())
+    return run_on_ray(program, f"test-{time.time_ns()}", Placement())
 
 
 @pytest.mark.ray
-def test_closing_a_run_interrupts_its_engine_and_ends_its_actors(ray_session: None, tmp_path: Path) -> None:
+def test_closing_a_run_interrupts_its_program_and_ends_its_actors(ray_session: None, tmp_path: Path) -> None:
     from ray.util import list_named_actors
 
     steps = scheduled(Telling(tmp_path / "note", "sleep"))
@@ -227,8 +215,8 @@ def test_closing_a_run_interrupts_its_engine_and_ends_its_actors(ray_session: No
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize(("act", "cause"), [("raise", "ZeroDivisionError: of the engine"), ("exit", "actor died")])
-def test_the_end_of_an_engine_or_of_its_scheduler_is_told(
+@pytest.mark.parametrize(("act", "cause"), [("raise", "ZeroDivisionError: of the program"), ("exit", "actor died")])
+def test_the_end_of_a_program_or_of_its_scheduler_is_told(
     ray_session: None, tmp_path: Path, act: str, cause: str
 ) -> None:
     steps = scheduled(Telling(tmp_path / "note", act))

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from conftest import Raw, Simulate, digits, quadratic
+from witness import WitnessPool, execute, worker_of
 
-from actors import Alone, InlinePool, Value
-from raysim import parse_scenario
-from raysim.algorithms import ALGORITHMS
-from raysim.engine.server.family import Simulation
-from raysim.engine.server.jobs import Tasks
-from raysim.workers import tables, wire
+from actors import Alone, InlinePool, Job, Request, Value
+from actors.job import values_of
+from raysim.algorithms import ALGORITHMS, Arrival, Record
+from raysim.workers import records
+from raysim.workers.requests import StepRequest, TrainRequest
 from raysim.workers.server import ServerWorker
 from raysim.workers.workbench import LOGGED
-from results import Writer
 
 NAMES = [a.model_fields["name"].default for a in ALGORITHMS]
 TOYS = ["toys:Counting", "toys:Median", "toys:Heads"]
@@ -56,8 +56,8 @@ def test_it_converges_on_a_strongly_convex_quadratic(simulate: Simulate, algorit
 class PicklingPool(InlinePool):
     """Sends every value through pickle, as a checkpoint or another process would."""
 
-    def submit(self, group: str, method: str, *args: Any, **options: Any) -> Any:
-        job = super().submit(group, method, *args, **options)
+    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+        job = super().submit(group, request, **options)
         for value in job.values:
             value.content = pickle.loads(pickle.dumps(value.content))
         return job
@@ -67,103 +67,85 @@ class PicklingPool(InlinePool):
 def test_state_survives_pickling_in_the_middle(algorithm: str, tmp_path: Any) -> None:
     finals = []
     for pool in (InlinePool(), PicklingPool()):
-        folder = tmp_path / type(pool).__name__
-        writer = Writer(folder, "run")
-        scenario = parse_scenario(scenario_of(algorithm))
-        simulation = Simulation(scenario, Tasks(scenario, pool), writer)
-        list(simulation.run())
-        writer.close()
-        finals.append((simulation.model["w"].tobytes(), writer.digest()))
+        finals.append(execute(scenario_of(algorithm), tmp_path / type(pool).__name__, pool).digest)
     assert finals[0] == finals[1]
 
 
 class WatchingPool(InlinePool):
-    """Compares what jobs are given with a copy made before."""
+    """Compares what requests name with a copy made before."""
 
-    def submit(self, group: str, method: str, *args: Any, **options: Any) -> Any:
-        contents = [arg.content if isinstance(arg, Value) else arg for arg in args]
+    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+        contents = [value.content for value in values_of(request)]
         given = [c if isinstance(c, dict) else {"": c} for c in contents if isinstance(c, dict | np.ndarray)]
         before = copy.deepcopy(given)
-        job = super().submit(group, method, *args, **options)
+        job = super().submit(group, request, **options)
         for old, new in zip(before, given, strict=True):
             assert old.keys() == new.keys()
-            assert all(np.array_equal(old[key], new[key]) for key in old), f"{method} changed its arguments"
+            assert all(np.array_equal(old[key], new[key]) for key in old), f"{request.name} changed what it was given"
         return job
 
 
 @pytest.mark.parametrize("algorithm", NAMES + TOYS)
 def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Any) -> None:
-    scenario = parse_scenario(scenario_of(algorithm))
-    writer = Writer(tmp_path, "run")
-    assert list(Simulation(scenario, Tasks(scenario, WatchingPool()), writer).run())
-    writer.close()
+    assert execute(scenario_of(algorithm), tmp_path, WatchingPool()).info["status"] == "finished"
 
 
 @pytest.mark.parametrize("algorithm", NAMES + TOYS)
 def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
     """Of clients, over steps; of the server, but for what is empty before the first. Inputs are not modified."""
-    scenario = parse_scenario(scenario_of(algorithm))
-    worker = ServerWorker(scenario, 0.0)
-    worker.load()
-    task = worker._task(0, 0, {"w": worker.start.w, "buffers": worker.start.buffers})
-    server = {"buffers": worker.start.buffers, **scenario.algorithm.init(worker.start, worker.population)}
-    client = scenario.algorithm.client(worker.start)
-    message = scenario.algorithm.message(server)
+    worker = worker_of(scenario_of(algorithm), ServerWorker)
+    made = worker.algorithm
+    server, client = worker.first_state(), made.client(worker.start)
+    message = made.message(server)
+    task = worker.client_task(0, 0, worker.message(server))
     given = {key: value.clone() for key, value in {**message, **client}.items()}
-    update, after = scenario.algorithm.update(task, message, client)
-    assert {key: (v.shape, v.dtype) for key, v in after.items()} == {k: (v.shape, v.dtype) for k, v in client.items()}
+    update, after = made.update(task, message, client)
+    assert shapes(after) == shapes(client)
     assert all(value.equal(given[key]) for key, value in {**message, **client}.items())
-    from raysim.algorithms import Arrival
-
-    arrivals = [Arrival(0, 0, 0, 0, 0.0, task.samples)]
-    sums, _ = wire.split(update, *LOGGED)
-    if scenario.algorithm.weigh(arrivals, worker.population) is None:
+    arrivals = (Arrival(0, 0, 0, 0, 0.0, task.samples),)
+    sums, _ = records.split(update, *LOGGED)
+    summed = made.weigh(arrivals, worker.population) is not None
+    if not summed:
         sums = {key: value if key == "buffers" else value[None] for key, value in sums.items()}
-    work = worker._server_task(Alone(), 1, server)
-    stepped, _ = tables.take({**server, **scenario.algorithm.step(server, arrivals, sums, work)})
-    there = {key: (v.shape, v.dtype) for key, v in server.items() if v.numel() or key == "buffers"}
-    assert stepped.keys() == server.keys()
-    assert {key: (stepped[key].shape, stepped[key].dtype) for key in there} == there
+    state = {name: Value(entry.numpy()) for name, entry in server.items()}
+    chunk = Value({name: entry.numpy() for name, entry in sums.items()})
+    _, (_, *left) = worker.step(StepRequest(1, arrivals, summed, None, state, (chunk,)), Alone())
+    entries = [entry.content if isinstance(entry, Value) else entry for entry in left]
+    stepped = {name: torch.tensor(entry) for name, entry in zip(state, entries, strict=True)}
+    there = {name: entry for name, entry in server.items() if entry.numel() or name == "buffers"}
+    assert shapes({name: stepped[name] for name in there}) == shapes(there)
 
 
-class RecordingPool(InlinePool):
-    """Remembers which clients were trained."""
+def shapes(record: Record) -> dict[str, Any]:
+    return {key: (value.shape, value.dtype) for key, value in record.items()}
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.trained: list[int] = []
 
-    def submit(self, group: str, method: str, *args: Any, **options: Any) -> Any:
-        if method == "train":
-            self.trained += [member.client for member in args[0]]
-        return super().submit(group, method, *args, **options)
+def trained(pool: WitnessPool) -> list[int]:
+    """The clients of all trainings."""
+    requests = [request for request, _ in pool.seen if isinstance(request, TrainRequest)]
+    return [member.client for request in requests for member in request.members]
 
 
 def test_what_is_never_used_is_never_trained(tmp_path: Any) -> None:
     """FedAvg at sigma 20: of 400 dispatches about 16 are in time; only they are trained."""
     world = {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma": 20}}
-    scenario = parse_scenario(digits(algorithm="fedavg", world=world, run__rounds=40, data__clients=200))
-    writer, pool = Writer(tmp_path, "run"), RecordingPool()
-    simulation = Simulation(scenario, Tasks(scenario, pool), writer)
-    list(simulation.run())
-    writer.close()
-    assert len(pool.trained) == simulation.totals["used"]
-    assert 0 < len(pool.trained) < 40
-    assert simulation.totals["dispatched"] > 300
+    raw = digits(algorithm="fedavg", world=world, run__rounds=40, data__clients=200)
+    pool = WitnessPool()
+    totals = execute(raw, tmp_path, pool).info["totals"]
+    assert len(trained(pool)) == totals["used"]
+    assert 0 < len(trained(pool)) < 40
+    assert totals["dispatched"] > 300
 
 
 def test_a_clients_state_is_kept_only_if_its_update_was_used(tmp_path: Any) -> None:
     """Counting clients count the trainings that they remember: as many as used, though most updates come too late."""
     world = {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma": 2}}
-    scenario = parse_scenario(digits(algorithm="toys:Punctual", world=world, run__rounds=20))
-    writer, pool = Writer(tmp_path, "run"), RecordingPool()
-    tasks = Tasks(scenario, pool)
-    simulation = Simulation(scenario, tasks, writer)
-    list(simulation.run())
-    writer.close()
-    remembered = {client: int(value.content["times"]) for client, value in tasks.training.states.items()}
-    assert remembered == Counter(pool.trained)
-    assert simulation.totals["discarded"] > simulation.totals["used"] / 2
+    raw = digits(algorithm="toys:Punctual", world=world, run__rounds=20, run__save_clients=True)
+    pool = WitnessPool()
+    totals = execute(raw, tmp_path, pool).info["totals"]
+    remembered = Counter({client: int(state["times"]) for client, state in pool.client_states.items()})
+    assert +remembered == Counter(trained(pool))
+    assert totals["discarded"] > totals["used"] / 2
 
 
 def test_a_client_that_comes_twice_in_one_step_sees_its_own_state(simulate: Simulate) -> None:

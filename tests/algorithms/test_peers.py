@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, Raw, Simulate, digits
+from witness import worker_of
 
 import raysim
 from raysim import parse_scenario
@@ -19,7 +20,7 @@ from raysim.local.task import Task
 from raysim.models import Linear
 from raysim.rng import generator
 from raysim.sweep import load_sweep
-from raysim.workers import wire
+from raysim.workers import records
 from raysim.workers.workbench import LOGGED, Workbench
 
 NAMES = [part.model_fields["name"].default for part in PEERS]
@@ -234,9 +235,8 @@ class Twin:
     def __init__(self, raw: Raw) -> None:
         self.scenario = parse_scenario(raw)
         self.algorithm, self.local = self.scenario.algorithm, self.scenario.local
-        bench = Workbench(self.scenario, 0.0)
-        bench._federate()
-        tasks = [bench._work_on(peer, 0, bench.start) for peer in range(self.scenario.data.clients)]
+        bench = worker_of(raw, Workbench)
+        tasks = [bench.task(peer, 0, bench.start) for peer in range(self.scenario.data.clients)]
         self.own = [(flat(task.x), task.y.double().numpy()) for task in tasks]
         self.public = flat(bench.public)
         self.softmax = self.algorithm.outputs == "probabilities"
@@ -370,12 +370,11 @@ def scenario_of(name: str, **more: Any) -> Raw:
 def one_by_one(raw: Raw) -> list[Record]:
     """The peers' states after the last round, made as plainly as can be: everybody trains, then everybody mixes."""
     scenario = parse_scenario(raw)
-    bench, algorithm = Workbench(scenario, 0.0), scenario.algorithm
-    bench._federate()
+    bench, algorithm = worker_of(raw, Workbench), scenario.algorithm
     peers = range(scenario.data.clients)
-    states = [algorithm.init(bench._work_on(peer, 0, bench.start)) for peer in peers]
+    states = [algorithm.init(bench.task(peer, 0, bench.start)) for peer in peers]
     for round in range(scenario.run.rounds):
-        tasks = [bench._work_on(peer, round, bench.start) for peer in peers]
+        tasks = [bench.task(peer, round, bench.start) for peer in peers]
         pairs = [algorithm.local(task, state) for task, state in zip(tasks, states, strict=True)]
         drafts, messages = zip(*(map(bare, pair) for pair in pairs), strict=True)
         near = scenario.topology.neighbours(len(peers), scenario.seed, scenario.topology.epoch(round))
@@ -385,7 +384,7 @@ def one_by_one(raw: Raw) -> list[Record]:
 
 
 def bare(record: Record) -> Record:
-    return wire.split(record, *LOGGED)[0]
+    return records.split(record, *LOGGED)[0]
 
 
 @pytest.mark.parametrize("name", NAMES)

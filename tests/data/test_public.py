@@ -7,6 +7,7 @@ import pytest
 import torch
 from conftest import digits
 from torch import nn
+from witness import worker_of
 
 from raysim import parse_scenario
 from raysim.data import Public, federate
@@ -85,11 +86,10 @@ def test_what_distillation_needs_is_checked(name: str, changes: dict[str, Any], 
 
 
 def test_all_tasks_of_a_worker_have_the_same_public_inputs_as_modules_take_them() -> None:
-    bench = Workbench(parse_scenario(digits(public={"samples": 7})), 0.0)
-    federation = bench._federate()
-    first, other = (bench._work_on(client, 0, bench.start).public for client in (0, 5))
+    bench = worker_of(digits(public={"samples": 7}), Workbench)
+    first, other = (bench.task(client, 0, bench.start).public for client in (0, 5))
     assert first is other
-    images, _ = bench.loader(federation.public, np.arange(7))
+    images, _ = bench.loader(bench.federation.public, np.arange(7))
     assert first.shape == (7, 1, 8, 8)
     assert first.equal(images)
 

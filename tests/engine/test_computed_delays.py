@@ -6,12 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Raw, Simulate, digits
+from witness import WitnessPool, execute
 
-from actors import InlinePool
 from raysim import ScenarioError, parse_scenario, run
-from raysim.engine.server.family import Simulation
-from raysim.engine.server.jobs import Tasks
-from results import Writer
 
 SPEED, UP, DOWN, LATENCY = 2e6, 1e5, 5e5, 0.25
 COMPUTE = {
@@ -68,18 +65,12 @@ WORLDS = [
 @pytest.mark.parametrize(("algorithm", "dispatch"), WORLDS)
 def test_a_clients_state_is_kept_only_if_its_update_was_used(algorithm: str, dispatch: Raw, tmp_path: Any) -> None:
     """Counting clients remember as many trainings as were used, though all that are dispatched are trained."""
-    made = parse_scenario(scenario(algorithm, dispatch, UNEVEN, run__rounds=15))
-    writer = Writer(tmp_path, "run")
-    tasks = Tasks(made, InlinePool())
-    simulation = Simulation(made, tasks, writer)
-    list(simulation.run())
-    writer.close()
-    from results import Run
-
-    updates = Run(tmp_path).pandas("updates")
+    pool = WitnessPool()
+    raw = scenario(algorithm, dispatch, UNEVEN, run__rounds=15, run__save_clients=True)
+    updates = execute(raw, tmp_path, pool).pandas("updates")
     used = updates[updates.status == "used"]
-    trained = {client: int(value.content["times"]) for client, value in tasks.training.states.items()}
-    assert trained == Counter(used.client)
+    remembered = Counter({client: int(state["times"]) for client, state in pool.client_states.items()})
+    assert +remembered == Counter(used.client)
     if "round_s" in dispatch and algorithm == "toys:Leisurely":
         assert (updates.status == "discarded").sum() > 3
     arrived = updates[updates.arrived_at.notna()]

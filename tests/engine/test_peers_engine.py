@@ -2,6 +2,7 @@
 
 import copy
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,17 @@ import pandas as pd
 import pytest
 from conftest import Raw, Simulate, digits, override
 from torch.nn.modules.module import register_module_forward_pre_hook
+from witness import execute, worker_of
 
 import raysim
-from actors import InlinePool, Value
+from actors import InlinePool, Job, Request, Value
+from actors.job import values_of
 from raysim.algorithms import PEERS
-from raysim.engine.peers.family import PeersSimulation
-from raysim.engine.peers.jobs import PeersTasks, cut
+from raysim.engine.execution import Execution
+from raysim.engine.peers.jobs import cut
 from raysim.engine.progress import Progress
 from raysim.errors import ScenarioError
+from raysim.workers.peer_requests import MixRequest
 from raysim.workers.workbench import Workbench
 from raysim.world import World
 from raysim.world.mixing import NeighbourMean
@@ -25,7 +29,6 @@ from raysim.world.network import Mail, Sent
 from raysim.world.peers_timeline import Mixed, PeersTimeline
 from raysim.world.random_topology import Regular
 from raysim.world.topology import Line, Ring
-from results import Writer
 
 NAMES = [part.model_fields["name"].default for part in PEERS]
 SECONDS = {"name": "log_normal", "median": 1.0, "sigma": 0.5, "unit": "seconds"}
@@ -319,20 +322,18 @@ def test_a_task_that_kills_its_worker_again_and_again_is_named(tmp_path: Path) -
 class WatchingPool(InlinePool):
     """Compares what jobs are given with a copy made before."""
 
-    def submit(self, group: str, method: str, *args: Any, **options: Any) -> Any:
-        contents = [arg.content for arg in args if isinstance(arg, Value) and isinstance(arg.content, tuple | dict)]
+    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+        contents = [value.content for value in values_of(request)]
         before = copy.deepcopy(contents)
-        job = super().submit(group, method, *args, **options)
-        np.testing.assert_equal(contents, before, f"{method} changed its arguments")
+        job = super().submit(group, request, **options)
+        np.testing.assert_equal(contents, before, f"{request.name} changed what it was given")
         return job
 
 
 @pytest.mark.parametrize("algorithm", ["toys_peers:Averaging", *NAMES])
 def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Path) -> None:
-    scenario = raysim.parse_scenario(peers(algorithm=algorithm, world=GOSSIP, public={"samples": 20}, local__steps=1))
-    writer = Writer(tmp_path, "run")
-    assert list(PeersSimulation(scenario, PeersTasks(scenario, WatchingPool()), writer).run())
-    writer.close()
+    raw = peers(algorithm=algorithm, world=GOSSIP, public={"samples": 20}, local__steps=1)
+    assert execute(raw, tmp_path, WatchingPool()).info["status"] == "finished"
 
 
 def test_a_peer_that_changes_what_it_was_sent_ends_the_run(tmp_path: Path) -> None:
@@ -342,17 +343,29 @@ def test_a_peer_that_changes_what_it_was_sent_ends_the_run(tmp_path: Path) -> No
         raysim.run(scenario, out=tmp_path, inline=True)
 
 
+class KeepingPool(InlinePool):
+    """Knows which messages somebody holds. With a peer in each job, a job leaves one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: weakref.WeakSet[Value[Any]] = weakref.WeakSet()
+        self.mixes = 0
+
+    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+        job = super().submit(group, request, **options)
+        if isinstance(request, MixRequest):
+            self.messages.add(job.values[1])
+            self.mixes += 1
+        return job
+
+
 def test_old_messages_are_let_go(tmp_path: Path) -> None:
     """After each round of a ring, only the messages that come next are held; in gossip a few that came late, too."""
-    for world, most in (({}, 10), (GOSSIP, 50)):
-        scenario, writer = (
-            raysim.parse_scenario(peers(world=world, run__rounds=30)),
-            Writer(tmp_path / str(most), "run"),
-        )
-        tasks = PeersTasks(scenario, InlinePool())
-        for _ in PeersSimulation(scenario, tasks, writer).run():
-            assert len(tasks._messages) <= most
-        writer.close()
+    for world, most in (({}, 20), (GOSSIP, 50)):
+        scenario, pool = raysim.parse_scenario(peers(world=world, run__rounds=30, resources__chunk=1)), KeepingPool()
+        for _ in Execution(scenario, tmp_path / str(most))(pool):
+            assert len(pool.messages) <= most
+        assert pool.mixes == 310
 
 
 def test_a_chunk_is_cut_where_a_peer_needs_what_another_makes() -> None:
@@ -397,11 +410,11 @@ def test_the_consensus_is_the_distance_of_final_vectors_and_outputs_from_their_m
     simulate: Simulate, public: int
 ) -> None:
     raw = peers(data__clients=30, public={"samples": public})  # more peers than are compared in a task
-    result, bench = simulate(raw), Workbench(raysim.parse_scenario(raw), 0.0)
+    result, bench = simulate(raw), worker_of(raw, Workbench)
     w = result.vectors()["w"].astype(np.float64)
     apart = np.sqrt(((w - w.mean(0)) ** 2).sum(1).mean())
     assert of_all(result, "consensus")[-1] == pytest.approx(apart, rel=1e-6)
-    federation = bench._federate()
+    federation = bench.federation
     inputs = bench.public if public else bench.loader(federation.test, federation.evaluation_rows[:500])[0]
     logits = np.stack([result.module(peer)(inputs).detach().double().numpy() for peer in range(30)])
     outputs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 import raysim
 from actors import MissingResources
 from raysim.algorithms import ALGORITHMS
-from raysim.engine.execution import Engine
+from raysim.engine.execution import Execution
 from raysim.engine.progress import Progress
 
 NAMES = [algorithm.model_fields["name"].default for algorithm in ALGORITHMS]
@@ -176,9 +176,9 @@ def test_a_dead_scheduler_fails_the_run(tmp_path: Path) -> None:
 
 
 def test_only_a_run_that_says_running_is_settled(tmp_path: Path) -> None:
-    engine = Engine(raysim.parse_scenario(digits()), tmp_path, "r")
+    execution = Execution(raysim.parse_scenario(digits()), tmp_path)
     for status, expected in (("interrupted", "interrupted"), ("failed", "interrupted")):
-        engine.settle(status)
+        execution.settle(status)
         info = raysim.Result(tmp_path).info
         assert (info["status"], info["name"]) == (expected, "digits")
         assert info["finished_at"] is not None

@@ -14,7 +14,7 @@ from raysim.rng import Stream, generator
 from raysim.world import Work, World
 from raysim.world.availability import RandomAvailability
 from raysim.world.clock import Clock
-from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, Stepped, ServerTimeline
+from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, ServerTimeline, Stepped
 
 
 def world(**blocks: Any) -> World:
