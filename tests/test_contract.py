@@ -11,7 +11,7 @@ from conftest import Raw, Simulate, digits, quadratic
 
 from actors import Alone, InlinePool, Value
 from raysim import parse_scenario
-from raysim.algorithms import ALGORITHMS
+from raysim.algorithms import ALGORITHMS, Central
 from raysim.engine.server.family import Simulation
 from raysim.engine.server.jobs import Tasks
 from raysim.workers import tables, wire
@@ -19,7 +19,7 @@ from raysim.workers.server import ServerWorker
 from raysim.workers.workbench import LOGGED
 from results import Writer
 
-NAMES = [a.model_fields["name"].default for a in ALGORITHMS]
+NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
 TOYS = ["toys:Counting", "toys:Median", "toys:Heads"]
 HEADED = ["toys:Heads", "fedper", "fedrep", "fedeq"]
 # What a bare vector will do for, and gets as near as one likes: a step of fadas is never short.

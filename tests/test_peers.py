@@ -11,7 +11,7 @@ from conftest import Raw, Simulate, digits
 
 import raysim
 from raysim import parse_scenario
-from raysim.algorithms import CMFD, PEERS, FedFADMM, Inbox, Record
+from raysim.algorithms import ALGORITHMS, CMFD, FedFADMM, Inbox, Peer, Record
 from raysim.local import Local
 from raysim.local.net import Net
 from raysim.local.samples import Samples
@@ -22,7 +22,7 @@ from raysim.sweep import load_sweep
 from raysim.workers import wire
 from raysim.workers.workbench import LOGGED, Workbench
 
-NAMES = [part.model_fields["name"].default for part in PEERS]
+NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Peer)]
 HALF = {"name": "neighbours", "beta": 0.5}
 APART = {"name": "neighbours", "beta": 0.0}  # messages come, and weigh nothing
 

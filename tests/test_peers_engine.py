@@ -13,7 +13,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 import raysim
 from actors import InlinePool, Value
-from raysim.algorithms import PEERS
+from raysim.algorithms import ALGORITHMS, Peer
 from raysim.engine.peers.family import PeersSimulation
 from raysim.engine.peers.jobs import PeersTasks, cut
 from raysim.engine.server.family import Progress
@@ -27,7 +27,7 @@ from raysim.world.random_topology import Regular
 from raysim.world.topology import Line, Ring
 from results import Writer
 
-NAMES = [part.model_fields["name"].default for part in PEERS]
+NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Peer)]
 SECONDS = {"name": "log_normal", "median": 1.0, "sigma": 0.5, "unit": "seconds"}
 GOSSIP = {"synchronous": False, "delay": SECONDS, "edge_delay": {"name": "exponential", "mean": 0.3}, "loss": 0.2}
 

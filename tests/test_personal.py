@@ -289,7 +289,7 @@ def test_ditto_without_pull_is_training_alone(simulate: Simulate) -> None:
 class Bodies(FedAvg):
     """FedAvg of whole models, of which only the shared part is trained."""
 
-    name: str = "bodies"  # type: ignore[assignment]
+    name: str = "bodies"
 
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(task.received, part="shared")

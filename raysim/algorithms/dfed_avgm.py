@@ -7,7 +7,7 @@ and mixing is by any weights, where the paper's are symmetric.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.errors import Problem
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class DFedAvgM(Peer):
     """Local training with heavy-ball momentum, started anew every round, then a weighted mean (Sun et al. 2023)."""
 
-    name: Literal["dfed_avgm"] = "dfed_avgm"
+    name: str = "dfed_avgm"
     momentum: Fraction = 0.9
     """theta."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.models.part import ModelPart
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Vector(ModelPart):
     """A single vector x, for the quadratic data set; its output is the loss itself."""
 
-    name: Literal["vector"] = "vector"
+    name: str = "vector"
     start: tuple[float, ...] | float = 0.0
     """The initial x, or the initial value of all its elements."""
 
