@@ -23,7 +23,7 @@ NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Cen
 TOYS = ["toys:Counting", "toys:Median", "toys:Heads"]
 HEADED = ["toys:Heads", "fedper", "fedrep", "fedeq"]
 # What a bare vector will do for, and gets as near as one likes: a step of fadas is never short.
-OTHERS = [*HEADED, "local", "knn_per", "fed_ft", "hfcl", "feddf", "feddle", "center", "fadas"]
+OTHERS = [*HEADED, "local_only", "knn_per", "fed_ft", "hfcl", "feddf", "feddle", "center", "fadas"]
 WHOLE = [name for name in NAMES if name not in OTHERS]
 WITH_HEADS = {"name": "mlp", "hidden": [16], "personal": ["head"]}
 

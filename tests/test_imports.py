@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from raysim.part import Part, parts_of
+from raysim.algorithms import ALGORITHMS, Central, Peer
+from raysim.part import Part, names_of, parts_of
 from raysim.scenario import Scenario
 
 ROOT = Path(__file__).parent.parent
@@ -87,6 +88,24 @@ def test_every_part_says_in_its_first_line_what_it_is(part: type[Part]) -> None:
     first = part.__doc__.splitlines()[0]
     assert first.strip().endswith(".")
     assert part.__doc__ != part.__mro__[1].__doc__
+
+
+def test_every_algorithm_is_registered_under_the_name_of_its_file() -> None:
+    for file in (ROOT / "raysim" / "algorithms").glob("[!_]*.py"):
+        importlib.import_module(f"raysim.algorithms.{file.stem}")
+    named = {part for family in (Central, Peer) for part in below(family) if names_of(part)}
+    assert {part for part in named if part.__module__.startswith("raysim.")} == set(ALGORITHMS)
+    for part in ALGORITHMS:
+        file = part.__module__.rpartition(".")[2]
+        assert names_of(part)[0] == file
+        assert part.__name__.lower() == file.replace("_", "")
+
+
+def below(base: type[Part]) -> Iterator[type[Part]]:
+    """All subclasses."""
+    for part in base.__subclasses__():
+        yield part
+        yield from below(part)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

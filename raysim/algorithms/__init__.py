@@ -2,6 +2,9 @@
 
 A new one, with a server or without, joins by its import here; everything else follows from `ALGORITHMS`: scenario files
 can name it, `raysim list` shows it, and the contract tests check it.
+
+An algorithm's name, which is that of its file too, is the paper's in lower case, where hyphens, plus signs and spaces
+become one underscore, and nothing else is split: D-PSGD is d_psgd, Fed+FT is fed_ft, DFedAvgM is dfedavgm.
 """
 
 from raysim.algorithms.ca2fl import CA2FL as CA2FL
@@ -9,10 +12,10 @@ from raysim.algorithms.center import Center as Center
 from raysim.algorithms.central import Central as Central
 from raysim.algorithms.cmfd import CMFD as CMFD
 from raysim.algorithms.d_psgd import DPSGD as DPSGD
-from raysim.algorithms.dec_fed_avg import DecFedAvg as DecFedAvg
-from raysim.algorithms.dec_fed_prox import DecFedProx as DecFedProx
-from raysim.algorithms.dfed_admm import DFedADMM as DFedADMM
-from raysim.algorithms.dfed_avgm import DFedAvgM as DFedAvgM
+from raysim.algorithms.decfedavg import DecFedAvg as DecFedAvg
+from raysim.algorithms.decfedprox import DecFedProx as DecFedProx
+from raysim.algorithms.dfedadmm import DFedADMM as DFedADMM
+from raysim.algorithms.dfedavgm import DFedAvgM as DFedAvgM
 from raysim.algorithms.ditto import Ditto as Ditto
 from raysim.algorithms.fadas import FADAS as FADAS
 from raysim.algorithms.fed_ft import FedFT as FedFT

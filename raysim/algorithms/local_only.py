@@ -21,7 +21,7 @@ class LocalOnly(Central):
     one. A client that was not picked yet predicts with it; one that is `data.unseen` trains once.
     """
 
-    name: str = "local"
+    name: str = "local_only"
 
     @property
     def trigger(self) -> Round:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class DecFedAvg(Peer):
     """Local training, then a weighted mean with the neighbours' models."""
 
-    name: str = "dec_fed_avg"
+    name: str = "decfedavg"
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, state))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DecFedProx(Peer):
     """Local training that is pulled towards the neighbours' mean, then a weighted mean with their models."""
 
-    name: str = "dec_fed_prox"
+    name: str = "decfedprox"
     alpha: NonNegative = 0.1
     """Of alpha |w - M|^2 in a peer's objective; the paper tunes it over 0.01 to 0.5."""
 
