@@ -61,8 +61,15 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
 
 
 def _nearest(word: Any, options: list[str]) -> str:
-    close = get_close_matches(str(word), options, n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    """The option that is spelled most like a word, as a question. Only letters and digits count, not their case, so
+    that names are found as papers write them: FedADMM-InSa is fedadmm_insa."""
+    by_letters = {_letters(option): option for option in options}
+    close = get_close_matches(_letters(str(word)), by_letters, n=1, cutoff=0.5)
+    return f" (did you mean {by_letters[close[0]]!r}?)" if close else ""
+
+
+def _letters(word: str) -> str:
+    return "".join(filter(str.isalnum, word.lower()))
 
 
 def _locate(
