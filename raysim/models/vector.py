@@ -24,7 +24,7 @@ class Vector(ModelPart):
         """
         import torch
 
-        from raysim.models.layers import Quadratic
+        from raysim.models.layers import QuadraticLoss
 
         if len(shape) != 1 or shape[0] < 3 or shape[0] % 2 == 0:
             raise ValueError(
@@ -33,10 +33,10 @@ class Vector(ModelPart):
             )
         size = shape[0] // 2
         if not isinstance(self.start, tuple):
-            return Quadratic(torch.full((size,), self.start))
+            return QuadraticLoss(torch.full((size,), self.start))
         if len(self.start) != size:
             raise ValueError(
                 f"model vector: start must have as many values as the data's vectors, which is {size}, "
                 f"got {len(self.start)}: {self.start!r}"
             )
-        return Quadratic(torch.tensor(self.start))
+        return QuadraticLoss(torch.tensor(self.start))
