@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 
 class Central(Part):
-    """An algorithm with a server, with what most of them share. A subclass adds its `name`."""
+    """An algorithm with a server, with what most of them share. A subclass adds its `name`.
+
+    A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
+    `raysim/algorithms/__init__.py`, in one line, and has no other place to be registered.
+    """
 
     name: str
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Feddle(Hybrid):
     """Updates are kept as anchors, and merged with coefficients searched on the server's data (Zhu et al. 2025)."""
 
-    name: Literal["feddle"] = "feddle"
+    name: str = "feddle"
     atlas: Count | None = None
     """Anchors kept. null: twice the clients that are picked in a round."""
     normalize: bool = True

@@ -13,17 +13,17 @@ from witness import WitnessPool, execute, worker_of
 
 from actors import Alone, InlinePool, Job, Request, Value
 from actors.job import values_of
-from raysim.algorithms import ALGORITHMS, Arrival, Record
+from raysim.algorithms import ALGORITHMS, Arrival, Central, Record
 from raysim.workers import records
 from raysim.workers.requests import StepRequest, TrainRequest
 from raysim.workers.server import ServerWorker
 from raysim.workers.workbench import LOGGED
 
-NAMES = [a.model_fields["name"].default for a in ALGORITHMS]
+NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
 TOYS = ["toys:Counting", "toys:Median", "toys:Heads"]
 HEADED = ["toys:Heads", "fedper", "fedrep", "fedeq"]
 # What a bare vector will do for, and gets as near as one likes: a step of fadas is never short.
-OTHERS = [*HEADED, "local", "knn_per", "fed_ft", "hfcl", "feddf", "feddle", "center", "fadas"]
+OTHERS = [*HEADED, "local_only", "knn_per", "fed_ft", "hfcl", "feddf", "feddle", "center", "fadas"]
 WHOLE = [name for name in NAMES if name not in OTHERS]
 WITH_HEADS = {"name": "mlp", "hidden": [16], "personal": ["head"]}
 

@@ -29,7 +29,7 @@ from raysim.models import MLP, Vector
 from raysim.workers.server import ServerWorker
 from results import Writer
 
-PERSONAL = ["local", "fedavg_ft", "ditto", "fedper", "fedrep", "knn_per", "fedeq"]
+PERSONAL = ["local_only", "fedavg_ft", "ditto", "fedper", "fedrep", "knn_per", "fedeq"]
 WITH_HEADS = ["fedper", "fedrep", "fedeq"]
 HEADED: Raw = {"name": "mlp", "hidden": [16], "personal": ["head"]}
 CPU = torch.device("cpu")
@@ -279,7 +279,7 @@ def saved(simulate: Simulate, algorithm: Any, **more: Any) -> Result:
 def test_ditto_without_pull_is_training_alone(simulate: Simulate) -> None:
     """On the same batches, bit for bit; and its global model is that of FedAvg."""
     ditto = saved(simulate, {"name": "ditto", "lam": 0.0})
-    alone = saved(simulate, "local")
+    alone = saved(simulate, "local_only")
     assert np.array_equal(own_models(ditto), own_models(alone))
     assert not np.array_equal(own_models(saved(simulate, "ditto")), own_models(alone))
     fedavg = simulate(headed({"name": "fedavg", "weights": "uniform"}))
@@ -289,7 +289,7 @@ def test_ditto_without_pull_is_training_alone(simulate: Simulate) -> None:
 class Bodies(FedAvg):
     """FedAvg of whole models, of which only the shared part is trained."""
 
-    name: str = "bodies"  # type: ignore[assignment]
+    name: str = "bodies"
 
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(task.received, part="shared")
@@ -370,7 +370,7 @@ def test_computed_delays_follow_all_trainings_of_an_update(simulate: Simulate, n
 @pytest.mark.parametrize(
     ("name", "up", "down"),
     [
-        ("local", 0, 0),
+        ("local_only", 0, 0),
         ("fedavg_ft", "whole", "whole"),
         ("ditto", "whole", "whole"),
         ("knn_per", "whole", "whole"),
@@ -488,7 +488,7 @@ def test_unseen_clients_fit_the_first_head_to_the_last_body(simulate: Simulate, 
 @pytest.mark.parametrize(
     ("name", "own", "adapted"),
     [
-        ("local", True, True),
+        ("local_only", True, True),
         ("fedavg_ft", True, True),
         ("ditto", True, False),
         ("fedper", False, False),
@@ -511,7 +511,7 @@ def test_whose_batch_norm_statistics_clients_predict_with(
     assert others[:18].tolist() == [own] * 18
     assert others[18:].tolist() == [adapted] * 6
     used = result.pandas("updates").query("status == 'used'")
-    assert set(used.up_bytes == 0) == set(used.down_bytes == 0) == {name == "local"}
+    assert set(used.up_bytes == 0) == set(used.down_bytes == 0) == {name == "local_only"}
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -545,6 +545,6 @@ def test_what_cannot_be_is_said() -> None:
     assert text in refusal(headed("fedper", data__unseen=0.001))
     text = "data.unseen: clients that take no part are evaluated on samples of their own, got none"
     assert text in refusal(digits(data__unseen=0.1))
-    peers: Raw = {"algorithm": "dec_fed_avg", "topology": "ring", "world": {}}
+    peers: Raw = {"algorithm": "decfedavg", "topology": "ring", "world": {}}
     assert "run.save_clients: must be false for peers" in refusal(digits(run__save_clients=True, **peers))
     assert "run.evaluate_clients: must be" in refusal(headed("fedper", run__evaluate_clients="some"))

@@ -6,7 +6,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,19 +15,20 @@ import pytest
 from PIL import Image
 from pydantic import TypeAdapter, ValidationError
 
-from raysim.data import DATA_SETS, SERVER_DATA, Data, Dataset, Federation, ServerData, Split, federate
+from raysim.data import DATA_SETS, SERVER_DATA, Dataset, Federation, ServerData, Split, federate
 from raysim.data.images import channel_statistics
 from raysim.data.own_test import held_out_size
+from raysim.part import OneOf, names_of
 from raysim.rng import generator
 
-DATA: TypeAdapter[Any] = TypeAdapter(Data)
-SERVER: TypeAdapter[Any] = TypeAdapter(ServerData)
+SERVER: TypeAdapter[Any] = TypeAdapter(Annotated[ServerData, OneOf(SERVER_DATA)])
 NO_SERVER = SERVER.validate_python("none")
 
 
 def part(**settings: Any) -> Any:
     """A data part, as a scenario file gives it."""
-    return DATA.validate_json(TypeAdapter(dict[str, Any]).dump_json(settings))
+    (kind,) = (part for part in DATA_SETS if settings["name"] in names_of(part))
+    return kind.model_validate_json(TypeAdapter(dict[str, Any]).dump_json(settings))
 
 
 def load(**settings: Any) -> Dataset:

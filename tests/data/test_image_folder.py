@@ -1,7 +1,7 @@
 """Data in folders of image files."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -9,11 +9,12 @@ from conftest import Simulate, digits
 from PIL import Image
 from pydantic import TypeAdapter
 
-from raysim.data import Data, Dataset
+from raysim.data import DATA_SETS, Dataset
 from raysim.data.images import channel_statistics
 from raysim.data.isic2019 import CLASSES
+from raysim.part import OneOf, Part
 
-DATA: TypeAdapter[Any] = TypeAdapter(Data)
+DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOf(DATA_SETS)])
 
 
 def load(name: str, path: Path, **settings: Any) -> Dataset:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -10,11 +10,12 @@ from conftest import Raw, Simulate, digits
 from PIL import Image
 from pydantic import TypeAdapter
 
-from raysim.data import Data, Dataset, federate
+from raysim.data import DATA_SETS, Dataset, federate
 from raysim.data.server import NoServerData
+from raysim.part import OneOf, Part
 from raysim.rng import generator
 
-DATA: TypeAdapter[Any] = TypeAdapter(Data)
+DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOf(DATA_SETS)])
 Users = dict[str, tuple[list[Any], list[Any]]]
 
 

@@ -155,7 +155,7 @@ def test_who_takes_no_part_must_leave_others(change: Raw, expected: str) -> None
 
 
 def test_all_peers_take_part() -> None:
-    raw = digits(algorithm="dec_fed_avg", topology="ring", data__unseen=0.1)
+    raw = digits(algorithm="decfedavg", topology="ring", data__unseen=0.1)
     del raw["world"]
     with pytest.raises(ScenarioError, match=r"data.unseen: must be 0, for peers all train, got 0.1; leave it out"):
         parse_scenario(raw)

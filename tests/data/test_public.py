@@ -19,7 +19,7 @@ from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.local.train import batches
-from raysim.models.layers import Quadratic
+from raysim.models.layers import QuadraticLoss
 from raysim.rng import generator
 from raysim.workers.workbench import Workbench
 
@@ -174,7 +174,7 @@ def test_sharpness_aware_steps_take_the_gradient_uphill(weight_decay: float) -> 
 
 def test_sharpness_aware_steps_on_a_quadratic_by_hand() -> None:
     """x^2 / 2 at 1: the gradient at 1 + 0.5 is 1.5; a step of 0.1 leads to 0.85. Two passes are counted."""
-    net = Net(Quadratic(torch.tensor([1.0])), (), "quadratic", torch.device("cpu"))
+    net = Net(QuadraticLoss(torch.tensor([1.0])), (), "quadratic", torch.device("cpu"))
     rows = torch.tensor([[0.0, 0.0, 1.0]])
     task = Task(net, net.model(), Samples.of(rows, torch.zeros(1)), Local(lr=0.1, sam=0.5), None, (0, 0, 0))
     assert float(task.train(task.received).w[0]) == pytest.approx(0.85)

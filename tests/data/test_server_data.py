@@ -1,6 +1,6 @@
 """What the server has: samples like the clients', taken from them or from the test set, or those of other data."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -11,12 +11,13 @@ from pydantic import TypeAdapter
 
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Central, Record, Round
-from raysim.data import Federation, ServerData, federate
+from raysim.data import SERVER_DATA, Federation, ServerData, federate
 from raysim.data.digits import Digits
 from raysim.data.images import channel_statistics
 from raysim.data.pixels import fit
+from raysim.part import OneOf
 
-SERVER: TypeAdapter[Any] = TypeAdapter(ServerData)
+SERVER: TypeAdapter[Any] = TypeAdapter(Annotated[ServerData, OneOf(SERVER_DATA)])
 SPLIT = {"clients": 10, "partition": {"name": "iid"}}
 
 

@@ -16,7 +16,7 @@ from witness import execute, worker_of
 import raysim
 from actors import InlinePool, Job, Request, Value
 from actors.job import values_of
-from raysim.algorithms import PEERS
+from raysim.algorithms import ALGORITHMS, Peer
 from raysim.engine.execution import Execution
 from raysim.engine.peers.jobs import cut
 from raysim.engine.progress import Progress
@@ -30,7 +30,7 @@ from raysim.world.peers_timeline import Mixed, PeersTimeline
 from raysim.world.random_topology import Regular
 from raysim.world.topology import Line, Ring
 
-NAMES = [part.model_fields["name"].default for part in PEERS]
+NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Peer)]
 SECONDS = {"name": "log_normal", "median": 1.0, "sigma": 0.5, "unit": "seconds"}
 GOSSIP = {"synchronous": False, "delay": SECONDS, "edge_delay": {"name": "exponential", "mean": 0.3}, "loss": 0.2}
 
@@ -96,7 +96,7 @@ def test_computed_delays_count_training_mixing_and_messages(simulate: Simulate) 
     """32 -> 10 on a ring: 3 forward passes of 640 FLOPs a sample; 330 parameters to and from two neighbours."""
     speeds = {key: {"name": "constant", "value": value} for key, value in FLOPS_AND_BYTES.items()}
     delay = {"name": "compute", **speeds}
-    raw = peers(algorithm="dec_fed_avg", model={"name": "mlp", "hidden": []}, world={"delay": delay}, run={"rounds": 1})
+    raw = peers(algorithm="decfedavg", model={"name": "mlp", "hidden": []}, world={"delay": delay}, run={"rounds": 1})
     raw["data"]["partition"] = "iid"
     result = simulate(raw)
     updates = result.pandas("updates")
@@ -249,7 +249,7 @@ def tables(result: raysim.Result) -> dict[str, pd.DataFrame]:
     return {name: result.pandas(name).drop(columns=wall, errors="ignore") for name in names}
 
 
-@pytest.mark.parametrize(("algorithm", "world"), [("fedf_admm", {}), ("fedf_admm", GOSSIP), ("dfed_admm", GOSSIP)])
+@pytest.mark.parametrize(("algorithm", "world"), [("fedf_admm", {}), ("fedf_admm", GOSSIP), ("dfedadmm", GOSSIP)])
 def test_chunks_change_no_bit(simulate: Simulate, algorithm: str, world: Raw) -> None:
     raw = peers(algorithm=algorithm, world=world, public={"samples": 20})
     one, four = (simulate(raw, "--set", f"resources.chunk={chunk}") for chunk in (1, 4))
@@ -262,7 +262,7 @@ def test_chunks_change_no_bit(simulate: Simulate, algorithm: str, world: Raw) ->
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize(
     ("algorithm", "world", "actors"),
-    [("dec_fed_avg", {}, 2), ("dec_fed_avg", {}, 1), ("dec_fed_prox", GOSSIP, 2), ("fedf_admm", GOSSIP, 2)],
+    [("decfedavg", {}, 2), ("decfedavg", {}, 1), ("decfedprox", GOSSIP, 2), ("fedf_admm", GOSSIP, 2)],
 )
 def test_ray_equals_inline(algorithm: str, world: Raw, actors: int, tmp_path: Path) -> None:
     raw = peers(algorithm=algorithm, world=world, public={"samples": 20}, resources__client_actors=actors)
@@ -277,7 +277,7 @@ def test_ray_equals_inline(algorithm: str, world: Raw, actors: int, tmp_path: Pa
 def test_a_thousand_peers_run_on_two_actors(tmp_path: Path) -> None:
     """With a training sample or two each."""
     raw = peers(
-        algorithm="dec_fed_avg",
+        algorithm="decfedavg",
         topology={"name": "regular", "degree": 4},
         data={"name": "digits", "clients": 1000, "partition": "iid"},
         model={"name": "mlp", "hidden": []},
@@ -437,7 +437,7 @@ def test_the_consensus_is_told_of_the_first_split_that_is_evaluated(simulate: Si
     assert set(evaluations.query("metric in ['consensus', 'consensus_outputs']").split) == {"train"}
 
 
-@pytest.mark.parametrize("algorithm", ["dec_fed_avg", "dec_fed_prox", "dfed_avgm", "dfed_admm"])
+@pytest.mark.parametrize("algorithm", ["decfedavg", "decfedprox", "dfedavgm", "dfedadmm"])
 def test_statistics_of_batches_are_mixed_as_models_are(simulate: Simulate, algorithm: str) -> None:
     """Those of the first training, which who hears nobody still has after it."""
     small: Raw = {"data__clients": 3, "data__test_samples": 10, "local": {"steps": 1, "batch_size": 8}}
@@ -503,17 +503,17 @@ def test_a_peer_without_samples_is_an_error_before_any_work(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"topology": None}, "topology: must be given, for dec_fed_avg has no server; say who is whose neighbour"),
+        ({"topology": None}, "topology: must be given, for decfedavg has no server; say who is whose neighbour"),
         ({"topology": "rings"}, "topology.name: must be one of 'ring', "),
         ({"data__clients": 1}, "topology: must have at least two peers, got 1"),
-        ({"world": {"dispatch": {"per_round": 3}}}, "world.dispatch: must not be given, for dec_fed_avg has no server"),
+        ({"world": {"dispatch": {"per_round": 3}}}, "world.dispatch: must not be given, for decfedavg has no server"),
         (
             {"world": {"dropout": {"probability": 0.1}}},
-            "world.dropout: must not be given, for dec_fed_avg has no server",
+            "world.dropout: must not be given, for decfedavg has no server",
         ),
         (
             {"server_data": {"name": "in_domain", "samples": 9}},
-            "server_data: must not be given, for dec_fed_avg has no",
+            "server_data: must not be given, for decfedavg has no",
         ),
         ({"world": {"delay": {"name": "constant", "value": 1}}}, "world.delay: must be in seconds between peers, got"),
         (
@@ -534,9 +534,9 @@ def test_a_peer_without_samples_is_an_error_before_any_work(tmp_path: Path) -> N
             "topology: erdos_renyi: from round 36 on, a graph of 10 peers must be connected, but none of 100 drawn was",
         ),
         ({"run__evaluate_clients": 11}, "run.evaluate_clients: must be at most the number of peers, 10, got 11; lower"),
-        ({"resources__shards": 2}, "resources.shards: is of servers, and dec_fed_avg has none, got 2; leave it out"),
-        ({"resources__aggregators": 2}, "resources.aggregators: is of servers, and dec_fed_avg has none, got 2"),
-        ({"resources__gpus_per_aggregator": 0.5}, "resources.gpus_per_aggregator: is of servers, and dec_fed_avg has"),
+        ({"resources__shards": 2}, "resources.shards: is of servers, and decfedavg has none, got 2; leave it out"),
+        ({"resources__aggregators": 2}, "resources.aggregators: is of servers, and decfedavg has none, got 2"),
+        ({"resources__gpus_per_aggregator": 0.5}, "resources.gpus_per_aggregator: is of servers, and decfedavg has"),
         (
             {"algorithm": "d_psgd"},
             "local.steps: must be 1 for d_psgd, which mixes after every mini-batch, got epochs;",
@@ -567,7 +567,7 @@ def test_a_peer_without_samples_is_an_error_before_any_work(tmp_path: Path) -> N
 )
 def test_a_scenario_that_cannot_run_says_why(more: Raw, told: str) -> None:
     with pytest.raises(ScenarioError) as caught:
-        raysim.parse_scenario(peers(**{"algorithm": "dec_fed_avg", **more}))
+        raysim.parse_scenario(peers(**{"algorithm": "decfedavg", **more}))
     assert told in str(caught.value)
     assert len(caught.value.problems) == 1
 

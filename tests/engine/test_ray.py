@@ -13,11 +13,11 @@ from ruamel.yaml import YAML
 
 import raysim
 from actors import MissingResources
-from raysim.algorithms import ALGORITHMS
+from raysim.algorithms import ALGORITHMS, Central
 from raysim.engine.execution import Execution
 from raysim.engine.progress import Progress
 
-NAMES = [algorithm.model_fields["name"].default for algorithm in ALGORITHMS]
+NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
 
 

@@ -395,10 +395,10 @@ def test_every_parameter_of_a_model_gets_a_gradient(model: Any, shape: tuple[int
 MODEL = {"name": "deq_mlp", "width": 24, "hidden": 16}
 
 
-@pytest.mark.parametrize("algorithm", ["fedbuff", "dec_fed_avg"])
+@pytest.mark.parametrize("algorithm", ["fedbuff", "decfedavg"])
 def test_the_table_of_updates_says_how_solves_went(simulate: Simulate, algorithm: str) -> None:
     raw = digits(model=MODEL, algorithm=algorithm)
-    if algorithm == "dec_fed_avg":
+    if algorithm == "decfedavg":
         raw = override(raw, topology="ring", world={}, data__clients=5)
     updates = simulate(raw).pandas("updates").query("status == 'used'")
     assert updates.solver_iterations.between(1, 20).all()
@@ -416,7 +416,7 @@ def test_evaluations_say_how_their_solves_went(simulate: Simulate, subject: str)
     raw = digits(model=MODEL, algorithm="fedavg_ft", run__evaluate_clients="all", run__rounds=2)
     raw["data"] |= {"clients": 10, "local_test": 0.2, "unseen": 0.2}
     if subject == "peer":
-        raw |= {"algorithm": "dec_fed_avg", "topology": "ring", "world": {}}
+        raw |= {"algorithm": "decfedavg", "topology": "ring", "world": {}}
         raw["data"] = {"name": "digits", "clients": 5, "partition": "iid"}
 
     def told(*words: str) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import torch
@@ -19,7 +19,6 @@ from raysim.models import (
     DEQMLP,
     MLP,
     MODELS,
-    AnyModel,
     DEQResNet,
     DEQTransformer,
     FedFADMMCNN,
@@ -37,6 +36,7 @@ from raysim.models.build import initialise
 from raysim.models.layers import ChannelLayerNorm
 from raysim.models.layout import Layout
 from raysim.models.universal import Layer
+from raysim.part import OneOf
 
 MNIST, CIFAR, TEXT = (1, 28, 28), (3, 32, 32), (80,)
 FEDDLE_CNN: dict[str, Any] = {
@@ -446,7 +446,7 @@ def test_inputs_that_cannot_be_taken_are_refused(model: ModelPart, shape: tuple[
 
 
 def test_a_scenario_names_its_model() -> None:
-    models: TypeAdapter[ModelPart] = TypeAdapter(AnyModel)
+    models: TypeAdapter[ModelPart] = TypeAdapter(Annotated[ModelPart, OneOf(MODELS)])
     assert models.validate_json('"mlp"') == MLP()
     assert models.validate_json('{"name": "vector", "start": 2}') == Vector(start=2.0)
     assert len({m.model_fields["name"].default for m in MODELS}) == len(MODELS)

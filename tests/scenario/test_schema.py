@@ -383,7 +383,7 @@ def test_an_algorithm_may_be_a_class_of_ones_own() -> None:
         ),
         ("json:JSONDecoder", "must name a subclass of raysim.algorithms.Central or Peer, got 'json:JSONDecoder'"),
         ("raysim.algorithms:Central", "must name a class that defines step, trigger, weigh, got 'raysim.algorithms:"),
-        ("raysim.algorithms:FedBuff", "must name a class whose field is `name: str`, got 'raysim.algorithms:FedBuff'"),
+        ("raysim.algorithms:DPSGD", "must name a class whose field is `name: str`, got 'raysim.algorithms:DPSGD'"),
         (
             {"name": "toys:Buffered", "siz": 1},
             "algorithm.siz: unknown key (did you mean 'size'?); known here: name, size",

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import networkx as nx
 import numpy as np
@@ -10,7 +10,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from raysim import rng
-from raysim.world import TOPOLOGIES, AnyTopology, Topology
+from raysim.part import OneOf
+from raysim.world import TOPOLOGIES, Topology
 
 RANDOM: list[dict[str, Any]] = [
     {"name": "random", "edges": 14},
@@ -29,7 +30,7 @@ FIXED: list[dict[str, Any]] = [
 
 
 def topology(**raw: Any) -> Topology:
-    read: Topology = TypeAdapter(AnyTopology).validate_python(raw)
+    read: Topology = TypeAdapter(Annotated[Topology, OneOf(TOPOLOGIES)]).validate_python(raw)
     return read
 
 

@@ -7,7 +7,7 @@ weights do, too. All peers train before anybody mixes, so this is not the recurs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.terms import Record
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class DecFedAvg(Peer):
     """Local training, then a weighted mean with the neighbours' models."""
 
-    name: Literal["dec_fed_avg"] = "dec_fed_avg"
+    name: str = "decfedavg"
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, state))

@@ -7,7 +7,7 @@ and mixing is by any weights, where the paper's are symmetric.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.errors import Problem
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 class DFedAvgM(Peer):
     """Local training with heavy-ball momentum, started anew every round, then a weighted mean (Sun et al. 2023)."""
 
-    name: Literal["dfed_avgm"] = "dfed_avgm"
+    name: str = "dfedavgm"
     momentum: Fraction = 0.9
     """theta."""
 
     def problems(self, scenario: Scenario) -> Iterator[Problem]:
         for key, plain in (("optimizer", "sgd"), ("momentum", 0)):
             if (got := getattr(scenario.local, key)) != plain:
-                text = f"must be {plain} for dfed_avgm, whose momentum is algorithm.momentum, got {got}"
+                text = f"must be {plain} for dfedavgm, whose momentum is algorithm.momentum, got {got}"
                 yield Problem(f"local.{key}", text)
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:

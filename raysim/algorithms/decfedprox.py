@@ -7,7 +7,7 @@ last, as they were sent, before their peers mixed, so that nothing more needs to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.part import NonNegative
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DecFedProx(Peer):
     """Local training that is pulled towards the neighbours' mean, then a weighted mean with their models."""
 
-    name: Literal["dec_fed_prox"] = "dec_fed_prox"
+    name: str = "decfedprox"
     alpha: NonNegative = 0.1
     """Of alpha |w - M|^2 in a peer's objective; the paper tunes it over 0.01 to 0.5."""
 

@@ -12,7 +12,7 @@ from results.texts import precision, short_names, spread, written
 
 Texts: TypeAlias = tuple[str, ...]
 Place: TypeAlias = tuple[Texts, str, Texts]  # values of the rows' keys, metric, values of the columns' keys
-Record: TypeAlias = dict[Any, Any]  # a row of the frame
+Row: TypeAlias = dict[Any, Any]  # a row of the frame
 
 
 class Cell(NamedTuple):
@@ -32,7 +32,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grid:
+class TextTable:
     """A table."""
 
     labels: Texts  # heads of the columns that say which runs a row is of
@@ -41,10 +41,10 @@ class Grid:
     caption: list[str]  # lines
 
 
-def grid(comparison: Comparison, percent: bool = False) -> Grid:
+def text_table(comparison: Comparison, percent: bool = False) -> TextTable:
     """percent: whether accuracies are in percent, with one digit after the point."""
     names = short_names([*comparison.by, *comparison.columns])
-    records: dict[Place, Record] = {_place(comparison, row): row for row in comparison.frame.to_dict("records")}
+    records: dict[Place, Row] = {_place(comparison, row): row for row in comparison.frame.to_dict("records")}
     counts = {(record["runs"], record["missing"]) for record in records.values()}
     alike = len(counts) == 1 and not max(counts)[1]
     best, columns = _best(comparison, records), list(_columns(comparison))
@@ -58,7 +58,7 @@ def grid(comparison: Comparison, percent: bool = False) -> Grid:
             cells.append(Cell(text, runs if ours and not alike else "", ours and place in best))
         rows.append((labels, cells))
     heads = [_head(comparison, column, names, percent) for column in columns]
-    return Grid(
+    return TextTable(
         labels=tuple(names[key] for key in comparison.by),
         heads=heads,
         rows=rows,
@@ -66,7 +66,7 @@ def grid(comparison: Comparison, percent: bool = False) -> Grid:
     )
 
 
-def _place(comparison: Comparison, record: Record) -> Place:
+def _place(comparison: Comparison, record: Row) -> Place:
     by, columns = (tuple(written(record[key]) for key in keys) for keys in (comparison.by, comparison.columns))
     return by, record["metric"], columns
 
@@ -99,7 +99,7 @@ def _unit(metric: str, percent: bool) -> tuple[float, str]:
     return (100.0, ", %") if percent and metric == "accuracy" else (1.0, "")
 
 
-def _texts(record: Record, kind: str, percent: bool) -> tuple[str, str]:
+def _texts(record: Row, kind: str, percent: bool) -> tuple[str, str]:
     """A number and of how many runs it is."""
     scale, _ = _unit(record["metric"], percent)
     form = ".1f" if scale == 100 else precision(record["mean"] * scale, record["std"] * scale)
@@ -113,7 +113,7 @@ def _texts(record: Record, kind: str, percent: bool) -> tuple[str, str]:
     return text, f"({runs}/{runs + missing})" if missing else f"({runs})"
 
 
-def _best(comparison: Comparison, records: dict[Place, Record]) -> set[Place]:
+def _best(comparison: Comparison, records: dict[Place, Row]) -> set[Place]:
     """The best means of their columns; of a metric in a run that has none, nothing can be said."""
     best = set()
     measure = comparison.measure

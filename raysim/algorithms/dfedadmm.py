@@ -8,7 +8,7 @@ paper's. Difference: mixing is by any weights.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.part import Positive
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class DFedADMM(Peer):
     """ADMM on parameters: a dual corrects each peer's local training, then a weighted mean (Li et al. 2023)."""
 
-    name: Literal["dfed_admm"] = "dfed_admm"
+    name: str = "dfedadmm"
     penalty: Positive = 0.1
     """Of the distance from where a peer's local training starts; 1 / lambda."""
     mix_corrected: bool = True
