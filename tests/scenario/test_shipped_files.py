@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from command_line import command
 from conftest import ROOT
-from typer.testing import CliRunner
 
 import raysim
-from raysim.cli.app import app
 from raysim.sweep import load_sweep
 
 SCENARIOS = ROOT / "scenarios" / "fedadmm_insa"
@@ -37,7 +36,7 @@ def test_fedadmm_insa_makes_the_rows_of_its_table(runs: tuple[str, Path]) -> Non
     metrics = ["loss", "local_steps"] if name == "example_1" else ["accuracy", "loss", "local_steps"]  # 1: no labels
     for metric in metrics:
         options = ["--metric", metric, "--paper", str(PUBLISHED / f"{metric}.yaml"), "--format", "csv"]
-        answer = CliRunner().invoke(app, ["compare", str(folder), *options], catch_exceptions=False)
+        answer = command("compare", folder, *options)
         assert answer.exit_code == 0, answer.output
         assert "not run" not in answer.output
         table = pd.read_csv(StringIO(answer.stdout), index_col=["algorithm.name", "local.epochs"])

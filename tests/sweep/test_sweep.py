@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import command
 from conftest import Raw, digits
 from ruamel.yaml import YAML
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import raysim
 from actors import Child, ChildDied
-from raysim.cli.app import app
 from raysim.cli.sweep_display import labels
 from raysim.sweep import load_sweep, run_all
 
@@ -28,10 +28,6 @@ def write(tmp_path: Path) -> Any:
         return path
 
     return to
-
-
-def command(*words: Any) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def sweep(path: Path, out: Path, *words: Any) -> Result:
