@@ -1,6 +1,7 @@
 """What Python is given of a run: `raysim.run` and its result."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,3 +48,14 @@ def test_python_runs_scenarios_too(tmp_path: Path) -> None:
     assert result.vectors()["w"].tolist() == [2.0]
     assert seen[-1] == 3
     assert raysim.Result(str(result.folder)).digest == result.digest
+
+
+def test_whoever_watches_may_end_a_run(tmp_path: Path) -> None:
+    def watch(progress: Any) -> None:
+        if progress.round >= 2:
+            raise raysim.StopRun("seen enough")
+
+    scenario = raysim.parse_scenario(digits(run__rounds=4, run__evaluate_every=2))
+    result = raysim.run(scenario, out=tmp_path / "runs", inline=True, progress=watch)
+    assert (result.info["status"], result.info["ended_early"]) == ("stopped", "seen enough")
+    assert result.pandas("evaluations")["round"].max() < 3

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Raw, Simulate, digits
+from data_sets import DATA
 from PIL import Image
-from pydantic import TypeAdapter
 
-from raysim.data import Data, Dataset, federate
+from raysim.data import Dataset, federate
 from raysim.data.server import NoServerData
 from raysim.rng import generator
 
-DATA: TypeAdapter[Any] = TypeAdapter(Data)
 Users = dict[str, tuple[list[Any], list[Any]]]
 
 
