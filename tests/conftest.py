@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from raysim.local.server_task import ServerTask
 
 ROOT = Path(__file__).parents[1]
+SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))
 # What processes that tests start must find: the packages and the tests' own algorithms. The root comes first, or else
 # `tests/actors` and `tests/results` would be taken for the packages of these names.
 PYTHONPATH = os.pathsep.join((str(ROOT), str(ROOT / "tests")))

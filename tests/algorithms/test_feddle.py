@@ -44,22 +44,30 @@ def arriving(*clients: int, staleness: Sequence[float] = ()) -> list[Arrival]:
     return [Arrival(client, client, 0, 0, s, 1) for client, s in zip(clients, late, strict=True)]
 
 
+class After(dict[str, Tensor]):
+    """A server's state after a step, which found this."""
+
+    def __init__(self, before: Record, given: ServerStep) -> None:
+        super().__init__({**before, **given.state})
+        self.search, self.similarity = given.search, given.similarity
+
+
 def step(
     feddle: Feddle, state: Record, task: ServerTask, deltas: Any, arrivals: list[Arrival], buffers: Tensor | None = None
-) -> Record:
-    """The state after it, with what is for the tables."""
+) -> After:
+    """The state after it, and what is for the tables."""
     none = task.received.buffers
     updates = {"delta": torch.as_tensor(deltas), "buffers": none if buffers is None else buffers}
     task.received = task.received.replace(w=state["w"])
-    return {**state, **feddle.step(state, arrivals, updates, task)}
+    return After(state, feddle.step(state, arrivals, updates, task))
 
 
 def before(feddle: Feddle, task: ServerTask) -> Record:
     return {"buffers": task.received.buffers, **feddle.init(task.received, task.population)}
 
 
-def column(state: Record, name: str) -> list[float]:
-    return state[f"coefficients.{name}"].tolist()
+def column(state: After, name: str) -> list[float]:
+    return getattr(state.search, name).tolist()
 
 
 def three_anchors(shards: int = 1, **options: Any) -> tuple[Feddle, Record]:
@@ -115,7 +123,7 @@ def test_the_smallest_coefficients_go_and_never_a_newcomer() -> None:
     assert column(one, "client") == [4, 1, 2]
     assert column(two, "client") == [4, 1, 5]
     assert column(two, "arrived") == [3, 2, 3]
-    assert two["anchor.2"].tolist() == [2.0, 1.0]
+    assert two["anchor_2"].tolist() == [2.0, 1.0]
     assert two["score"].tolist() == pytest.approx([abs(c) for c in column(two, "coefficient")])
 
 
@@ -124,7 +132,7 @@ def test_the_oldest_newcomers_go_where_more_arrive_than_there_are_places() -> No
     deltas = [[float(client), 1.0] for client in range(4, 9)]
     full = step(feddle, after, parabola(version=3), deltas, arriving(*range(4, 9)))
     assert sorted(column(full, "client")) == [6, 7, 8]
-    assert {full[f"anchor.{place}"][0].item() for place in range(3)} == {6.0, 7.0, 8.0}
+    assert {full[f"anchor_{place}"][0].item() for place in range(3)} == {6.0, 7.0, 8.0}
 
 
 def test_anchors_without_scores_go_by_age() -> None:
@@ -164,11 +172,11 @@ def test_similarity_is_the_cosine_of_two_gradients(optimum: tuple[float, float],
     """Of the coefficients of two anchors, (1, 0) and (0, 1), at 0: of the server's loss and of a reference."""
     feddle, task = Feddle(atlas=2, fallback="none", **SEARCH), parabola()
     without = step(feddle, before(feddle, task), task, torch.eye(2), arriving(0, 1))
-    assert "steps.similarity" not in without
+    assert without.similarity is None
     of = parabola(optimum)
     task.reference = Samples.of(of.x, of.y)
     shown = step(feddle, before(feddle, task), task, torch.eye(2), arriving(0, 1))
-    assert shown["steps.similarity"].item() == pytest.approx(similarity, abs=1e-6)
+    assert shown.similarity.item() == pytest.approx(similarity, abs=1e-6)
     assert shown["w"].equal(without["w"])
 
 

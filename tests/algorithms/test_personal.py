@@ -14,20 +14,16 @@ import torch
 from conftest import Raw, Simulate, digits, quadratic
 from torch import Tensor, nn
 
-from actors import InlinePool
 from raysim import Result, RunFailed, ScenarioError, load, parse_scenario, run
 from raysim.algorithms import Central, FedAvg, KNNPer, Population, Record
 from raysim.data import Dataset, Split
 from raysim.data.linear_regression import LinearRegression
-from raysim.engine.server.family import Simulation
-from raysim.engine.server.jobs import Tasks
 from raysim.local import Local
 from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.models import MLP, Vector
 from raysim.workers.server import ServerWorker
-from results import Writer
 
 PERSONAL = ["local_only", "fedavg_ft", "ditto", "fedper", "fedrep", "knn_per", "fedeq"]
 WITH_HEADS = ["fedper", "fedrep", "fedeq"]
@@ -75,11 +71,10 @@ def test_ditto_pulls_towards_the_received_model(start: str, own: float) -> None:
     """f = x^2 / 2, w = 1, v = 3, lambda = 0.5, a step of 0.5; the update is 0.5 - 1."""
     algorithm = {"name": "ditto", "lam": 0.5, "start": start}
     raw = quadratic([0.0], algorithm, {"dispatch": {"per_round": 1}}, 1, start=1.0, local__lr=0.5)
-    worker = ServerWorker(parse_scenario(raw), 0.0)
-    worker.load()
-    message = worker._message(worker._first_state())
+    worker = worker_of(raw, ServerWorker)
+    message = worker.message(worker.first_state())
     state = {"w": torch.tensor([3.0]), "buffers": worker.start.buffers}
-    sent, after = worker.algorithm.update(worker._task(0, 0, message), message, state)
+    sent, after = worker.algorithm.update(worker.client_task(0, 0, message), message, state)
     assert float(sent["delta"]) == pytest.approx(-0.5)
     assert float(after["w"]) == pytest.approx(own)
 
@@ -114,13 +109,9 @@ def bilinear(monkeypatch: pytest.MonkeyPatch) -> Raw:
 def after_rounds(raw: Raw, algorithm: Any, picks: list[list[int]], folder: Path) -> tuple[Record, list[Record]]:
     """The last state of the server, and of each client."""
     run = {"world": {"dispatch": {"picks": picks}}, "run": {"rounds": len(picks)}, "algorithm": algorithm}
-    scenario = parse_scenario(raw | run)
-    writer, tasks = Writer(folder, "run"), Tasks(scenario, InlinePool())
-    list(Simulation(scenario, tasks, writer).run())
-    writer.close()
-    clients = range(scenario.data.clients)
-    server = {name: value.content for name, value in tasks._state.items()}
-    return server, [state.content for state in tasks.training.states_of(list(clients))]
+    pool = WitnessPool()
+    execute(override(raw | run, run__save_clients=True), folder, pool)
+    return pool.server_state, [state for _, state in sorted(pool.client_states.items())]
 
 
 @pytest.mark.parametrize(

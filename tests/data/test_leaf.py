@@ -2,20 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from conftest import Raw, Simulate, digits
+from data_sets import DATA
 from PIL import Image
-from pydantic import TypeAdapter
 
-from raysim.data import DATA_SETS, Dataset, federate
+from raysim.data import Dataset, federate
 from raysim.data.server import NoServerData
-from raysim.part import OneOf, Part
 from raysim.rng import generator
 
-DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOf(DATA_SETS)])
 Users = dict[str, tuple[list[Any], list[Any]]]
 
 

@@ -1,25 +1,13 @@
-"""What a client has beside its training samples: its part of the test split, wrong labels, or no part in training."""
-
-from typing import Any
+"""A client's part of the test split."""
 
 import numpy as np
 import pytest
-from conftest import Raw, Simulate, digits
+from conftest import Simulate, digits
+from data_sets import federation
 
-from raysim import ScenarioError, parse_scenario
-from raysim.data import Federation, Split, federate
-from raysim.data.digits import Digits
-from raysim.data.holdings import Holdings
-from raysim.data.noise import mislabel
+from raysim.data import Split
 from raysim.data.own_test import divide_alike
-from raysim.data.public import Public
-from raysim.data.server import NoServerData
 from raysim.rng import generator
-
-
-def federation(seed: int = 0, public: Raw | None = None, **settings: Any) -> Federation:
-    data = Digits.model_validate({"clients": 10, "partition": {"name": "iid"}, **settings})
-    return federate(data, NoServerData(), seed, Public(**(public or {})))
 
 
 def labelled(labels: list[int], **columns: list[int]) -> Split:
@@ -29,9 +17,6 @@ def labelled(labels: list[int], **columns: list[int]) -> Split:
 
 def parts_of(*rows: list[int]) -> list[np.ndarray]:
     return [np.array(of_client, dtype=np.int64) for of_client in rows]
-
-
-# A client's part of the test split
 
 
 def test_labels_of_the_test_split_are_cut_in_the_proportions_of_the_training_split() -> None:
@@ -114,77 +99,3 @@ def test_clients_are_evaluated_on_their_part_of_the_test_split(simulate: Simulat
     assert clients.samples.sum() == of_global.samples == 359
     together = (clients.value * clients.samples).sum() / 359  # every client has the server's model here
     assert together == pytest.approx(of_global.value)
-
-
-# Clients that take no part
-
-
-def test_unseen_clients_hold_samples_but_train_on_none() -> None:
-    plain, divided = federation(), federation(unseen=0.25)
-    assert divided.unseen.tolist() == [8, 9]
-    assert divided.samples.tolist() == [*plain.samples[:8].tolist(), 0, 0]
-    np.testing.assert_array_equal(divided.train_rows(9), plain.train_rows(9))
-    np.testing.assert_array_equal(divided.training_rows, plain.held.rows[: plain.held.offsets[8]])
-    assert divided.clients == 10
-    assert len(federation(clients=100, unseen=0.29).unseen) == 29
-
-
-def test_unseen_clients_are_never_picked_and_not_counted(simulate: Simulate) -> None:
-    raw = digits(data__unseen=0.5, data__partition="iid", data__local_test=0.2, run__evaluate_on=["train"])
-    raw |= {"algorithm": "fedavg", "world": {"dispatch": {"per_round": 15}}}
-    result = simulate(raw)
-    assert set(result.pandas("updates").client) == set(range(15))
-    partition = result.pandas("partition")
-    assert set(partition.client) == set(range(30))
-    trained = partition.query("client < 15 and split == 'train'").samples.sum()
-    assert set(result.pandas("evaluations").query("subject == 'global'").samples) == {trained}
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({"data__unseen": 1.0}, "data: `unseen` must leave a client of 30 that trains, got 1; lower it"),
-        ({"data__unseen": 0.9}, "world.dispatch.per_round: must be at most the number of clients, 3, got 6"),
-        ({"data__local_test": "train"}, "must be a number, got 'train', or must be 'test', got 'train'"),
-    ],
-)
-def test_who_takes_no_part_must_leave_others(change: Raw, expected: str) -> None:
-    with pytest.raises(ScenarioError) as error:
-        parse_scenario(digits(**change))
-    assert expected in str(error.value)
-
-
-def test_all_peers_take_part() -> None:
-    raw = digits(algorithm="decfedavg", topology="ring", data__unseen=0.1)
-    del raw["world"]
-    with pytest.raises(ScenarioError, match=r"data.unseen: must be 0, for peers all train, got 0.1; leave it out"):
-        parse_scenario(raw)
-
-
-# Wrong labels
-
-
-def test_a_share_of_each_clients_labels_is_wrong() -> None:
-    plain, noisy = federation(local_test=0.2), federation(local_test=0.2, label_noise=0.3)
-    np.testing.assert_array_equal(noisy.held.rows, plain.held.rows)
-    differ = noisy.train.y != plain.train.y
-    for client in range(10):
-        assert differ[noisy.train_rows(client)].sum() == round(0.3 * noisy.samples[client])
-    assert not differ[noisy.held_out.rows].any()
-    np.testing.assert_array_equal(noisy.test.y, plain.test.y)
-    assert not np.array_equal(federation(seed=1, local_test=0.2, label_noise=0.3).train.y, noisy.train.y)
-
-
-def test_each_other_label_is_as_likely() -> None:
-    labels = np.full(9000, 2)
-    wrong = mislabel(labels, Holdings.of([np.arange(9000)]), 1.0, 4, seed=0)
-    assert (labels == 2).all()
-    counts = np.bincount(wrong, minlength=4)
-    assert counts[2] == 0
-    assert counts[[0, 1, 3]] == pytest.approx(3000, abs=200)
-
-
-def test_what_nobody_holds_keeps_its_labels() -> None:
-    labels = np.arange(100) % 4
-    wrong = mislabel(labels, Holdings.of([np.arange(10), np.arange(50, 60)]), 1.0, 4, seed=0)
-    assert np.flatnonzero(wrong != labels).tolist() == [*range(10), *range(50, 60)]

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from local_tasks import CPU, make_task, mlp
 from torch import nn
 
 from raysim.algorithms import Population
@@ -14,23 +15,9 @@ from raysim.local.net import Net
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.local.train import batches
-from raysim.models import CNN, MLP
+from raysim.models import CNN
 from raysim.models.build import initialise
 from raysim.rng import generator
-
-CPU = torch.device("cpu")
-
-
-def make_task(net: Net, samples: int = 40, local: Local | None = None, key: tuple[int, int, int] = (0, 1, 2)) -> Task:
-    draw = generator(0, "test")
-    x = torch.from_numpy(draw.standard_normal((samples, 1, 8, 8), dtype=np.float32))
-    y = torch.from_numpy(draw.integers(0, 10, samples))
-    return Task(net, net.model(), Samples.of(x, y), local or Local(), Population(1, samples), key)
-
-
-def mlp(personal: tuple[str, ...] = ()) -> Net:
-    return Net(initialise(MLP(hidden=(16,)), (1, 8, 8), 10, 0), personal, "cross_entropy", CPU)
-
 
 SETTINGS = [
     {"optimizer": "sgd", "lr": 0.1},

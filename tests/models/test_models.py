@@ -1,18 +1,14 @@
-"""Models have the published sizes, and their parameters live in one flat vector."""
+"""Models have the published sizes, take what they say, and are the same under one seed."""
 
-import copy
 import json
-import pickle
 import subprocess
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 import torch
+from model_inputs import CIFAR, MNIST, TEXT, images
 from pydantic import TypeAdapter, ValidationError
-from safetensors.torch import save_file
-from torch import nn
 
 from raysim.models import (
     CNN,
@@ -31,14 +27,10 @@ from raysim.models import (
     Transformer,
     Vector,
 )
-from raysim.models.blocks import ResidualBlock
 from raysim.models.build import initialise
-from raysim.models.layers import ChannelLayerNorm
 from raysim.models.layout import Layout
-from raysim.models.universal import Layer
 from raysim.part import OneOf
 
-MNIST, CIFAR, TEXT = (1, 28, 28), (3, 32, 32), (80,)
 FEDDLE_CNN: dict[str, Any] = {
     "channels": (32, 64, 64),
     "kernel": 3,
@@ -57,27 +49,6 @@ def part(**fields: Any) -> ModelPart:
 
 def size_of(part: ModelPart, shape: tuple[int, ...], num_classes: int = 10) -> int:
     return Layout(initialise(part, shape, num_classes, seed=0)).parameters
-
-
-def images(*shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
-
-
-class Net(nn.Module):
-    """A bit of everything: a convolution, BatchNorm, a frozen and a scalar parameter, a head before the last layer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 5, 3)
-        self.norm = nn.BatchNorm2d(5)
-        self.head = nn.Linear(5, 2)
-        self.header = nn.Linear(2, 4)
-        self.scale = nn.Parameter(torch.ones(()))
-        self.frozen = nn.Parameter(torch.ones(7), requires_grad=False)
-        self.register_buffer("constant", torch.ones(4), persistent=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.header(self.head(self.norm(self.conv(x)).relu().mean((2, 3)))) * self.scale
 
 
 @pytest.mark.parametrize(
@@ -173,20 +144,6 @@ def test_the_vector_model_is_the_quadratic() -> None:
     assert initialise(Vector(start=3.0), (3,), 1, seed=0).x.tolist() == [3.0]
 
 
-def test_channel_layer_norm_is_over_the_channels_of_a_pixel() -> None:
-    norm = ChannelLayerNorm(3)
-    x = torch.zeros(1, 3, 1, 2)
-    x[0, :, 0, 0], x[0, :, 0, 1] = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([10.0, 10.0, 40.0])
-    expected = torch.tensor([[-1.2247449, 0.0, 1.2247449], [-0.7071068, -0.7071068, 1.4142136]]).T
-    torch.testing.assert_close(norm(x)[0, :, 0], expected, atol=1e-5, rtol=0)
-    assert not torch.allclose(norm(x), nn.GroupNorm(1, 3)(x), atol=0.1)
-
-
-def test_channel_layer_norm_keeps_channels_last() -> None:
-    y = ChannelLayerNorm(4)(images(2, 4, 5, 6).contiguous(memory_format=torch.channels_last))
-    assert y.is_contiguous(memory_format=torch.channels_last)
-
-
 @pytest.mark.parametrize("model", [Transformer(), DEQTransformer()])
 def test_a_character_is_predicted_from_those_before_it(model: ModelPart) -> None:
     """So a change of the sixth changes what follows, and no logits before."""
@@ -205,25 +162,6 @@ def test_a_character_is_predicted_from_those_before_it(model: ModelPart) -> None
         torch.testing.assert_close(one[0, :5], other[0, :5], atol=1e-2, rtol=0)
 
 
-def test_attention_is_that_of_torch() -> None:
-    layer, x = Layer(8, 2, 1.0, 0.0, nn.Dropout), images(3, 5, 8)
-    q, k, v = (part.unflatten(2, (2, 4)).transpose(1, 2) for part in layer.qkv(x).chunk(3, dim=2))
-    fused = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-    expected = layer.out(fused.transpose(1, 2).flatten(2))
-    torch.testing.assert_close(layer.attention(x), expected, atol=1e-6, rtol=1e-5)
-
-
-def test_a_halving_block_s_shortcut_pads_channels() -> None:
-    block, x = ResidualBlock(2, 4).eval(), images(1, 2, 4, 4).abs()
-    nn.init.zeros_(block.norm2.weight)
-    y = block(x)
-    assert torch.equal(y[:, 1:3], x[:, :, ::2, ::2])
-    assert y[:, [0, 3]].count_nonzero() == 0
-    whole = ResidualBlock(2, 2).eval()
-    nn.init.zeros_(whole.norm2.weight)
-    assert torch.equal(whole(x), x)
-
-
 def test_the_same_seed_gives_the_same_bits_and_the_global_generator_is_untouched() -> None:
     torch.manual_seed(5)
     state = torch.get_rng_state()
@@ -235,191 +173,6 @@ def test_the_same_seed_gives_the_same_bits_and_the_global_generator_is_untouched
     assert torch.equal(layout.flatten(first), layout.flatten(second))
     assert not torch.equal(layout.flatten(first), layout.flatten(other))
     assert first.conv2.weight.is_contiguous(memory_format=torch.channels_last)
-
-
-@pytest.mark.parametrize("model", [MLP(), MLP(personal=("head",)), CNN(), FedFADMMCNN(personal=("hidden", "head"))])
-def test_a_bound_module_computes_the_same_from_the_flat_vector(model: ModelPart) -> None:
-    original = initialise(model, MNIST, 10, seed=0).eval()
-    layout, module = Layout(original, model.personal), initialise(model, MNIST, 10, seed=1).eval()
-    w = layout.flatten(original)
-    layout.bind(module, w)
-    x = images(4, *MNIST)
-    torch.testing.assert_close(module(x), original(x), atol=1e-6, rtol=0)
-    assert torch.equal(layout.flatten(module), w)
-
-
-def test_an_in_place_change_of_the_vector_changes_the_module_and_an_optimiser_changes_the_vector() -> None:
-    module = Net()
-    layout = Layout(module, ("head",))
-    w = layout.flatten(module)
-    layout.bind(module, w)
-    assert module.conv.weight.is_contiguous(memory_format=torch.channels_last)
-    w.zero_()
-    assert module(images(2, 3, 8, 8)).count_nonzero() == 0
-    assert module.frozen.sum() == 7
-    w.copy_(torch.arange(layout.size))
-    before = w.clone()
-    module(images(2, 3, 8, 8)).sum().backward()
-    torch.optim.SGD(layout.select(module), lr=0.1).step()
-    gradient = torch.zeros(layout.size)
-    for view, parameter in zip(layout.views(gradient), layout.select(module), strict=True):
-        view.copy_(parameter.grad)
-    assert gradient.count_nonzero() > 0
-    torch.testing.assert_close(w, before - 0.1 * gradient)
-
-
-def test_gradients_flow_through_views_and_views_can_be_batched() -> None:
-    """torch.func over the flat vector, one and many, agrees with autograd on the module."""
-    module = initialise(CNN(channels=(3, 4), hidden=5), MNIST, 10, seed=0)
-    layout, x = Layout(module, ("head",)), images(2, *MNIST)
-
-    def loss(w: torch.Tensor) -> torch.Tensor:
-        named = {e.name: view for e, view in zip(layout.entries, layout.views(w), strict=True)}
-        return torch.func.functional_call(module, named, x).square().sum()
-
-    w = layout.flatten(module)
-    module(x).square().sum().backward()
-    expected = torch.zeros_like(w)
-    for view, parameter in zip(layout.views(expected), layout.select(module), strict=True):
-        view.copy_(parameter.grad)
-    torch.testing.assert_close(torch.func.grad(loss)(w), expected, atol=1e-5, rtol=1e-4)
-    batched = torch.func.vmap(torch.func.grad(loss))(torch.stack([w, w]))
-    torch.testing.assert_close(batched[1], expected, atol=1e-5, rtol=1e-4)
-
-
-def test_the_personal_part_comes_last_and_on_a_64_byte_boundary() -> None:
-    module = Net()
-    layout = Layout(module, ("head",))
-    assert [e.name for e in layout.entries] == [
-        *("scale", "conv.weight", "conv.bias", "norm.weight", "norm.bias", "header.weight", "header.bias"),
-        *("head.weight", "head.bias"),
-    ]
-    shared, personal = 1 + 135 + 5 + 5 + 5 + 8 + 4, 12
-    assert (layout.cut, layout.size, layout.parameters) == (176, 176 + personal, shared + personal)
-    w = layout.flatten(module)
-    assert torch.equal(w[shared:176], torch.zeros(13))
-    assert torch.equal(w[176:186], module.head.weight.flatten())
-    assert layout.entries[1].offset == 1 and layout.entries[1].size == 135
-
-
-def test_without_a_personal_part_nothing_is_padded() -> None:
-    layout = Layout(Net())
-    assert layout.cut == layout.size == layout.parameters == 175
-
-
-def test_all_may_be_personal() -> None:
-    layout = Layout(nn.Linear(3, 2), ("weight", "bias"))
-    assert (layout.cut, layout.size) == (0, 8)
-
-
-def test_frozen_parameters_have_no_place() -> None:
-    names = {e.name for e in Layout(Net()).entries}
-    assert "frozen" not in names and "conv.weight" in names
-
-
-def test_the_nearest_prefixes_are_named() -> None:
-    with pytest.raises(ValueError, match=r"model.personal: 'haed' must be .* nearest are 'head'"):
-        Layout(Net(), ("haed",))
-    with pytest.raises(ValueError, match=r"'frozen' must be a trainable parameter's name"):
-        Layout(Net(), ("frozen",))
-
-
-def test_buffers_make_a_vector_of_their_own() -> None:
-    """Running mean and variance, but neither the integer batch count nor constants that are not persistent."""
-    module, other = Net(), Net()
-    layout = Layout(module)
-    assert [e.name for e in layout.buffers] == ["norm.running_mean", "norm.running_var"]
-    module(images(2, 3, 8, 8))
-    vector = layout.flatten_buffers(module)
-    assert torch.equal(vector, torch.cat([module.norm.running_mean, module.norm.running_var]))
-    layout.load_buffers(other, vector)
-    vector.zero_()
-    assert torch.equal(other.norm.running_var, module.norm.running_var)
-    mlp = initialise(MLP(), MNIST, 10, seed=0)
-    assert Layout(mlp).flatten_buffers(mlp).shape == (0,)
-
-
-def test_a_state_dict_is_in_torch_order_and_loads_into_a_fresh_module(tmp_path: Path) -> None:
-    module, fresh = Net(), Net()
-    layout = Layout(module, ("head",))
-    module(images(2, 3, 8, 8))
-    w = layout.flatten(module)
-    named = layout.state_dict(w, layout.flatten_buffers(module))
-    w.zero_()
-    save_file(named, tmp_path / "model.safetensors")
-    missing, unexpected = fresh.load_state_dict(named, strict=False)
-    assert (set(missing), unexpected) == ({"frozen"}, [])
-    assert all(t.is_contiguous() for t in named.values())
-    x = images(2, 3, 8, 8)
-    torch.testing.assert_close(fresh.eval()(x), module.eval()(x), atol=1e-6, rtol=0)
-
-
-def test_a_layout_can_be_pickled() -> None:
-    layout = Layout(Net(), ("head",))
-    assert pickle.loads(pickle.dumps(layout)).entries == layout.entries
-
-
-@pytest.fixture(scope="module")
-def mobilenet() -> nn.Module:
-    return initialise(Torchvision(model="mobilenet_v3_small"), (3, 32, 32), 5, seed=1)
-
-
-@pytest.mark.parametrize("suffix", ["pth", "safetensors"])
-def test_weights_are_read_from_a_file_and_a_head_of_another_shape_is_left(
-    mobilenet: nn.Module, tmp_path: Path, suffix: str
-) -> None:
-    state = {name: t.contiguous() for name, t in mobilenet.state_dict().items()}
-    state = {name: t for name, t in state.items() if not name.endswith("num_batches_tracked")}
-    file = str(tmp_path / f"weights.{suffix}")
-    save_file(state, file) if suffix == "safetensors" else torch.save(state, file)
-    same = initialise(Torchvision(model="mobilenet_v3_small", weights=file), (3, 32, 32), 5, seed=2)
-    assert all(torch.equal(t, same.state_dict()[name]) for name, t in state.items())
-    plain = initialise(Torchvision(model="mobilenet_v3_small"), (3, 32, 32), 4, seed=2)
-    other = initialise(Torchvision(model="mobilenet_v3_small", weights=file), (3, 32, 32), 4, seed=2)
-    assert torch.equal(other.features[0][0].weight, mobilenet.features[0][0].weight)
-    assert torch.equal(other.classifier[3].weight, plain.classifier[3].weight)
-
-
-def test_weights_that_do_not_fit_are_refused_by_name(mobilenet: nn.Module, tmp_path: Path) -> None:
-    def load(content: object, name: str = "w.pth") -> None:
-        torch.save(content, tmp_path / name)
-        initialise(Torchvision(model="mobilenet_v3_small", weights=str(tmp_path / name)), (3, 32, 32), 5, seed=0)
-
-    state = mobilenet.state_dict()
-    bias, mean = "classifier.0.bias", "features.0.1.running_mean"
-    wrong = {**state, bias: torch.ones(3), "extra": torch.ones(1)}
-    del wrong[mean]
-    with pytest.raises(
-        ValueError, match=rf"must fit .* head \(classifier.3\).* lacks '{mean}'; .* no 'extra'; other shapes '{bias}'"
-    ):
-        load(wrong)
-    with pytest.raises(ValueError, match=r"must hold a state dict, tensors by name, got 'epoch', 'state'"):
-        load({"epoch": 3, "state": state})
-    with pytest.raises(ValueError, match=r"must hold tensors only"):
-        load(mobilenet)
-    with pytest.raises(ValueError, match=r"path of a .safetensors, .pth or .pt file that exists, got .*w.bin"):
-        load(state, "w.bin")
-    with pytest.raises(ValueError, match=r"file that exists, got 'nowhere.pth'; nothing is downloaded"):
-        initialise(Torchvision(model="mobilenet_v3_small", weights="nowhere.pth"), (3, 32, 32), 5, seed=0)
-
-
-def test_grey_images_are_repeated_and_resized_under_the_network_s_own_names() -> None:
-    grey = Torchvision(model="mobilenet_v3_small", image_size=40, personal=("classifier",))
-    module = initialise(grey, MNIST, 10, seed=0).eval()
-    plain = initialise(Torchvision(model="mobilenet_v3_small"), (3, 40, 40), 10, seed=0).eval()
-    x = images(2, *MNIST)
-    large = nn.functional.interpolate(x, (40, 40), mode="bilinear", antialias=True).repeat(1, 3, 1, 1)
-    torch.testing.assert_close(module(x), plain(large), atol=1e-5, rtol=1e-5)
-    assert list(module.state_dict()) == list(plain.state_dict())
-    assert torch.equal(copy.deepcopy(module)(x), module(x))
-    assert Layout(module, grey.personal).cut < Layout(module).size
-
-
-def test_a_transformer_of_timm_is_made_for_the_images_it_sees() -> None:
-    module = initialise(Timm(model="vit_tiny_patch16_224", personal=("head",)), (1, 32, 32), 5, seed=0)
-    assert module.pos_embed.shape == (1, 1 + 4, 192)
-    assert module(images(2, 1, 32, 32)).shape == (2, 5)
-    assert Layout(module, ("head",)).entries[-1].name == "head.bias"
 
 
 @pytest.mark.parametrize(

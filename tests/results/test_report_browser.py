@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import Simulate, digits
 from PIL import Image
-from test_report import made, peers
+from reported_runs import made, peers
 
 from results import load
 from results.report import report, style

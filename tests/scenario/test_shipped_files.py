@@ -1,16 +1,34 @@
-"""The scenarios of papers make the runs that the published numbers are of."""
+"""Scenarios that come with raysim are right, and those of papers make the runs that published numbers are of."""
 
 from io import StringIO
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import ROOT
-from typer.testing import CliRunner
+from command_line import command
+from conftest import ROOT, SHIPPED, Simulate
+from ruamel.yaml import YAML
 
 import raysim
-from raysim.cli.app import app
 from raysim.sweep import load_sweep
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_scenario_is_right(path: Path) -> None:
+    assert all(scenario.name for scenario in load_sweep(path).scenarios())
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [("seed=0", 1 + (1 + 3**-0.5) / 2), ("algorithm.staleness=none", 2.0), ("algorithm=fedavg", 3.0)],
+)
+def test_the_run_by_hand_ends_where_its_comments_say(simulate: Simulate, override: str, expected: float) -> None:
+    (path,) = (path for path in SHIPPED if path.stem == "by_hand")
+    result = simulate(YAML(typ="safe").load(path), "--set", override)
+    assert result.vectors()["w"].tolist() == pytest.approx([expected], abs=1e-6)
+
+
+# --- of papers --------------------------------------------------------------------------------------------------------
 
 SCENARIOS = ROOT / "scenarios" / "fedadmm_insa"
 PUBLISHED = ROOT / "benchmarks" / "reproductions" / "fedadmm_insa"
@@ -37,7 +55,7 @@ def test_fedadmm_insa_makes_the_rows_of_its_table(runs: tuple[str, Path]) -> Non
     metrics = ["loss", "local_steps"] if name == "example_1" else ["accuracy", "loss", "local_steps"]  # 1: no labels
     for metric in metrics:
         options = ["--metric", metric, "--paper", str(PUBLISHED / f"{metric}.yaml"), "--format", "csv"]
-        answer = CliRunner().invoke(app, ["compare", str(folder), *options], catch_exceptions=False)
+        answer = command("compare", folder, *options)
         assert answer.exit_code == 0, answer.output
         assert "not run" not in answer.output
         table = pd.read_csv(StringIO(answer.stdout), index_col=["algorithm.name", "local.epochs"])

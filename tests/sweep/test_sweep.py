@@ -1,18 +1,16 @@
 """Sweeps: what they expand to, how their runs are carried out, and searches."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import command
 from conftest import Raw, digits
 from ruamel.yaml import YAML
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import raysim
-from actors import Child, ChildDied
-from raysim.cli.app import app
 from raysim.cli.sweep_display import labels
 from raysim.sweep import load_sweep, run_all
 
@@ -28,10 +26,6 @@ def write(tmp_path: Path) -> Any:
         return path
 
     return to
-
-
-def command(*words: Any) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def sweep(path: Path, out: Path, *words: Any) -> Result:
@@ -196,72 +190,8 @@ def test_the_same_bits_side_by_side_on_ray(ray_session: None, write: Any, tmp_pa
     assert digests[0] == digests[1]
 
 
-@pytest.mark.ray
-def test_runs_that_share_a_cluster_wait_for_room(ray_session: None) -> None:
-    """The session has four CPUs: two runs of two actors fit, a third and one of five do not; one alone always does."""
-    from actors.placement import Budget, Demand
-
-    def demand(cpus: int) -> Demand:
-        return Demand({f"actor-{number}": (1.0, 0.0) for number in range(cpus)})
-
-    budget = Budget()
-    assert budget._has_room(demand(5))
-    with budget.spent(demand(2)):
-        assert not budget._has_room(demand(5))
-        with budget.spent(demand(2)):
-            assert not budget._has_room(demand(1))
-        assert budget._has_room(demand(1))
-    with Budget(1).spent(demand(1)):
-        pass
-    counted = Budget(2)
-    with counted.spent(demand(5)):
-        assert counted._has_room(demand(5))
-        with counted.spent(demand(5)):
-            assert not counted._has_room(demand(0))
-
-
-# --- stopping and dying -----------------------------------------------------------------------------------------------
-
-
-def test_whoever_watches_may_end_a_run(write: Any, tmp_path: Path) -> None:
-    def watch(progress: Any) -> None:
-        if progress.round >= 2:
-            raise raysim.StopRun("seen enough")
-
-    scenario = load_sweep(write(None)).scenarios()[0]
-    result = raysim.run(scenario, out=tmp_path / "runs", inline=True, progress=watch)
-    assert (result.info["status"], result.info["ended_early"]) == ("stopped", "seen enough")
-    assert result.pandas("evaluations")["round"].max() < 3
-
-
-def double(number: int, tell: Any) -> int:
-    return sum(tell(n) for n in range(number))
-
-
-def die(tell: Any) -> None:
-    os._exit(3)
-
-
-def divide(tell: Any) -> float:
-    return 1 / 0
-
-
-def test_a_child_answers_is_answered_and_comes_back_after_its_death() -> None:
-    child = Child()
-    try:
-        assert child.call(double, 4, tell=lambda n: 10 * n) == 60
-        with pytest.raises(ZeroDivisionError):
-            child.call(divide, tell=print)
-        with pytest.raises(ChildDied, match="exit code 3"):
-            child.call(die, tell=print)
-        with pytest.raises(KeyError):  # raised here in the middle of a call
-            child.call(double, 4, tell=lambda n: {}[n])
-        assert child.call(double, 2, tell=lambda n: n) == 1
-    finally:
-        child.close()
-
-
 # --- search -----------------------------------------------------------------------------------------------------------
+
 
 SEARCH = {"over": {"local.lr": {"low": 1e-4, "high": 1.0, "log": True}}, "trials": 8, "batch": 2}
 

@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Raw, Simulate, digits, quadratic
+from conftest import Raw
 
 from raysim.algorithms import Buffer, Round, Trigger
-from raysim.rng import Stream, generator
 from raysim.world import Work, World
-from raysim.world.availability import RandomAvailability
-from raysim.world.clock import Clock
 from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, ServerTimeline, Stepped
 
 
@@ -40,20 +37,6 @@ def ended(happenings: list[Happening]) -> Counter[str]:
 
 
 FEDDLE = {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma": 20.0}}
-
-
-def test_clock_orders_by_time_then_priority_then_serial() -> None:
-    clock: Clock[str] = Clock()
-    for time, priority, event in [(2.0, 0, "d"), (1.0, 1, "b"), (1.0, 0, "a"), (1.0, 1, "c")]:
-        clock.schedule(time, priority, event)
-    assert [clock.pop() for _ in range(4)] == ["a", "b", "c", "d"]
-    assert clock.now == 2.0
-
-
-@pytest.mark.parametrize("time", [-1.0, math.inf, math.nan])
-def test_clock_refuses_times_that_never_come(time: float) -> None:
-    with pytest.raises(ValueError, match="finite time"):
-        Clock[str]().schedule(time, 0, "never")
 
 
 def test_the_scripted_rounds_of_feddle() -> None:
@@ -258,17 +241,6 @@ def test_concurrency_is_kept_whoever_is_there(availability: Raw) -> None:
     assert any(flight.time > 0 and flight.time % 5.0 == 0 for flight in flights)
 
 
-def test_slots_begin_at_their_multiples() -> None:
-    """Also where the multiples are no exact floating-point numbers, so that time always goes on."""
-    for slot in (0.1, 1 / 3, 0.7, 1.0, 3.3e5):
-        availability, time = RandomAvailability(slot=slot, probability=0.5), 0.0
-        for number in range(1, 2000):
-            later = availability.next_change(time)
-            assert later == number * slot
-            assert (availability.number(later), availability.number(math.nextafter(later, 0))) == (number, number - 1)
-            time = later
-
-
 def test_empty_rounds_that_last_until_the_last_arrival() -> None:
     """They wait for the next slot, or take no time where everybody is there always."""
     seconds: Raw = {"name": "constant", "value": 0.25, "unit": "seconds"}
@@ -299,82 +271,3 @@ def test_an_empty_round_is_no_step_unless_asked_for() -> None:
     scripted = {"dispatch": {"picks": ((), (0,))}}
     assert [s.round for s in steps(happen(world(**scripted), Round(), 2, 1))] == [1]
     assert [s.round for s in steps(happen(world(**scripted), Round(empty=True), 2, 1))] == [0, 1]
-
-
-# --- what tables say of it --------------------------------------------------------------------------------------------
-
-
-def test_tables_of_a_world_without_rounds(simulate: Simulate) -> None:
-    """Every server step counts as a round: step k + 1 closes round k, and is evaluated when it is due, or the last."""
-    delay = {"name": "log_normal", "median": 10.0, "sigma": 1.0, "unit": "seconds"}
-    raw = digits(world={"dispatch": {"concurrency": 6}, "delay": delay}, run={"rounds": 7, "evaluate_every": 3})
-    result = simulate({**raw, "algorithm": {"name": "fedbuff", "buffer": 4}})
-    steps, updates, evaluations = (result.pandas(table) for table in ("steps", "updates", "evaluations"))
-    assert steps.step.tolist() == list(range(1, 8))
-    assert steps["round"].tolist() == list(range(7))
-    assert (steps.used == 4).all()
-    assert (steps.in_flight == 5).all()
-    assert steps.virtual_time.is_monotonic_increasing
-    used, unfinished = updates[updates.status == "used"], updates[updates.status == "unfinished"]
-    assert len(used) == 28
-    assert (used.virtual_time == used.step.map(steps.set_index("step").virtual_time)).all()
-    assert (used.staleness == used.step - 1 - used.version).all()
-    assert (used.arrived_at <= used.virtual_time).all()
-    assert (unfinished.step == 7).all()
-    assert evaluations[evaluations.metric == "accuracy"].step.tolist() == [3, 6, 7]
-    assert evaluations[evaluations.metric == "accuracy"]["round"].tolist() == [2, 5, 6]
-    totals = {"used": 28, "discarded": 0, "dropped": 0, "unfinished": len(unfinished), "steps": 7, "rounds": 7}
-    assert result.info["totals"] == {"dispatched": 28 + len(unfinished), **totals}
-
-
-def test_every_arrival_steps_where_the_buffer_is_one(simulate: Simulate) -> None:
-    seconds = {"name": "exponential", "mean": 3.0, "unit": "seconds"}
-    world = {"dispatch": {"concurrency": 3}, "delay": seconds}
-    result = simulate(quadratic([1.0] * 5, "fedasync", world, 12, run__evaluate_every=1))
-    steps, evaluations = result.pandas("steps"), result.pandas("evaluations")
-    used = result.pandas("updates").query("status == 'used'")
-    assert steps.used.tolist() == [1] * 12
-    assert steps.in_flight.tolist() == [2] * 12
-    assert used.arrived_at.tolist() == used.virtual_time.tolist() == steps.virtual_time.tolist()
-    assert (used.staleness == used.step - 1 - used.version).all()
-    assert evaluations.step.tolist() == steps.step.tolist()
-    assert evaluations.virtual_time.tolist() == steps.virtual_time.tolist()
-
-
-def test_a_run_that_loses_all_its_clients_is_evaluated_at_its_end(simulate: Simulate) -> None:
-    """And counts the rounds that it came to; a dry run says the same."""
-    seconds = {"name": "constant", "value": 1.0, "unit": "seconds"}
-    dropout = {"probability": 0.3, "permanent": True}
-    world = {"dispatch": {"concurrency": 2}, "delay": seconds, "dropout": dropout}
-    raw = quadratic([1.0] * 6, "fedasync", world, 1000, run__evaluate_every=1000)
-    result, dry = simulate(raw), simulate(raw, "--dry")
-    totals = result.info["totals"]
-    assert totals["dropped"] == 6
-    assert 0 < totals["rounds"] == totals["steps"] < 1000
-    assert result.pandas("evaluations").step.tolist() == [totals["steps"]]
-    assert dry.info["totals"] == totals
-    assert dry.info["ended_early"] == "no client is left to pick"
-
-
-# --- draws ------------------------------------------------------------------------------------------------------------
-
-
-def test_every_key_has_draws_of_its_own() -> None:
-    """Also keys that differ by zeros at their end only."""
-    keys = [(), (0,), (0, 0), (0, 0, 0), (3,), (3, 0), (0, 3), (2**63,)]
-    streams = [(seed, purpose) for seed in (0, 1) for purpose in ("delay", "pick")]
-    draws = {(*of, *ids): generator(*of, *ids).random() for of in streams for ids in keys}
-    assert len(set(draws.values())) == len(draws)
-
-
-def test_a_stream_draws_what_fresh_generators_draw() -> None:
-    stream = Stream(7, "delay")
-    for ids in [(1, 2), (), (3,), (1, 2), (2**64 - 1, 0, 5)]:
-        assert stream(*ids).random(9).tolist() == generator(7, "delay", *ids).random(9).tolist()
-        stream(*ids).integers(3, size=3, dtype=np.uint32)  # leaves half a word behind
-
-
-def test_a_key_has_three_ids_at_most() -> None:
-    for draw in (Stream(0, "delay"), lambda *ids: generator(0, "delay", *ids)):
-        with pytest.raises(ValueError, match=r"at most three ids, got \(1, 2, 3, 4\)"):
-            draw(1, 2, 3, 4)

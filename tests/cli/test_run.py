@@ -1,92 +1,18 @@
-"""The command line: what it prints, what it writes, how it ends. And what Python is given of a run."""
+"""`raysim run`: what it prints, what it writes, how it ends."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
 import pytest
-from conftest import PYTHONPATH, ROOT, Raw, Simulate, digits, quadratic
-from ruamel.yaml import YAML
+from command_line import command, process, write
+from conftest import Simulate, digits, quadratic
 from safetensors import safe_open
-from typer.testing import CliRunner
-from typer.testing import Result as Answer
 
 import raysim
-from raysim.cli.app import app
-from results import TABLES, write_json
-
-QUICKSTART = ROOT / "scenarios" / "quickstart.yaml"
-
-
-def command(*arguments: object) -> Answer:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-
-
-def process(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The same in a process of its own, which finds the tests' algorithms."""
-    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
-    line = [sys.executable, "-m", "raysim", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
-
-
-def write(folder: Path, raw: Raw, name: str = "scenario") -> Path:
-    path = folder / f"{name}.yaml"
-    YAML().dump(raw, path)
-    return path
-
-
-# --- check, list, schema ----------------------------------------------------------------------------------------------
-
-
-def test_check_says_what_is_right() -> None:
-    answer = command("check", QUICKSTART, "--set", "algorithm.buffer=20")
-    assert (answer.exit_code, answer.stderr) == (0, "")
-    assert answer.stdout == f"{QUICKSTART}: right (quickstart, fedbuff, 500 clients)\n"
-
-
-def test_check_reads_all_files_and_says_all_that_is_wrong(tmp_path: Path) -> None:
-    one = write(tmp_path, digits(sed=1), "one")
-    two = write(tmp_path, digits(local__lr=0, run__round=1), "two")
-    answer = command("check", one, QUICKSTART, two)
-    assert answer.exit_code == 2
-    assert answer.stdout == f"{QUICKSTART}: right (quickstart, fedbuff, 500 clients)\n"
-    lines = answer.stderr.splitlines()
-    assert [line.split(": ")[:2] for line in lines] == [
-        [str(one), "sed"],
-        [str(two), "local.lr"],
-        [str(two), "run.round"],
-    ]
-
-
-def test_list_shows_every_name_with_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    lines = command("list").stdout.splitlines()
-    for key in ("algorithm", "data", "data.partition", "server_data", "model", "world.delay", "world.availability"):
-        assert sum(line.startswith(f"{key} ") for line in lines) == 1
-    assert any("fedbuff" in line and "(Nguyen et al. 2022)" in line for line in lines)
-    assert any("scripted" in line and "delays[i][0]" in line for line in lines)
-
-
-def test_the_json_schema_takes_what_is_right_and_refuses_what_is_wrong() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads(command("schema").stdout)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    valid = jsonschema.Draft202012Validator(schema).is_valid
-    assert valid(YAML(typ="safe").load(QUICKSTART))
-    own = {"name": "toys:Buffered", "size": 3}
-    for change in ({"world__delay": "none"}, {"model": "mlp"}, {"algorithm": "toys:Median"}, {"algorithm": own}):
-        assert valid(digits(**change)), change
-    for change in ({"sed": 1}, {"model": "mpl"}, {"local__lr": 0}, {"algorithm": {"name": "fedbuff", "size": 3}}):
-        assert not valid(digits(**change)), change
-
-
-# --- run --------------------------------------------------------------------------------------------------------------
+from results import TABLES
 
 
 def test_a_run_prints_its_summary_and_leaves_tables_model_and_run_json(tmp_path: Path) -> None:
@@ -217,67 +143,3 @@ def test_a_wrong_scenario_ends_the_process_with_exit_code_2(tmp_path: Path) -> N
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "sed: unknown key" in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-# --- show -------------------------------------------------------------------------------------------------------------
-
-
-def test_show_sums_up_a_finished_run(simulate: Simulate) -> None:
-    result = simulate(digits(data__local_test=0.2, run__evaluate_clients=5))
-    answer = command("show", result.folder)
-    assert answer.exit_code == 0
-    for text in ("digits  finished", "fedbuff, digits, 30 clients, mlp, seed 0", "global", "5 clients", "accuracy"):
-        assert text in answer.stdout
-
-
-def test_show_sums_up_a_killed_run(simulate: Simulate) -> None:
-    """It says running for ever, and has no digest, totals or model."""
-    result = simulate(digits())
-    gone = ("digest", "totals", "seconds", "parameters", "input_shape", "classes")
-    info: dict[str, Any] = {key: value for key, value in result.info.items() if key not in gone}
-    write_json(result.folder, {**info, "status": "running", "finished_at": None})
-    (result.folder / "model.safetensors").unlink()
-    answer = command("show", result.folder)
-    assert answer.exit_code == 0
-    assert "digits  running" in answer.stdout
-    assert "8 rounds" in answer.stdout
-
-
-def test_show_refuses_what_is_no_run(tmp_path: Path) -> None:
-    answer = command("show", tmp_path)
-    assert (answer.exit_code, answer.stdout) == (2, "")
-    assert answer.stderr.startswith(f"{tmp_path}: a run's folder must hold run.json")
-
-
-# --- Python -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_result_holds_tables_vectors_and_the_model(simulate: Simulate) -> None:
-    """The model's accuracy is what the table says."""
-    import torch
-
-    result = simulate(digits())
-    assert result.pandas("steps").step.tolist() == result.table("steps")["step"].to_pylist()
-    vectors = result.vectors()
-    assert {key: vector.dtype for key, vector in vectors.items()} == {"w": np.float32, "buffers": np.float32}
-    from raysim.data import federate
-
-    scenario = raysim.parse_scenario(result.info["scenario"])
-    federation = federate(scenario.data, scenario.server_data, scenario.seed)
-    images = federation.test.x[federation.evaluation_rows].astype(np.float32) / 255
-    inputs = (images - federation.mean) / federation.std
-    module = result.module()
-    with torch.no_grad():
-        predicted = module(torch.tensor(inputs, dtype=torch.float32).permute(0, 3, 1, 2)).argmax(1).numpy()
-    evaluations = result.pandas("evaluations").query("metric == 'accuracy'")
-    assert not module.training
-    assert np.mean(predicted == federation.test.y[federation.evaluation_rows]) == evaluations.value.iloc[-1]
-
-
-def test_python_runs_scenarios_too(tmp_path: Path) -> None:
-    seen: list[int] = []
-    scenario = raysim.parse_scenario(quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, 3))
-    result = raysim.run(scenario, out=tmp_path, inline=True, progress=lambda progress: seen.append(progress.round))
-    assert result.vectors()["w"].tolist() == [2.0]
-    assert seen[-1] == 3
-    assert raysim.Result(str(result.folder)).digest == result.digest
