@@ -20,6 +20,7 @@ from raysim.local.samples import Samples
 from raysim.local.server_task import ServerTask
 from raysim.models import MLP
 from raysim.models.build import initialise
+from raysim.terms import ServerStep
 
 SEARCH: Raw = {"server_optimizer": "sgd", "server_lr": 0.01, "server_epochs": 1, "server_batch_size": None}
 STILL: Raw = {**SEARCH, "server_epochs": 0}

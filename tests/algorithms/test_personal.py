@@ -1,10 +1,5 @@
-"""Personalised algorithms: by hand, by identities, on clients that never took part.
+"""Laws of personalised algorithms: what clients predict with, what travels, and clients that never took part."""
 
-Bilinear: clients predict h b from the input 1, where b is the body and h the head, both 1 at first, and minimise
-(h b - y)^2 / 2; client 0 has y = 2, client 1 has y = sqrt(2).
-"""
-
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -12,44 +7,15 @@ import numpy as np
 import pytest
 import torch
 from conftest import Raw, Simulate, digits, quadratic
-from torch import Tensor, nn
+from personal import HEADED, PERSONAL, WITH_HEADS, headed, own_models, saved, scores, with_head
+from torch import nn
+from witness import worker_of
 
-from raysim import Result, RunFailed, ScenarioError, load, parse_scenario, run
-from raysim.algorithms import Central, FedAvg, KNNPer, Population, Record
-from raysim.data import Dataset, Split
-from raysim.data.linear_regression import LinearRegression
+from raysim import RunFailed, ScenarioError, load, parse_scenario, run
+from raysim.algorithms import Central
 from raysim.local import Local
-from raysim.local.net import Net
-from raysim.local.samples import Samples
-from raysim.local.task import Task
-from raysim.models import MLP, Vector
+from raysim.models import MLP
 from raysim.workers.server import ServerWorker
-
-PERSONAL = ["local_only", "fedavg_ft", "ditto", "fedper", "fedrep", "knn_per", "fedeq"]
-WITH_HEADS = ["fedper", "fedrep", "fedeq"]
-HEADED: Raw = {"name": "mlp", "hidden": [16], "personal": ["head"]}
-CPU = torch.device("cpu")
-
-
-def headed(algorithm: Any, **more: Any) -> Raw:
-    """Digits, of whose model the head is each client's own; all clients' own models are evaluated."""
-    world = {"dispatch": {"per_round": 6}}
-    own: Raw = {"model": HEADED, "world": world, "data__local_test": 0.3, "run__evaluate_clients": "all"}
-    return digits(algorithm=algorithm, **own | more)
-
-
-def own_models(result: Result) -> np.ndarray:
-    """(clients, size)"""
-    saved: np.ndarray = result.clients()["w"]
-    return saved
-
-
-def scores(result: Result, subject: str = "client") -> Any:
-    """The last accuracy of each client's own model."""
-    rows = result.pandas("evaluations").query("subject == @subject and metric == 'accuracy'")
-    last = rows[rows["round"] == rows["round"].max()]
-    return last.set_index(last.member.astype(int)).value
-
 
 # --- by hand ----------------------------------------------------------------------------------------------------------
 
@@ -64,266 +30,6 @@ def test_fine_tuning_starts_from_the_global_model(simulate: Simulate, epochs: in
     assert result.vectors()["w"] == pytest.approx([2.5], abs=1e-6)
     assert own_models(result)[:, 0] == pytest.approx(own, abs=1e-6)
     assert result.clients()["client"].tolist() == [0, 1]
-
-
-@pytest.mark.parametrize(("start", "own"), [("own", 1.0), ("global", 0.375)])
-def test_ditto_pulls_towards_the_received_model(start: str, own: float) -> None:
-    """f = x^2 / 2, w = 1, v = 3, lambda = 0.5, a step of 0.5; the update is 0.5 - 1."""
-    algorithm = {"name": "ditto", "lam": 0.5, "start": start}
-    raw = quadratic([0.0], algorithm, {"dispatch": {"per_round": 1}}, 1, start=1.0, local__lr=0.5)
-    worker = worker_of(raw, ServerWorker)
-    message = worker.message(worker.first_state())
-    state = {"w": torch.tensor([3.0]), "buffers": worker.start.buffers}
-    sent, after = worker.algorithm.update(worker.client_task(0, 0, message), message, state)
-    assert float(sent["delta"]) == pytest.approx(-0.5)
-    assert float(after["w"]) == pytest.approx(own)
-
-
-def with_head(body: nn.Module, head: Any) -> nn.Module:
-    return nn.Sequential(OrderedDict(body=body, head=head))
-
-
-@pytest.fixture
-def bilinear(monkeypatch: pytest.MonkeyPatch) -> Raw:
-    """A scenario of the bilinear clients, whose steps are 0.5, without its algorithm."""
-
-    def build(model: MLP, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        body, head = (nn.Linear(1, 1, bias=False) for _ in range(2))
-        for layer in (body, head):
-            nn.init.ones_(layer.weight)
-        return with_head(body, head)
-
-    split = Split(np.ones((2, 1), dtype=np.float32), np.array([2.0, 2**0.5], dtype=np.float32))
-    dataset = Dataset(train=split, test=split, num_classes=1, loss="squared_error")
-    monkeypatch.setattr(MLP, "build", build)
-    monkeypatch.setattr(LinearRegression, "load", lambda data: dataset)
-    monkeypatch.setattr(LinearRegression, "divide", lambda data, train, generator: [np.array([0]), np.array([1])])
-    return {
-        "name": "bilinear",
-        "data": {"name": "linear_regression", "clients": 2},
-        "model": {"name": "mlp", "personal": ["head"]},
-        "local": {"lr": 0.5, "batch_size": None},
-    }
-
-
-def after_rounds(raw: Raw, algorithm: Any, picks: list[list[int]], folder: Path) -> tuple[Record, list[Record]]:
-    """The last state of the server, and of each client."""
-    run = {"world": {"dispatch": {"picks": picks}}, "run": {"rounds": len(picks)}, "algorithm": algorithm}
-    pool = WitnessPool()
-    execute(override(raw | run, run__save_clients=True), folder, pool)
-    return pool.server_state, [state for _, state in sorted(pool.client_states.items())]
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "body", "head"),
-    [
-        ({"name": "fedper"}, 1.5, 1.5),
-        ({"name": "fedper", "head_epochs": 1}, 1.375, 1.75),
-        ({"name": "fedrep", "head_epochs": 1}, 1.375, 1.5),
-        ({"name": "fedrep", "head_epochs": 0}, 1.5, 1.0),
-    ],
-)
-def test_head_and_body_together_or_in_turn(
-    bilinear: Raw, tmp_path: Path, algorithm: Raw, body: float, head: float
-) -> None:
-    server, (client, other) = after_rounds(bilinear, algorithm, [[0]], tmp_path)
-    assert server["w"][0] == pytest.approx(body, abs=1e-6)
-    assert client["head"] == pytest.approx([head], abs=1e-6)
-    assert other["head"] == pytest.approx([1.0], abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("choice", "head", "theta", "dual"),
-    [
-        ({}, 1.578125, 1.115921, 0.120461),
-        ({"reset_local_theta": True}, 1.578125, 1.177826, None),
-        ({"head_on_global": False}, 1.45703125, None, None),
-    ],
-)
-def test_fedeq_by_hand(
-    bilinear: Raw, tmp_path: Path, choice: Raw, head: float, theta: float | None, dual: float | None
-) -> None:
-    """A step for the head, one for theta_i: (1.375, 1.125), so theta = 1.25; then client 0 alone."""
-    algorithm = {"name": "fedeq", "rho": 0.5, "head_epochs": 1, **choice}
-    server, clients = after_rounds(bilinear, algorithm, [[0, 1]], tmp_path / "first")
-    assert [float(client["w"][0]) for client in clients] == pytest.approx([1.375, 1.125], abs=1e-6)
-    assert float(clients[0]["w"][-1]) == pytest.approx(1.5, abs=1e-6)
-    assert float(clients[0]["dual"][0]) == pytest.approx(0.1875, abs=1e-6)
-    assert float(server["w"][0]) == pytest.approx(1.25, abs=1e-6)
-    _, (client, other) = after_rounds(bilinear, algorithm, [[0, 1], [0]], tmp_path / "second")
-    assert float(client["w"][-1]) == pytest.approx(head, abs=1e-6)
-    assert theta is None or float(client["w"][0]) == pytest.approx(theta, abs=1e-6)
-    assert dual is None or float(client["dual"][0]) == pytest.approx(dual, abs=1e-6)
-    assert float(other["w"][0]) == pytest.approx(1.125, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("rule", "rounds", "theta", "own"),
-    [
-        ("mean", 1, 1.0, [0.5, 1.5]),
-        ("mean", 2, 1.0, [0.75, 1.25]),
-        ("mean", 12, 1.0, [1.0, 1.0]),  # (2 + rho * 0) / (1 + rho)
-        ("admm", 1, 2.0, [0.5, 1.5]),
-        ("admm", 12, 2.0, [2.0, 2.0]),  # the optimum
-    ],
-)
-def test_fedeq_averages_with_or_without_duals(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str, rounds: int, theta: float, own: list[float]
-) -> None:
-    """f_i = (theta - a_i)^2 / 2, a = (1, 3), rho = 1: a step of 0.5 is an exact solve. The head is of no matter."""
-    build = Vector.build
-    monkeypatch.setattr(Vector, "build", lambda *given: with_head(build(*given), _Bystander()))
-    raw = quadratic([1.0, 3.0], "", {}, 1, model__personal=["head"], local__lr=0.5)
-    algorithm = {"name": "fedeq", "rho": 1.0, "server_rule": rule}
-    server, clients = after_rounds(raw, algorithm, [[0, 1]] * rounds, tmp_path)
-    assert float(server["w"][0]) == pytest.approx(theta, abs=2e-3)
-    assert [float(client["w"][0]) for client in clients] == pytest.approx(own, abs=2e-3)
-
-
-class _Bystander(nn.Module):
-    """A parameter that does nothing."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x
-
-
-# --- neighbours -------------------------------------------------------------------------------------------------------
-
-
-def task_of(module: nn.Module, x: Tensor, y: Tensor, personal: tuple[str, ...] = ()) -> Task:
-    net = Net(module, personal, "cross_entropy", CPU)
-    return Task(net, net.model(), Samples.of(x, y), Local(), Population(1, len(y)), (0, 0, 0))
-
-
-def constant(probabilities: list[float], features: int = 1) -> nn.Linear:
-    """Gives these, whatever the features."""
-    layer = nn.Linear(features, len(probabilities))
-    nn.init.zeros_(layer.weight)
-    layer.bias.data = torch.tensor(probabilities).log()
-    return layer
-
-
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        ({"distance": "euclidean"}, (13 / 30, 17 / 30)),
-        ({}, (0.408927, 0.591073)),
-        ({"distance": "euclidean", "k": 1}, (0.6, 0.4)),
-        ({"mix": 0.0}, (0.2, 0.8)),
-        ({"distance": "euclidean", "mix": 1.0, "scale": 0.5}, (0.8, 0.2)),
-    ],
-)
-def test_neighbours_vote_by_distance(choice: Raw, expected: tuple[float, float]) -> None:
-    """A neighbour of label 0 at distance 0, one of label 1 at ln 2; the global model says (0.2, 0.8)."""
-    x = torch.tensor([[0.0], [np.log(2)]], dtype=torch.float32)
-    task = task_of(nn.Sequential(constant([0.2, 0.8])), x, torch.tensor([0, 1]))
-    predict = KNNPer(**choice).personal(task, {}, {})
-    assert predict(torch.zeros(1, 1)).exp()[0].tolist() == pytest.approx(expected, abs=1e-6)
-
-
-def test_squared_distances_are_divided_by_the_dimension() -> None:
-    """A neighbour of label 0 at distance 0, one of label 1 where d^2 / 2 = ln 2."""
-    x = torch.tensor([[0.0, 0.0], [1.0, 1.0]]) * np.log(2) ** 0.5
-    task = task_of(nn.Sequential(constant([0.5, 0.5], features=2)), x, torch.tensor([0, 1]))
-    predict = KNNPer(mix=1.0).personal(task, {}, {})
-    assert predict(torch.zeros(1, 2)).exp()[0].tolist() == pytest.approx([2 / 3, 1 / 3], abs=1e-6)
-
-
-def test_far_neighbours_vote_too() -> None:
-    """Where exp(-d^2) is 0 in float32, the nearest still counts most."""
-    x = torch.tensor([[100.0], [101.0]])
-    task = task_of(nn.Sequential(constant([0.5, 0.5])), x, torch.tensor([0, 1]))
-    predict = KNNPer(mix=1.0).personal(task, {}, {})
-    assert predict(torch.zeros(1, 1)).exp()[0].tolist() == pytest.approx([1.0, 0.0])
-
-
-def test_an_embedding_is_what_enters_the_personal_part_or_the_last_linear_layer() -> None:
-    layers = OrderedDict(first=nn.Linear(4, 3), act=nn.ReLU(), second=nn.Linear(3, 3), out=nn.Linear(3, 2))
-    x = torch.randn(600, 4)
-    for personal, depth in (((), 3), (("out",), 3), (("out", "second"), 2), (("out.bias",), 3), (("first",), 0)):
-        module = nn.Sequential(layers)
-        task = task_of(module, x, torch.zeros(600, dtype=torch.int64), personal)
-        with torch.no_grad():
-            assert task.embed(task.received, x).equal(module[:depth](x)), personal
-
-
-def test_sequences_have_a_neighbourhood_at_each_place() -> None:
-    """Inputs (n, 5, 1), labels (n, 5): as if each place were a sample."""
-    x, y = torch.randn(8, 5, 1), torch.randint(0, 2, (8, 5))
-    whole = task_of(nn.Sequential(constant([0.3, 0.7])), x, y)
-    flat = task_of(nn.Sequential(constant([0.3, 0.7])), x.reshape(-1, 1), y.flatten())
-    of_whole, of_flat = (KNNPer().personal(task, {}, {}) for task in (whole, flat))
-    assert of_whole(x[:3]).reshape(-1, 2).equal(of_flat(x[:3].reshape(-1, 1)))
-
-
-# --- identities -------------------------------------------------------------------------------------------------------
-
-
-def saved(simulate: Simulate, algorithm: Any, **more: Any) -> Result:
-    return simulate(headed(algorithm, run__save_clients=True, **more))
-
-
-def test_ditto_without_pull_is_training_alone(simulate: Simulate) -> None:
-    """On the same batches, bit for bit; and its global model is that of FedAvg."""
-    ditto = saved(simulate, {"name": "ditto", "lam": 0.0})
-    alone = saved(simulate, "local_only")
-    assert np.array_equal(own_models(ditto), own_models(alone))
-    assert not np.array_equal(own_models(saved(simulate, "ditto")), own_models(alone))
-    fedavg = simulate(headed({"name": "fedavg", "weights": "uniform"}))
-    assert ditto.info["digest"]["model"] == fedavg.info["digest"]["model"]
-
-
-class Bodies(FedAvg):
-    """FedAvg of whole models, of which only the shared part is trained."""
-
-    name: str = "bodies"
-
-    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
-        trained = task.train(task.received, part="shared")
-        return trained.send(delta=trained.w - message["w"]), state
-
-
-def test_fedrep_without_head_epochs_averages_bodies(simulate: Simulate) -> None:
-    rep, bodies = (
-        simulate(headed(algorithm)).info["digest"]["model"]
-        for algorithm in ({"name": "fedrep", "head_epochs": 0}, "test_personal:Bodies")
-    )
-    assert rep == bodies
-
-
-def test_fedper_with_one_client_is_fedavg(simulate: Simulate) -> None:
-    """Whose head nobody else trains."""
-    one: Raw = {"data__clients": 1, "world__dispatch": {"per_round": 1}}
-    per = saved(simulate, "fedper", **one)
-    fedavg = simulate(headed("fedavg", **one))
-    assert own_models(per)[0] == pytest.approx(fedavg.vectors()["w"], abs=1e-6)
-
-
-@pytest.mark.parametrize("head_on_global", [True, False])
-def test_fedeq_without_penalty_that_starts_at_theta_is_fedrep(simulate: Simulate, head_on_global: bool) -> None:
-    """Bit for bit: duals stay 0."""
-    choice = {"rho": 0.0, "reset_local_theta": True, "head_on_global": head_on_global}
-    eq = saved(simulate, {"name": "fedeq", "head_epochs": 2, **choice})
-    rep = saved(simulate, {"name": "fedrep", "head_epochs": 2, "weights": "uniform"})
-    assert eq.info["digest"]["model"] == rep.info["digest"]["model"]
-    other = saved(simulate, {"name": "fedeq", "head_epochs": 2, **choice, "rho": 0.1})
-    assert eq.info["digest"]["model"] != other.info["digest"]["model"]
-
-
-def test_without_neighbours_knn_per_predicts_as_fedavg_does(simulate: Simulate) -> None:
-    knn, fedavg, mixed = (
-        simulate(headed(algorithm)) for algorithm in ({"name": "knn_per", "mix": 0.0}, "fedavg", "knn_per")
-    )
-    assert knn.info["digest"]["model"] == mixed.info["digest"]["model"] == fedavg.info["digest"]["model"]
-    assert scores(knn).equals(scores(fedavg))
-    assert not scores(mixed).equals(scores(fedavg))
-    own = knn.pandas("evaluations").query("subject == 'client' and metric == 'loss'").value
-    of_fedavg = fedavg.pandas("evaluations").query("subject == 'client' and metric == 'loss'").value
-    assert own.to_numpy() == pytest.approx(of_fedavg.to_numpy(), rel=1e-4)
 
 
 # --- the engine's part ------------------------------------------------------------------------------------------------
@@ -378,24 +84,14 @@ def test_what_travels(simulate: Simulate, name: str, up: Any, down: Any) -> None
     assert set(used.down_bytes) == {size[down]}
 
 
-def test_the_scenarios_steps_are_those_of_the_shared_part(simulate: Simulate) -> None:
-    """Epochs of the head stay epochs."""
-    local = {"lr": 0.1, "batch_size": 16, "steps": 3}
-    algorithm = {"name": "fedrep", "head_epochs": 2}
-    used = simulate(headed(algorithm, local=local)).pandas("updates").query("status == 'used'")
-    assert (used.local_steps == 2 * -(-used.samples // 16) + 3).all()
-
-
 @pytest.mark.parametrize("name", [name for name in PERSONAL if name != "knn_per"])
 def test_saved_models_are_those_that_were_evaluated(simulate: Simulate, name: str) -> None:
     result = saved(simulate, name, data__clients=10)
     accuracy, evaluations = scores(result), result.pandas("evaluations")
-    scenario = parse_scenario(headed(name, data__clients=10))
-    worker = ServerWorker(scenario, 0.0)
-    worker.load()
+    worker = worker_of(headed(name, data__clients=10), ServerWorker)
     for client in accuracy.index:
         with torch.no_grad():
-            sums = worker._measure(result.client_module(client), *worker.federation.local_test(client))
+            sums = worker.measure(result.client_module(client), *worker.federation.local_test(client))
         assert sums["accuracy"] / sums["samples"] == pytest.approx(accuracy[client])
     assert set(evaluations.subject) == {"global", "client"}
 
