@@ -16,8 +16,8 @@ from PIL import Image
 from pydantic import TypeAdapter, ValidationError
 
 from raysim.data import DATA_SETS, SERVER_DATA, Data, Dataset, Federation, ServerData, Split, federate
+from raysim.data.held_out import held_out_size
 from raysim.data.images import channel_statistics
-from raysim.data.own_test import held_out_size
 from raysim.rng import generator
 
 DATA: TypeAdapter[Any] = TypeAdapter(Data)

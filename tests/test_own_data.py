@@ -9,9 +9,9 @@ from conftest import Raw, Simulate, digits
 from raysim import ScenarioError, parse_scenario
 from raysim.data import Federation, Split, federate
 from raysim.data.digits import Digits
+from raysim.data.held_out import divide_alike
 from raysim.data.holdings import Holdings
 from raysim.data.noise import mislabel
-from raysim.data.own_test import divide_alike
 from raysim.data.public import Public
 from raysim.data.server import NoServerData
 from raysim.rng import generator
