@@ -34,9 +34,10 @@ class Part(BaseModel):
 
 
 def _descriptions(part: type[Part]) -> dict[str, str]:
-    """The strings below the fields of a part, by field.
+    """Returns the strings below the fields of a part, by field.
 
-    Pydantic's `use_attribute_docstrings` reads them when a class is made, which adds a quarter to the time of `raysim`.
+    Pydantic's `use_attribute_docstrings` would read them whenever a class is made, and `raysim` would start a quarter
+    slower.
     """
     found = {}
     for base in reversed(part.__mro__):
@@ -50,7 +51,7 @@ def _descriptions(part: type[Part]) -> dict[str, str]:
 
 
 def parts_of(annotation: Any) -> list[type[Part]]:
-    """All parts that an annotation allows."""
+    """Returns all parts that an annotation allows."""
     if isinstance(annotation, type) and issubclass(annotation, Part):
         return [annotation]
     return [part for argument in get_args(annotation) for part in parts_of(argument)]
