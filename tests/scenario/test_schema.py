@@ -104,7 +104,7 @@ def test_the_schema_says_what_keys_mean() -> None:
     assert schema["Schedule"]["properties"]["evaluate_every"]["description"].startswith("Rounds from one evaluation")
     assert schema["FedBuff"]["properties"]["buffer"]["description"] == "K, the updates of a step."
     units = {schema[part]["properties"]["unit"]["description"] for part in ("ScriptedDelay", "UniformDelay")}
-    assert units == {"Of delays, and so of all virtual time."}
+    assert units == {"Unit of delays, and so of all virtual time."}
 
 
 # --- what a scenario is -----------------------------------------------------------------------------------------------
