@@ -11,13 +11,13 @@ import numpy as np
 from results.keys import Value, spell_out, varying
 from results.measure import Measure, NotComparable
 from results.reader import Run
-from results.runs import Runs
 from results.score import Numbers, score
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from results.paper import Paper
+    from results.runs import Runs
 
 Values: TypeAlias = tuple[Value, ...]
 
@@ -55,7 +55,7 @@ def compare(
         _require_alike(values, group, keys)
         groups[values], left_out = _once_a_seed(group)
         notes += left_out
-    numbers = score(Runs([run for group in groups.values() for run in group]), measure)
+    numbers = score(runs.only(run for group in groups.values() for run in group), measure)
     return Comparison(_frame(keys, groups, numbers), tuple(rows), tuple(heads), measure, tuple(notes))
 
 
@@ -66,7 +66,7 @@ def _counted(runs: Runs, unfinished: bool) -> tuple[Runs, list[str]]:
         if run.status != "finished":
             when = f", last written {run.last_written:%Y-%m-%d %H:%M:%S} UTC" if run.status == "running" else ""
             notes.append(f"{run.folder}: {run.standing}{when}; {'counts' if unfinished else 'left out'}")
-    counted = runs if unfinished else Runs([run for run in runs.runs if run.status == "finished"])
+    counted = runs if unfinished else runs.only(run for run in runs.runs if run.status == "finished")
     if not len(counted):
         raise NotComparable("\n".join([*notes, "runs: must be finished to be compared, got none; add --unfinished"]))
     return counted, notes
@@ -109,7 +109,7 @@ def _groups(runs: Runs, keys: list[str]) -> Iterator[tuple[Values, Runs]]:
     for place, run in enumerate(runs.runs):
         of_values.setdefault(tuple(column[place] for column in columns), []).append(run)
     for values in sorted(of_values, key=lambda values: [(value is not None, value) for value in values]):
-        yield values, Runs(of_values[values])
+        yield values, runs.only(of_values[values])
 
 
 def _require_alike(values: Values, group: Runs, keys: list[str]) -> None:

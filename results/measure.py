@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from results.metrics import LARGER_IS_BETTER
+
 # Metrics that are no evaluations but of the whole run. seconds: wall time.
 TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "seconds")
 _SUBJECTS = ("global", "client", "unseen", "peer")
 QUANTILES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
 _OVER = ("mean", "micro", "min", "max", "gap", *QUANTILES)
-_LARGER_IS_BETTER = {"accuracy": True, "loss": False}  # of other metrics nobody here knows which way is up
 _OF_LAST = re.compile(r"(max|min|mean)_of_last_([1-9]\d*)")
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"max": np.max, "min": np.min, "mean": np.mean}
 
@@ -59,7 +60,7 @@ class Measure:
             )
         for metric, value in self.targets:
             if self.larger_is_better(metric) is None or not math.isfinite(value):
-                names = " or ".join(_LARGER_IS_BETTER)
+                names = " or ".join(LARGER_IS_BETTER)
                 raise NotComparable(f"target: must be a number for {names}, got {metric}={value:g}")
 
     @property
@@ -68,8 +69,11 @@ class Measure:
         return [metric for metric in self.metrics if metric not in TOTALS]
 
     def larger_is_better(self, metric: str) -> bool | None:
-        """None: nobody here knows. A gap is better small."""
-        return False if metric in _LARGER_IS_BETTER and self.over == "gap" else _LARGER_IS_BETTER.get(metric)
+        """Whether a larger number is the better one; None where that is not known.
+
+        A small gap between members is better than a large one, whatever the metric.
+        """
+        return False if metric in LARGER_IS_BETTER and self.over == "gap" else LARGER_IS_BETTER.get(metric)
 
     def of(self, metric: str, values: list[float]) -> float:
         """values: of a metric, in order of evaluation. The best leaves NaN aside, others do not."""

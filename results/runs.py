@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.compare import compare as compare_runs
 from results.keys import Value, column, flatten, spell_out, varying
+from results.measure import Measure
 from results.reader import NotARun, Run, check_schema
 from results.schemas import TABLES, require
 
@@ -66,6 +68,10 @@ class Runs:
 
     def __getitem__(self, place: int) -> Run:
         return self.runs[place]
+
+    def only(self, runs: Iterable[Run]) -> Runs:
+        """Returns some of the runs, in the given order."""
+        return Runs(list(runs))
 
     @cached_property
     def scenarios(self) -> tuple[dict[str, Value], ...]:
@@ -171,11 +177,8 @@ class Runs:
         std is the sample standard deviation over runs; missing, the number of runs that lack the number. Warns of runs
         that do not count. UnknownKey; NotComparable (ValueError) where runs of a group differ in another key.
         """
-        from results.compare import compare
-        from results.measure import Measure
-
         measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over)
-        comparison = compare(self, None if by is None else _listed(by), _listed(columns), measure, unfinished)
+        comparison = compare_runs(self, None if by is None else _listed(by), _listed(columns), measure, unfinished)
         for note in comparison.notes:
             warnings.warn(note, stacklevel=2)
         return comparison.frame

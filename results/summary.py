@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.metrics import LARGER_IS_BETTER
 from results.reader import Run
 
 STATUSES = ("used", "discarded", "dropped", "unfinished")
-_BEST = {"accuracy": max, "loss": min}  # of other metrics nobody here knows which way is up
 _KEY = ("subject", "split", "metric")
 
 
@@ -130,7 +130,7 @@ def _scores(evaluations: pa.Table) -> Iterator[Score]:
     rows = groups.aggregate([("value", "mean"), ("value", "min"), ("value", "max"), ("value", "count")]).to_pylist()
     rows.sort(key=lambda row: (*_key(row), row["round"], row["step"]))
     for key, of_score in groupby(rows, _key):
-        if not (key[1] == "peers" and key[3].startswith(tuple(_BEST))):  # which the scores of peers say, too
+        if not (key[1] == "peers" and key[3].startswith(tuple(LARGER_IS_BETTER))):  # which the scores of peers say, too
             yield _score(key[1:], list(of_score))
 
 
@@ -144,8 +144,8 @@ def _score(key: tuple[str, str, str], rows: list[dict[str, Any]]) -> Score:
     last, alone = rows[-1], subject in ("global", "peers")
     numbers = [row for row in rows if not math.isnan(row["value_mean"])]
     best: dict[str, Any] = {}
-    if numbers and metric in _BEST:
-        best = _BEST[metric](numbers, key=lambda row: row["value_mean"])
+    if numbers and metric in LARGER_IS_BETTER:
+        best = (max if LARGER_IS_BETTER[metric] else min)(numbers, key=lambda row: row["value_mean"])
     return Score(
         subject=subject,
         split=split,

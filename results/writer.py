@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from results.columns import is_wall
 from results.parts import compact, hidden_name, part_files, write_part
-from results.schemas import TABLES, is_wall, require
+from results.schemas import TABLES, require
 
 _BUFFER_ROWS = 50_000  # a buffer that holds so many is written
 _REAL = (float, np.floating)

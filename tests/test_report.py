@@ -90,7 +90,7 @@ def test_a_comparison_of_real_runs(simulate: Simulate, tmp_path: Path) -> None:
     figures = sorted((tmp_path / "figures").iterdir())
     assert (answer.exit_code, answer.stdout) == (0, f"{len(figures)} figures in {tmp_path / 'page.html'}\n")
     html = (tmp_path / "page.html").read_text()
-    assert sections(html) == ["runs", "curves", "staleness", "timeline", "partition", "updates", "work"]
+    assert sections(html) == ["runs", "curves", "staleness", "timeline", "partition", "updates", "real_time"]
     assert [row[:4] for row in rows(html, "What ran")[1:]] == [
         ["fedavg", "2", "0, 1", "finished"],
         ["fedbuff", "1", "0", "finished"],
@@ -206,7 +206,7 @@ def test_coefficients_are_a_section_of_their_own(tmp_path: Path) -> None:
 def test_what_a_dry_run_has(simulate: Simulate) -> None:
     found = sections(page(simulate(digits(), "--dry").folder))
     assert {"staleness", "timeline"} <= set(found)
-    assert not {"curves", "members", "work"} & set(found)
+    assert not {"curves", "members", "real_time"} & set(found)
 
 
 def test_runs_that_did_not_finish_are_marked(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class Groups:
 
     def __init__(self, runs: Runs, keys: Sequence[str], groups: Sequence[Group]) -> None:
         self.runs, self.keys, self.groups = runs, tuple(keys), tuple(groups)
-        self._drawn = Runs([run for group in groups for run in group.drawn])
+        self._drawn = runs.only(run for group in groups for run in group.drawn)
 
     def __len__(self) -> int:
         return len(self.groups)

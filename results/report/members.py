@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
+from results.metrics import LARGER_IS_BETTER
 from results.report.draw import ranks, series, whole_numbers, wide_scale
 from results.report.frames import by_group, by_text
 from results.report.groups import Groups
@@ -17,7 +18,6 @@ from results.report.section import Section
 if TYPE_CHECKING:
     import pandas as pd
 
-_WORST = {"accuracy": "min", "loss": "max"}  # of other metrics nobody here knows which way is up
 _MEMBERS = {"client": "clients", "unseen": "unseen clients", "peer": "peers"}  # by subject
 _COLUMNS = ["step", "round", "subject", "split", "metric", "value"]
 
@@ -45,9 +45,10 @@ def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
         table = _over_rounds(frame)
         caption = f"Mean, and 10 % to 90 % of the {members} as a band."
         yield _lines(groups, f"{name}-spread", f"{title}: spread", caption, table, label, "mean", "low", "high")
-        if metric in _WORST:
-            caption = f"The worst {subject}; mean over runs."
-            yield _lines(groups, f"{name}-worst", f"{title}: worst", caption, table, f"worst {label}", _WORST[metric])
+        if metric in LARGER_IS_BETTER:
+            caption = f"The worst {subject} of each run; mean over the runs of a group."
+            worst = "min" if LARGER_IS_BETTER[metric] else "max"
+            yield _lines(groups, f"{name}-worst", f"{title}: worst", caption, table, f"worst {label}", worst)
         caption = "Largest less smallest value; mean over runs."
         yield _lines(groups, f"{name}-gap", f"{title}: gap", caption, table, f"gap in {label}", "gap")
         yield _at_the_end(groups, f"{name}-end", f"{title}: at the end", frame, members, label)

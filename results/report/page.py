@@ -17,14 +17,14 @@ from results.report.members import members
 from results.report.overview import overview
 from results.report.partition import partition
 from results.report.picture import Picture
+from results.report.real_time import real_time
 from results.report.staleness import staleness
 from results.report.timeline import timeline
 from results.report.topology import topology
 from results.report.updates import updates
-from results.report.work import work
 from results.runs import Runs
 
-_SECTIONS = (curves, members, topology, staleness, timeline, partition, updates, coefficients, work)
+_SECTIONS = (curves, members, topology, staleness, timeline, partition, updates, coefficients, real_time)
 
 
 @dataclass(frozen=True)
