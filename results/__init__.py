@@ -1,4 +1,4 @@
-"""What happened: the tables of runs, their writer, their readers and a summary."""
+"""The results of runs: their tables, with a writer, readers, a summary, comparisons and a report."""
 
 from results.columns import is_wall
 from results.keys import UnknownKey

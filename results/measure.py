@@ -1,4 +1,4 @@
-"""By which numbers runs are compared."""
+"""The numbers by which runs are compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from results.metrics import LARGER_IS_BETTER
 
-# Metrics that are no evaluations but of the whole run. seconds: wall time.
+# Metrics that are totals of a whole run, and not evaluations of a model. seconds: real time.
 TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "seconds")
 _SUBJECTS = ("global", "client", "unseen", "peer")
 QUANTILES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
@@ -21,32 +21,38 @@ _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"max": np.max, "min": 
 
 
 class NotComparable(ValueError):
-    """Runs cannot be compared in the way that was asked for."""
+    """Raised where runs cannot be compared in the way that was asked for."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What becomes of a run's evaluations. NotComparable where it makes no sense."""
+    """How a run's evaluations become one number. Raises NotComparable for settings that make no sense together."""
 
     metrics: tuple[str, ...] = ("accuracy",)
-    """Of evaluations, or of TOTALS."""
+    """Names of evaluated metrics, or of totals of a run (TOTALS)."""
     reduce: str = "last"
-    """Evaluations to one number: last, best, or max_of_last_K, min_of_last_K, mean_of_last_K (of all, if fewer)."""
+    """How to take one number from the evaluations of a run: last, best, max_of_last_K, min_of_last_K or mean_of_last_K.
+    Where there are fewer than K evaluations, all are taken."""
     targets: tuple[tuple[str, float], ...] = ()
-    """Metrics with values to reach, such as ("accuracy", 0.8)."""
+    """Metrics and values to reach, such as ("accuracy", 0.8)."""
     subject: str = "global"
-    """global, client, unseen or peer."""
+    """Whose model was evaluated: global, client, unseen or peer."""
     split: str = "test"
+    """The samples that it was evaluated on: test or train."""
     over: str = "mean"
-    """Of clients or peers, in each evaluation: their plain mean, micro = their mean weighted by the samples that each
-    is evaluated on, min, max, gap = max - min, or p10, p50 or p90 = a percentile."""
+    """How to take one number from the clients or peers of an evaluation: mean, their plain mean; micro, their mean
+    weighted by the samples that each is evaluated on; min; max; gap, which is max - min; p10, p50 or p90, a
+    percentile."""
 
     def __post_init__(self) -> None:
         for name, allowed in (("subject", _SUBJECTS), ("over", _OVER)):
             if (value := getattr(self, name)) not in allowed:
                 raise NotComparable(f"{name}: must be one of {', '.join(allowed)}, got {value!r}")
         if self.subject == "global" and self.over != "mean":
-            raise NotComparable(f"over: must be of clients or peers, got {self.over!r} of the one global model")
+            raise NotComparable(
+                f"over: must be mean for the global model, of which there is one, got {self.over!r}; "
+                "add --subject client or peer"
+            )
         if self.reduce not in ("last", "best") and not _OF_LAST.fullmatch(self.reduce):
             raise NotComparable(
                 "reduce: must be last, best, max_of_last_K, min_of_last_K or mean_of_last_K, K from 1, "
@@ -55,7 +61,7 @@ class Measure:
         unclear = [metric for metric in self.evaluated if self.larger_is_better(metric) is None]
         if self.reduce == "best" and unclear:
             raise NotComparable(
-                f"reduce: must not be best for {unclear[0]!r}, of which it is not known which way is better; "
+                f"reduce: must not be best for {unclear[0]!r}, for it is not known whether larger is better; "
                 "use max_of_last_K or min_of_last_K"
             )
         for metric, value in self.targets:
@@ -65,7 +71,7 @@ class Measure:
 
     @property
     def evaluated(self) -> list[str]:
-        """The metrics of evaluations."""
+        """The metrics that are evaluated, without the totals."""
         return [metric for metric in self.metrics if metric not in TOTALS]
 
     def larger_is_better(self, metric: str) -> bool | None:
@@ -76,7 +82,7 @@ class Measure:
         return False if metric in LARGER_IS_BETTER and self.over == "gap" else LARGER_IS_BETTER.get(metric)
 
     def of(self, metric: str, values: list[float]) -> float:
-        """values: of a metric, in order of evaluation. The best leaves NaN aside, others do not."""
+        """Reduces a metric's values (in order of evaluation) to one number. Only `best` leaves NaN out."""
         if self.reduce == "last":
             return values[-1]
         if self.reduce == "best":
@@ -88,7 +94,7 @@ class Measure:
 
     @property
     def text(self) -> str:
-        """What a number of evaluations is, in words."""
+        """Says in words how evaluations became a number."""
         match = _OF_LAST.fullmatch(self.reduce)
         which = f"{match[1]} of the last {match[2]} evaluations" if match else f"{self.reduce} evaluation"
         if self.subject == "global":
@@ -99,7 +105,7 @@ class Measure:
 
 
 def parse_target(text: str) -> tuple[str, float]:
-    """The metric and value of a target such as "accuracy=0.8"."""
+    """Returns the metric and value of a target such as "accuracy=0.8". Raises NotComparable for any other text."""
     metric, _, value = text.partition("=")
     try:
         return metric.strip(), float(value)

@@ -295,7 +295,8 @@ def require(table: str) -> pa.Schema:
 
 def description_of(table: str) -> str:
     """Returns what one row of a table is. Raises ValueError where there is no such table."""
-    return (require(table).metadata or {})[b"description"].decode()
+    text: bytes = (require(table).metadata or {})[b"description"]
+    return text.decode()
 
 
 def columns_of(table: str) -> tuple[Column, ...]:

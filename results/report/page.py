@@ -1,4 +1,4 @@
-"""The page: every section that the runs' tables have something for."""
+"""Makes the page, with every section for which the runs' tables hold something."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _SECTIONS = (curves, members, topology, staleness, timeline, partition, updates,
 
 @dataclass(frozen=True)
 class Report:
-    """A page that needs nothing beside it, and its figures."""
+    """A page, and each of its figures by itself."""
 
     html: str
     pictures: tuple[Picture, ...]
 
     def write(self, page: Path, figures: Path | None = None) -> None:
-        """figures: the folder for the figures alone, by their names; made where it is missing."""
+        """Writes the page and, where a folder is given, each figure as an SVG file in it. A missing folder is made."""
         page.write_text(self.html, encoding="utf-8")
         if figures is not None:
             figures.mkdir(exist_ok=True)
@@ -44,13 +44,15 @@ class Report:
 
 
 def report(runs: Runs, by: Iterable[str] | None = None) -> Report:
-    """Of runs that are over, under way or killed.
+    """Makes a report on runs, whether they are over, under way or were killed.
 
-    by: keys of scenarios; runs that agree in them are one line of a figure. By default, runs that differ in seed alone
-    are. NotARun where a table is of another version's schema; UnknownKey.
+    by: scenario keys; runs with the same values of them are one group, which is one line of a figure. By default, a
+    group is runs that differ in their seed alone.
+
+    Raises NotARun where the columns of a table are not this version's, and UnknownKey for a key that no run has.
     """
     for run in runs.runs:
-        open_run(run.folder)  # checks its tables
+        open_run(run.folder)  # raises NotARun where its tables cannot be read
     groups = grouped(runs, by)
     sections = [section for make in _SECTIONS if (section := make(groups))]
     pictures = [
