@@ -91,12 +91,17 @@ TABLES: dict[str, pa.Schema] = {
             null=True,
         ),
         column(
-            "seconds", _NUMBER, "Real time of the step, or of all mixing in the round.", unit="s", null=True, wall=True
+            "seconds",
+            _NUMBER,
+            "Real time of the step, or of all mixing in the round; null in a dry run.",
+            unit="s",
+            null=True,
+            wall=True,
         ),
         column(
             "elapsed_s",
             _NUMBER,
-            "Real time from when the first task was handed out until this row was written.",
+            "Real time from when the first task was handed out until this row was written; null in a dry run.",
             unit="s",
             null=True,
             wall=True,
