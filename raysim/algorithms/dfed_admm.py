@@ -27,7 +27,7 @@ class DFedADMM(Peer):
     penalty: Positive = 0.1
     """Penalty of the distance from where a peer's local training starts (1 / lambda)."""
     mix_corrected: bool = True
-    """Whether peers mix models that the dual has corrected, or models as training left them."""
+    """true: peers mix models that the dual has corrected. false: they mix models as training left them."""
 
     def init(self, task: Task) -> Record:
         w = task.received.w

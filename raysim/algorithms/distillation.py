@@ -29,7 +29,7 @@ class Distillation(Peer):
     """Learning rate of the training on public inputs, which minimises |f(x) - target|^2 / 2, summed over the inputs and
     outputs of a mini-batch (rho)."""
     outputs: Literal["probabilities", "logits"] = "probabilities"
-    """What a peer's outputs f(x) are."""
+    """What a peer's outputs f(x) are: probabilities, by softmax, or logits."""
     share: Literal["outputs", "parameters"] = "outputs"
     """What travels: outputs, or parameters from which the receiver computes the outputs. The results are the same."""
     batch_size: Count | None = None

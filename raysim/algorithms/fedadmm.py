@@ -58,8 +58,7 @@ class FedADMM(Central):
         return self._work(task, message["w"], state, beta, beta)
 
     def _work(self, task: Task, z: Tensor, state: Record, beta: Tensor, last: Tensor) -> tuple[Record, Record]:
-        """Updates u_i (2.8a) and lambda_i (2.8b). beta: the client's penalty, 0-d. last: the penalty of its last
-        update."""
+        """Updates u_i (2.8a) and lambda_i (2.8b). beta, last: the client's penalty now and at its last update, 0-d."""
         dual = state["dual"]
         trained = self._solve(task, state, lambda u: beta * (u - z) - dual, beta)
         after = {"u": trained.w, "dual": dual - beta * (trained.w - z)}

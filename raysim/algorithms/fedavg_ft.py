@@ -3,9 +3,9 @@
 Collins, Hassani, Mokhtari, Shakkottai, FedAvg with fine tuning: Local updates lead to representation learning, NeurIPS
 2022.
 
-Differences from the paper: none. A client's fine-tuned copy is made anew from the current global model
-whenever it is evaluated, so each evaluation shows what fine-tuning would give at that point. The code of FeDEQ
-fine-tunes the model after 30 % of the rounds; the evaluation after those rounds shows the same.
+Differences from the paper: none. A client's fine-tuned copy is made anew from the current global model whenever it is
+evaluated, so each evaluation shows what fine-tuning would give at that point. The code of FeDEQ fine-tunes the model
+after 30 % of the rounds; the evaluation after those rounds shows the same.
 """
 
 from __future__ import annotations

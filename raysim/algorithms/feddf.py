@@ -4,7 +4,7 @@ Lin, Kong, Stich, Jaggi, Ensemble distillation for robust model fusion in federa
 Zhu et al. 2025 tune `server_lr` over 1e-5, 1e-4, 1e-3 and `server_epochs` over 1, 10, 20.
 
 Differences from the paper: the student trains for a fixed number of epochs, with a constant learning rate and without
-clipping gradients, where the authors train with a cosine schedule until the accuracy on a validation set stops rising.
+clipping gradients, where the authors train with a cosine schedule until a validation set shows no more gain.
 No client's model is left out for being bad. Late updates are discarded, and a round without any update in time changes
 nothing.
 """

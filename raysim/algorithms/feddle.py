@@ -3,12 +3,13 @@
 Zhu, Yao, Ceritli, Ozkan, Blaschko, Noh, Min, Min, Ozay, Guided model merging for hybrid data learning: leveraging
 centralized data to refine decentralized models, 2025; section 4, Algorithm 1, equations 4 to 10, 15 and 16.
 
-Differences from the paper: which anchors are replaced, see `atlas`. What the paper leaves open is read as follows. By
-default there is a search at the end of each round with an arrival. Each search starts a fresh Adam, with the model in
-eval mode. The surrogate head starts at zero, is kept from search to search, and is fitted to the body's features at the
-fallback. Coefficients of the fallback are in units of normalised anchors, and 0 for anchors of earlier rounds, so that
-they make exactly the step of FedBuff whose buffer is the arrivals, or as many of them as the atlas has places for.
-BatchNorm's statistics are not part of an anchor; they are averaged over the round's arrivals.
+Differences from the paper: another rule for replacing anchors, see `atlas`. What the paper leaves open is read as
+follows. By default there is a search at the end of each round with an arrival, and its optimiser is Adam. Each search
+starts with a fresh optimiser, and the model is in eval mode. The surrogate head starts at zero, is kept from search to
+search, and is fitted to the body's features at the fallback. Coefficients of the fallback are in units of normalised
+anchors, and 0 for anchors of earlier rounds, so that they make exactly the step of FedBuff whose buffer is the
+arrivals, or as many of them as the atlas has places for. BatchNorm's statistics are not part of an anchor; they are
+averaged over the round's arrivals.
 """
 
 from __future__ import annotations

@@ -49,10 +49,10 @@ class FeDEQ(FedAvg):
     """What the server averages. mean: theta_i, as in the paper; its limit is biased towards the initial theta. admm:
     theta_i + lambda_i / rho, whose mean minimises the augmented Lagrangian."""
     head_on_global: bool = True
-    """Whether the head is fitted to theta, as in the paper, or to theta_i, as in the authors' code."""
+    """true: the head is fitted to theta, as in the paper. false: to theta_i, as in the authors' code."""
     reset_local_theta: bool = False
-    """Whether training of theta_i starts at theta, or where it ended last, as in the paper. The authors' code starts at
-    theta unless the client also took part in the round before."""
+    """Where training of theta_i starts. false: where it ended last, as in the paper. true: at theta, as the authors'
+    code does unless the client also took part in the round before."""
 
     @model_validator(mode="after")
     def _rho_divides(self) -> Self:

@@ -28,8 +28,7 @@ def squared_error(output: Tensor, target: Tensor, reduction: str = "mean") -> Te
 
 
 def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The cross-entropy of logits (n, labels) and labels (n,). For text, logits are (n, length, labels); see
-    `predicted`."""
+    """Cross-entropy of logits (n, labels) and labels (n,). Logits of text are (n, length, labels): see `predicted`."""
     output = predicted(output, target)
     if output.ndim > 2:
         output, target = output.flatten(0, -2), target.flatten()
@@ -173,8 +172,7 @@ class Net:
     def gradients(
         self, x: Tensor, y: Tensor, parameters: list[nn.Parameter], loss: LossFunction | None = None
     ) -> tuple[Tensor, Sequence[Tensor]]:
-        """Returns a batch's loss, 0-d, and its gradient for each parameter. The default is the mean of the data's own
-        loss.
+        """Returns a batch's loss, 0-d, and its gradient for each parameter. loss: by default the data's own, a mean.
 
         A batch of one sample has no statistics, so BatchNorm takes its running statistics, as in eval mode.
         """

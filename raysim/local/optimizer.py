@@ -1,5 +1,4 @@
-"""Optimisers that change the flat vector in place. They follow the formulas of torch.optim, without its start-up
-cost."""
+"""Optimisers that change the flat vector in place, by the formulas of torch.optim without its start-up cost."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,14 +8,13 @@ from torch import Tensor
 from raysim.local.net import Net, Part
 from raysim.local.settings import Local
 
-# A step changes the part's w (n,) in place. It takes the gradient of each parameter, and a vector (n,) or None to add to
-# the whole gradient.
+# A step changes the part's w (n,) in place. It takes the gradient of each parameter, and a vector (n,) or None that is
+# added to the joined gradient.
 Step = Callable[[Sequence[Tensor], Tensor | None], None]
 
 
 def _gather(net: Net, part: Part) -> Callable[[Sequence[Tensor], Tensor | None], Tensor]:
-    """Returns a function that joins gradients to one vector (n,) and adds to it. Each call overwrites the last
-    result."""
+    """Returns a function that joins gradients to one vector (n,), and adds to it. A call overwrites the last result."""
     vector, views = part.flat(net.layout)
 
     def gather(gradients: Sequence[Tensor], extra: Tensor | None) -> Tensor:
@@ -47,8 +45,7 @@ def sgd(settings: Local, net: Net, part: Part) -> Step:
 
 
 def _plain_sgd(settings: Local, part: Part) -> Step:
-    """SGD without momentum and weight decay. It does not join the gradients, which takes a tenth of a small net's
-    step."""
+    """SGD without momentum and weight decay. It saves joining the gradients, a tenth of a small network's step."""
     w, views = part.w, part.views
 
     def step(gradients: Sequence[Tensor], extra: Tensor | None) -> None:

@@ -80,17 +80,20 @@ class Task:
     ) -> Trained:
         """Trains a model from `start`, as the scenario's `local:` says, and returns the result.
 
-        part: "shared" or "personal", to train only that part of the parameters. correction: a function from w to a
-        vector that is added to the gradient, such as the gradient of a proximal term, a dual or a control variate. It
-        takes and returns the part that is trained. tolerance: stop once the norm of the followed gradient is at most
-        this. The followed gradient is over all samples and of the trained part, with correction and weight decay. It is
-        measured before each epoch, in eval mode, at the cost of a pass through all samples. If a mini-batch is all
-        samples, the gradient of the next step is taken instead, in training mode and at no cost. Training may stop
-        before the first step. relative: whether the tolerance is a fraction of the norm at `start`. data: inputs (n,
-        ...) and targets (n, ...), or samples, to train on instead of the task's own. loss: a function from the outputs
-        and targets of a mini-batch to the value to minimise, 0-d, instead of the mean of the data's own loss. stream: a
-        number that chooses the order of mini-batches and the dropout masks. Trainings of one task with the same stream
-        see the same mini-batches. settings: keys of `local:` with other values.
+        part: "shared" or "personal", to train only that part of the parameters.
+        correction: a function from w to a vector that is added to the gradient, such as the gradient of a proximal
+            term, a dual or a control variate. It takes and returns the part that is trained.
+        tolerance: stop once the norm of the followed gradient is at most this. The followed gradient is that of the
+            trained part over all samples, with correction and weight decay. It is measured before each epoch, in eval
+            mode, at the cost of a pass through all samples. If a mini-batch is all samples, the gradient of the next
+            step is taken instead, in training mode and at no cost. Training may stop before its first step.
+        relative: whether the tolerance is a fraction of the norm at `start`.
+        data: inputs (n, ...) and targets (n, ...), or samples, to train on instead of the task's own.
+        loss: a function from the outputs and targets of a mini-batch to the value to minimise, 0-d, instead of the
+            mean of the data's own loss.
+        stream: a number that chooses the order of mini-batches and the dropout masks. Trainings of one task with the
+            same stream see the same mini-batches.
+        settings: keys of `local:`, with the values to take instead.
         """
         if "epochs" in settings:
             settings = {"steps": None, **settings}  # or else the scenario's `steps` would count

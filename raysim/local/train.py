@@ -15,9 +15,8 @@ from raysim.local.settings import Local
 from raysim.terms import Record
 
 LOADED = 8192  # samples to load at once; fixed, because results depend on it bit by bit
-Correction = Callable[
-    [Tensor], Tensor
-]  # from the flat vector (or part) that is trained to what its gradient gets added
+# From the flat vector, or the part of it that is trained, to a vector that is added to its gradient.
+Correction = Callable[[Tensor], Tensor]
 
 
 class Trained(NamedTuple):
@@ -26,9 +25,7 @@ class Trained(NamedTuple):
     model: Model
     steps: Tensor  # 0-d; how many mini-batch steps were taken
     loss_before: Tensor  # 0-d; loss of the first mini-batch, at the start
-    loss_after: (
-        Tensor  # 0-d; loss of the last mini-batch, before its step, or of all samples if a tolerance was reached
-    )
+    loss_after: Tensor  # 0-d; loss of the last mini-batch before its step, or of all samples if a tolerance was met
     residual: Tensor | None = None  # 0-d; norm of the gradient when last measured; None without a tolerance
     tolerance: Tensor | None = None  # 0-d; what the residual was compared with; None without a tolerance
 
@@ -46,8 +43,7 @@ class Trained(NamedTuple):
         return shown
 
     def send(self, **vectors: Tensor) -> Record:
-        """Returns an update of these vectors, with the buffers, which are averaged apart, and what is for the
-        tables."""
+        """Returns an update: these vectors, the buffers, which the engine averages, and what is for the tables."""
         return {**vectors, "buffers": self.model.buffers, **self.logged}
 
 
