@@ -29,8 +29,8 @@ def real_time(groups: Groups) -> Section | None:
     if not (panels := [panel for panel in panels if panel.pictures]):
         return None
     text = (
-        f"{groups.representatives}Each bar is one worker's time, by what it did. Starting the workers, loading the "
-        "data and saving the final model are not counted."
+        f"What each worker spent its real time on. {groups.representatives}Starting the workers, loading the data and "
+        "saving the final model are not counted."
     )
     return Section("real_time", "Real time", text, details=panels)
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _TEXT = (
     "A dispatch sends the model to a client. An update's staleness is how old that model was when the update arrived. "
-    "All runs of a group are taken together."
+    "For peers, a dispatch is a training, and staleness is the mean age of the messages mixed after it. All runs of a "
+    "group are taken together."
 )
 _BINS = 40
 _ROW = 0.42  # height of a group's bar and label, in inches
