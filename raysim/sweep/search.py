@@ -20,6 +20,7 @@ from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
 from results import open_run
+from results.metrics import LARGER_IS_BETTER
 
 if TYPE_CHECKING:
     import optuna
@@ -160,7 +161,8 @@ def _study(settings: Search, seed: int) -> optuna.Study:
 
 
 def _direction(settings: Search) -> Literal["minimize", "maximize"]:
-    return settings.direction or ("minimize" if settings.metric == "loss" else "maximize")
+    larger = LARGER_IS_BETTER.get(settings.metric, True)
+    return settings.direction or ("maximize" if larger else "minimize")
 
 
 def _distributions(settings: Search) -> dict[str, optuna.distributions.BaseDistribution]:
