@@ -20,8 +20,8 @@ class Images(PooledData):
     test_samples: Count | None = None
     """Number of test samples to use: the first ones in stored order, equally many of each label. null: all."""
     scale: Literal["standard", "unit"] = "standard"
-    """How pixels are scaled. standard: each channel to mean 0 and standard deviation 1 over the training samples. unit:
-    to 0..1."""
+    """How pixels are scaled. standard: over the training samples, each channel has mean 0 and standard deviation 1.
+    unit: pixels are from 0 to 1."""
     label_noise: Fraction = 0.0
     """Share of each client's training samples that get a wrong label; all wrong labels are equally likely.
 

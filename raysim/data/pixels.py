@@ -64,7 +64,7 @@ def read_images(paths: Sequence[str], size: int) -> np.ndarray:
         x[row] = decode(path.read_bytes(), size, str(path))
 
     with ThreadPoolExecutor() as threads:  # Pillow releases the interpreter's lock while it decodes
-        for _ in threads.map(read, range(len(paths))):  # gives nothing, but raises what a thread raised
+        for _ in threads.map(read, range(len(paths))):  # raises what a thread raised
             pass
     return x
 

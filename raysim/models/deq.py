@@ -22,7 +22,7 @@ class DEQ(ModelPart):
     another solve."""
     start: Start = "injection"
     """The z at which a solve starts. zeros; injection: x itself; last: where the last solve of the same sample ended in
-    the client's current training, or x the first time, which keeps a z for each of its samples in memory."""
+    the client's current training, or x the first time; this keeps a z for each of its samples in memory."""
 
     def equilibrium(self, g: nn.Module) -> nn.Module:
         """Returns the layer that finds the fixed point of g, a module of z and x."""

@@ -54,7 +54,7 @@ class Equilibrium(nn.Module):
         self._dropouts = [m for m in g.modules() if isinstance(m, HeldDropout)]
 
     def remember(self, samples: int) -> None:
-        """From now on, remembers where the solves of so many samples end, if `start` is `last`; 0: stops that."""
+        """Remembers from now on where the solves of so many samples end, if `start` is `last`. 0 turns this off."""
         self.memory = Memory(samples) if samples and self.start == "last" else None
 
     def forward(self, x: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ class ModelPart(Part):
 
     name: str
     personal: tuple[str, ...] = ()
-    """Prefixes of the names of parameters that stay with each client instead of being shared, such as [head]."""
+    """Name prefixes of the parameters that stay with each client and are not shared, such as [head]. []: none."""
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:

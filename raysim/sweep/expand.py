@@ -23,7 +23,7 @@ from raysim.sweep.settings import Search, Sweep
 class Plan:
     """A sweep, as plain data. `scenarios` makes its runs; in a search, each trial sets further keys of them."""
 
-    source: str  # for messages
+    source: str  # name of the file, for error messages
     raw: dict[str, Any]  # the scenario file without its sweep
     sweep: Sweep
     last: list[tuple[str, Any]] = field(default_factory=list)  # keys that are set after cases and grid
@@ -106,7 +106,7 @@ class _Point:
 
     @property
     def label(self) -> str:
-        """What error messages call it."""
+        """Name of the combination in error messages."""
         return ", ".join([*([self.case] if self.case else []), *(_spell(*pair) for pair in self.chosen.items())])
 
 

@@ -49,7 +49,7 @@ class Topology(Part):
         return self.weights.rows(graph)
 
     def problems(self, peers: int, seed: int, rounds: int) -> list[str]:
-        """Says why the first graph that cannot be made for so many peers cannot be made."""
+        """Says what is wrong with the first epoch whose graph cannot be made; [] if all graphs can."""
         if peers < 2:
             return [f"must have at least two peers, got {peers}; raise data.clients"]
         starts = {self.epoch(round): round for round in reversed(range(rounds if self.may_fail_later else 1))}

@@ -21,7 +21,7 @@ class Dispatch(Part):
     picks: tuple[tuple[int, ...], ...] | None = None
     """Clients to pick: for each round, a list of their numbers."""
     round_s: Positive | None = None
-    """Length of a round in seconds; needs delays in seconds. null: such a round lasts until its last update arrives."""
+    """Length of a round in seconds, if delays are in seconds. null: a round then ends with its last arrival."""
 
     @model_validator(mode="after")
     def _at_most_one(self) -> Self:
