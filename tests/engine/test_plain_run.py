@@ -5,10 +5,10 @@ import torch
 from conftest import Raw, Simulate, digits
 from plain_run import PlainRun
 
-from raysim.algorithms import ALGORITHMS
+from raysim.algorithms import ALGORITHMS, Central
 
 WITH_SERVER_DATA = {"fed_ft", "hfcl", "feddf", "feddle", "center"}
-NAMES = [part.model_fields["name"].default for part in ALGORITHMS]
+NAMES = [part.model_fields["name"].default for part in ALGORITHMS if issubclass(part, Central)]
 OTHERS = [name for name in NAMES if name not in WITH_SERVER_DATA]
 HEADED: Raw = {"name": "mlp", "hidden": [16], "personal": ["head"]}
 
