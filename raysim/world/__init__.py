@@ -1,4 +1,4 @@
-"""The simulated world: dispatch, delays, availability, and the timeline that they make; who is whose neighbour."""
+"""The simulated world: dispatch, delays, availability and topologies, and the timelines that follow from them."""
 
 from raysim.world.availability import AVAILABILITY, Dropout
 from raysim.world.delay import DELAYS, Delay, Work
