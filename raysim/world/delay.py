@@ -13,7 +13,7 @@ from raysim.world import distribution
 Unit = Literal["rounds", "seconds"]
 
 
-class Work(NamedTuple):
+class Cost(NamedTuple):
     """What one client's update costs."""
 
     flops: float  # of local training
@@ -29,10 +29,10 @@ class Delay(Part):
     """Unit of delays, and so of all virtual time."""
 
     @abstractmethod
-    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         """Returns the delay of the client's dispatch `number` (0, 1, ...).
 
-        stream: keyed draws of this run's delays. work: what the update costs; needed only if `needs_work`.
+        stream: keyed draws of this run's delays. cost: of the update; needed only if `needs_cost`.
         """
 
     @property
@@ -41,8 +41,8 @@ class Delay(Part):
         return 0.0
 
     @property
-    def needs_work(self) -> bool:
-        """Whether `duration` must be given the work of the update."""
+    def needs_cost(self) -> bool:
+        """Whether `duration` must be given the cost of the update."""
         return False
 
 
@@ -52,7 +52,7 @@ class NoDelay(Delay):
     name: str = "none"
     unit: Unit = "rounds"
 
-    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         return 0.0
 
 
@@ -79,7 +79,7 @@ class RandomDelay(Delay, distribution.Distribution):
             return math.floor(low) + 1.0  # because a draw is never exactly `low`
         return self._rounded(low)
 
-    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         return self._rounded(self.draw(stream(client, number) if self.redraw == "dispatch" else stream(client)))
 
     def _rounded(self, delay: float) -> float:
@@ -142,18 +142,18 @@ class ComputeDelay(Delay):
     def least(self) -> float:
         return self.latency_s
 
-    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
-        if work is None:
-            raise ValueError("delay compute: needs the work of an update")
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
+        if cost is None:
+            raise ValueError("delay compute: needs the cost of an update")
         generator = stream(client)
         speed, up, down = (d.draw(generator) for d in (self.flops_per_s, self.up_bytes_per_s, self.down_bytes_per_s))
         if min(speed, up, down) <= 0:
             drawn = f"{speed!r}, {up!r}, {down!r} for client {client}"
             raise ValueError(f"world.delay: speeds must be positive, got {drawn}; take distributions without zero")
-        return self.latency_s + work.flops / speed + work.up_bytes / up + work.down_bytes / down
+        return self.latency_s + cost.flops / speed + cost.up_bytes / up + cost.down_bytes / down
 
     @property
-    def needs_work(self) -> bool:
+    def needs_cost(self) -> bool:
         return True
 
 
@@ -169,7 +169,7 @@ class ScriptedDelay(Delay):
     def least(self) -> float:
         return min((delay for of_client in self.delays for delay in of_client), default=0.0)
 
-    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         scripted = self.delays[client] if client < len(self.delays) else ()
         if number >= len(scripted):
             raise ValueError(

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from raysim.rng import Stream
-from raysim.world import Topology, Work, World
+from raysim.world import Cost, Topology, World
 from raysim.world.clock import Clock
 from raysim.world.network import Mail, Network, Sent
 
@@ -64,7 +64,7 @@ class Exchanged(NamedTuple):
 class PeersTimeline:
     """What happens in a run of peers: iterate over it to get all rounds, in order.
 
-    evaluate_every: rounds from one evaluation to the next; the last round is always evaluated. work: returns the work
+    evaluate_every: rounds from one evaluation to the next; the last round is always evaluated. cost: returns the cost
     of a peer with so many neighbours, if the delay needs it. start: what is done with each peer's first state.
     """
 
@@ -76,11 +76,11 @@ class PeersTimeline:
         rounds: int,
         evaluate_every: int,
         seed: int,
-        work: Callable[[int, int], Work] | None = None,
+        cost: Callable[[int, int], Cost] | None = None,
     ) -> None:
         self.world, self.topology = world, topology
         self.peers, self.rounds, self._every = peers, rounds, evaluate_every
-        self._work = work
+        self._cost = cost
         self._durations = Stream(seed, "delay")
         self._network = Network(world, topology, peers, seed)
         self._mail = Mail()
@@ -101,11 +101,11 @@ class PeersTimeline:
     def _duration(self, peer: int, number: int) -> float:
         if self.world.delay.unit == "rounds":
             return 1.0
-        work = None
-        if self._work is not None:
+        cost = None
+        if self._cost is not None:
             near = self._network.neighbours(self.topology.epoch(number) if self.world.synchronous else 0)
-            work = self._work(peer, len(near[peer].peers))
-        return self.world.delay.duration(self._durations, peer, number, work)
+            cost = self._cost(peer, len(near[peer].peers))
+        return self.world.delay.duration(self._durations, peer, number, cost)
 
     def _is_evaluated(self, round: int) -> bool:
         return (round + 1) % self._every == 0 or round + 1 == self.rounds

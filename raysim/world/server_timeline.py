@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from raysim.rng import Stream
 from raysim.terms import Arrival, Round, Trigger
 from raysim.world.clock import Clock
-from raysim.world.delay import Work
+from raysim.world.delay import Cost
 from raysim.world.picker import Picker
 from raysim.world.world import World
 
@@ -84,15 +84,15 @@ class Closed(NamedTuple):
 Happening: TypeAlias = Started | Ended | Stepped | Closed
 
 _CLOSE, _OPEN, _ARRIVE = range(3)
-_ASK = 3  # a kind of event with the priority of an arrival: it asks for the work of an update that may arrive now
+_ASK = 3  # a kind of event with the priority of an arrival: it asks for the cost of an update that may arrive now
 
 
 class ServerTimeline:
     """What happens in a run: iterate over it to get all happenings, in order.
 
     samples: the number of samples that each client trains on, (clients,); a client with none is never picked. rounds:
-    the number of rounds, or of server steps if the world has no rounds, after which it ends. work: returns the work of
-    a client's update, if the delay needs it. worked: waits for the training of a dispatch and returns the work really
+    the number of rounds, or of server steps if the world has no rounds, after which it ends. cost: returns the cost of
+    a client's update, if the delay needs it. measured: waits for the training of a dispatch and returns the cost of what was really
     done, if delays depend on that.
     """
 
@@ -103,8 +103,8 @@ class ServerTimeline:
         samples: NDArray[np.int64],
         rounds: int,
         seed: int,
-        work: Callable[[int], Work] | None = None,
-        worked: Callable[[Dispatched], Work] | None = None,
+        cost: Callable[[int], Cost] | None = None,
+        measured: Callable[[Dispatched], Cost] | None = None,
     ) -> None:
         self.world, self.trigger, self.rounds = world, trigger, rounds
         self.samples = samples.tolist()
@@ -112,7 +112,7 @@ class ServerTimeline:
         self.in_flight = 0
         self.length = world.round_length
         self.live: Counter[int] = Counter()  # by version, how many updates to come start from it
-        self._work, self._worked = work, worked
+        self._cost, self._measured = cost, measured
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
         self._picker = Picker(world, samples, seed)
         self._look_pending = False  # whether an opening is scheduled for when others may be available
@@ -181,11 +181,11 @@ class ServerTimeline:
         number, now, world = self._numbers[client], self._clock.now, self.world
         drop = world.dropout.probability
         reports = drop == 0 or self._drops(client, number).random() >= drop
-        ask = self._worked is not None and reports
-        work = self._work(client) if self._work else None
-        if ask and work:
-            work = work._replace(flops=0.0)  # an update cannot arrive sooner than without any FLOPs
-        soonest = now + world.delay.duration(self._delays, client, number, work)
+        ask = self._measured is not None and reports
+        cost = self._cost(client) if self._cost else None
+        if ask and cost:
+            cost = cost._replace(flops=0.0)  # an update cannot arrive sooner than without any FLOPs
+        soonest = now + world.delay.duration(self._delays, client, number, cost)
         arrives = math.inf if ask else soonest
         dispatched = Dispatched(self._serial, client, number, self.round, self.version, now, arrives, reports)
         self._serial += 1
@@ -200,10 +200,10 @@ class ServerTimeline:
 
     def _ask(self, dispatched: Dispatched) -> None:
         """Schedules the arrival of an update; waits for its training, on which its arrival depends."""
-        if self._worked is None or self._flying[dispatched.serial].arrives < math.inf:  # it was asked before
+        if self._measured is None or self._flying[dispatched.serial].arrives < math.inf:  # it was asked before
             return
-        work = self._worked(dispatched)
-        duration = self.world.delay.duration(self._delays, dispatched.client, dispatched.number, work)
+        cost = self._measured(dispatched)
+        duration = self.world.delay.duration(self._delays, dispatched.client, dispatched.number, cost)
         known = dispatched._replace(arrives=dispatched.time + duration)
         self._flying[known.serial] = known
         self._clock.schedule(known.arrives, _ARRIVE, (_ARRIVE, known))
@@ -211,7 +211,7 @@ class ServerTimeline:
     def _can_matter(self, dispatched: Dispatched) -> bool:
         """Whether its update may still have to be trained and used: it is not lost, not sure to be late, and does not
         arrive after the end. False if training starts with the dispatch."""
-        if not dispatched.reports or self._worked is not None:
+        if not dispatched.reports or self._measured is not None:
             return False
         if self.length is None:
             return True
