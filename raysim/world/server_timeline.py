@@ -92,8 +92,8 @@ class ServerTimeline:
 
     samples: the number of samples that each client trains on, (clients,); a client with none is never picked. rounds:
     the number of rounds, or of server steps if the world has no rounds, after which it ends. cost: returns the cost of
-    a client's update, if the delay needs it. measured: waits for the training of a dispatch and returns the cost of what was really
-    done, if delays depend on that.
+    a client's update, if the delay needs it. measured: waits for the training of a dispatch and returns the cost of
+    what was really done, if delays depend on that.
     """
 
     def __init__(
