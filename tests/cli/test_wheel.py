@@ -1,0 +1,69 @@
+"""The wheel, used from an empty folder by somebody who has no checkout."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import raysim
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("actors", "raysim", "results", "scenarios", "LICENSE", "README.md", "pyproject.toml")
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy of the sources, for building leaves folders beside them."""
+    folder = tmp_path_factory.mktemp("build")
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
+        copy(ROOT / name, folder / name)
+    finish(sys.executable, "-m", "build", "--wheel", "--no-isolation", str(folder))
+    (built,) = (folder / "dist").iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the wheel is installed, without what it depends on."""
+    folder = tmp_path_factory.mktemp("installed")
+    finish(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), str(wheel))
+    return folder
+
+
+def finish(*command: str, **how: object) -> str:
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, **how)  # type: ignore[call-overload]
+    assert ended.returncode == 0, ended.stderr
+    return str(ended.stdout)
+
+
+def test_the_wheel_works_without_a_checkout(installed: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+
+    def run(*command: str) -> str:
+        return finish(*command, cwd=tmp_path, env=environment)
+
+    program = str(installed / "bin" / "raysim")
+    assert run(sys.executable, "-c", "import raysim; print(raysim.__file__)").startswith(str(installed))
+    assert run(program, "--version") == f"raysim {raysim.__version__}\n"
+    shipped = len(list((ROOT / "scenarios").rglob("*.yaml")))
+    assert run(program, "scenarios", "--copy", "scenarios") == f"{shipped} scenarios in scenarios\n"
+    assert "right" in run(program, "check", "scenarios/quickstart.yaml")
+    assert "quickstart  finished" in run(
+        program, "run", "scenarios/quickstart.yaml", "--inline", "--set", "run.rounds=5"
+    )
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert "<svg" not in run(program, "report", str(folder))
+    assert "<svg" in (tmp_path / "report.html").read_text()
+
+
+def test_the_wheel_says_its_version_and_that_it_is_typed(wheel: Path, installed: Path) -> None:
+    assert wheel.name.startswith(f"raysim-{raysim.__version__}-")
+    assert all((installed / package / "py.typed").exists() for package in ("actors", "raysim", "results"))
+    (metadata,) = installed.glob("raysim-*.dist-info/METADATA")
+    assert f"\nVersion: {raysim.__version__}\n" in metadata.read_text()
+    assert "\nLicense-Expression: Apache-2.0\n" in metadata.read_text()
