@@ -1,0 +1,29 @@
+"""What says the version says the same one everywhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+import raysim
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = YAML(typ="safe").load(ROOT / "CITATION.cff")
+    assert citation["version"] == raysim.__version__
+    assert citation["license"] == "Apache-2.0"
+    assert {"cff-version", "title", "message", "authors"} <= citation.keys()
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    headings = re.findall(r"^## \[(.+?)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0][0] == raysim.__version__
+    assert all(when == "Unreleased" or re.fullmatch(r"\d{4}-\d\d-\d\d", when) for _, when in headings)
+
+
+@pytest.mark.parametrize("hook", YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"])
+def test_a_commit_needs_no_network(hook: dict[str, str]) -> None:
+    assert hook["repo"] == "local"
