@@ -1,7 +1,7 @@
 """Draws README's picture from the runs of a sweep: accuracy at two delays, and who was under way at the start.
 
     raysim sweep scenarios/quickstart.yaml --set algorithm=fedavg,fedbuff,ca2fl \
-      --set world.delay.sigma=5,20 --seeds 0,1,2,3,4 --set run.rounds=300
+      --set world.delay.sigma=5,20 --seeds 0,1,2,3,4 --set run.rounds=300 --inline
     python benchmarks/picture.py runs/quickstart docs/images/quickstart.svg
 """
 
