@@ -240,7 +240,7 @@ def test_of_the_same_seed_twice_the_newest_finished_counts(tmp_path: Path) -> No
     answer = compare(tmp_path, "--format", "csv", "--unfinished")
     assert [row["mean"] for row in csv.DictReader(io.StringIO(answer.stdout))] == ["0.2"]
     for left_out in ("a", "c"):
-        note = f"{tmp_path / left_out}: left out, because {tmp_path / 'b'} has the same scenario and seed"
+        note = f"{tmp_path / left_out}: left out, of the same scenario and seed as {tmp_path / 'b'}, which counts"
         assert note in answer.stderr.splitlines()
 
 
