@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.terms import Arrival, Population, Record, Round
@@ -21,7 +21,7 @@ class LocalOnly(Central):
     one. A client that was not picked yet predicts with it; one that is `data.unseen` trains once.
     """
 
-    name: Literal["local"] = "local"
+    name: str = "local_only"
 
     @property
     def trigger(self) -> Round:

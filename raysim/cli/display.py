@@ -12,7 +12,7 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from raysim.engine.server.family import Progress
+from raysim.engine.progress import Progress
 from raysim.runner import run
 from raysim.scenario import Scenario
 from results import open_run, summary

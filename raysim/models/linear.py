@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Linear(ModelPart):
     """A single linear layer: linear regression, or softmax regression where there are labels."""
 
-    name: Literal["linear"] = "linear"
+    name: str = "linear"
     bias: bool = False
     start: Literal["zeros", "random"] = "zeros"
     """The initial values: zeros, or torch's default ones."""

@@ -1,13 +1,13 @@
 """The simulated world: who is picked when, how long it takes, who is there, what becomes of messages."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import model_validator
 
-from raysim.part import Count, Fraction, Part, Positive
-from raysim.world.availability import Always, AnyAvailability, Dropout
-from raysim.world.delay import AnyDelay, NoDelay
-from raysim.world.edge_delay import AnyEdgeDelay, ConstantEdgeDelay
+from raysim.part import Count, Fraction, OneOf, Part, Positive
+from raysim.world.availability import AVAILABILITY, Always, Availability, Dropout
+from raysim.world.delay import DELAYS, Delay, NoDelay
+from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
 
 
 class Dispatch(Part):
@@ -46,14 +46,14 @@ class World(Part):
 
     dispatch: Dispatch = Dispatch()
     """Needed with a server; peers are all at work, always."""
-    delay: AnyDelay = NoDelay()
-    availability: AnyAvailability = Always()
+    delay: Annotated[Delay, OneOf(DELAYS)] = NoDelay()
+    availability: Annotated[Availability, OneOf(AVAILABILITY)] = Always()
     dropout: Dropout = Dropout()
     staleness: Literal["rounds", "versions"] | None = None
     """Its unit: rounds or versions (server steps) between dispatch and arrival. Unset: rounds, if there are any."""
     synchronous: bool = True
     """Of peers: all wait for all, round by round. false: each mixes whenever its own training is over."""
-    edge_delay: AnyEdgeDelay = ConstantEdgeDelay(value=0.0)
+    edge_delay: Annotated[EdgeDelay, OneOf(EDGE_DELAYS)] = ConstantEdgeDelay(value=0.0)
     """Of a message from peer to peer, in seconds."""
     loss: Fraction = 0.0
     """Probability that a message from peer to peer is lost."""

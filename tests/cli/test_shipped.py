@@ -2,17 +2,12 @@
 
 from pathlib import Path
 
-from typer.testing import CliRunner
-from typer.testing import Result as Answer
+from command_line import command
+from conftest import ROOT
 
 import raysim
-from raysim.cli.app import app
 
-SHIPPED = Path(__file__).parents[2] / "scenarios"
-
-
-def command(*arguments: object) -> Answer:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+SHIPPED = ROOT / "scenarios"
 
 
 def test_the_version_is_printed() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
 import raysim
 
-ROOT = Path(__file__).parents[2]
 SOURCES = ("actors", "raysim", "results", "scenarios", "LICENSE", "README.md", "pyproject.toml")
 pytestmark = pytest.mark.slow
 

@@ -1,14 +1,12 @@
-"""What says the version says the same one everywhere."""
+"""The version is the same in the package, the citation and the changelog; checks before commits need no network."""
 
 import re
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from ruamel.yaml import YAML
 
 import raysim
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_citation_is_of_this_version() -> None:

@@ -1,0 +1,85 @@
+"""Samples that everybody has."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import digits
+from witness import worker_of
+
+from raysim import parse_scenario
+from raysim.data import Public, federate
+from raysim.data.digits import Digits
+from raysim.data.server import NoServerData
+from raysim.errors import ScenarioError
+from raysim.workers.workbench import Workbench
+
+DIGITS = Digits.model_validate({"clients": 3, "partition": {"name": "iid"}})
+
+
+def shared(seed: int = 0, **settings: Any) -> Any:
+    return federate(DIGITS, NoServerData(), seed, Public(**settings))
+
+
+def test_public_samples_are_of_the_training_set_and_everybody_still_evaluates_on_the_whole_test_set() -> None:
+    federation = shared(samples=200)
+    of_train = {image.tobytes() for image in federation.train.x}
+    assert len(federation.public) == len({image.tobytes() for image in federation.public.x} & of_train) == 200
+    assert len(federation.evaluation_rows) == len(federation.test)
+    again, other = shared(samples=200), shared(seed=1, samples=200)
+    assert np.array_equal(federation.public.x, again.public.x)
+    assert not np.array_equal(federation.public.x, other.public.x)
+    assert np.array_equal(federation.held.rows, shared().held.rows)
+    assert len(shared().public) == 0
+
+
+def test_public_samples_of_the_test_set_do_not_evaluate() -> None:
+    federation = shared(samples=100, split="test")
+    evaluated = {image.tobytes() for image in federation.test.x[federation.evaluation_rows]}
+    assert len(federation.evaluation_rows) == len(federation.test) - 100
+    assert not evaluated & {image.tobytes() for image in federation.public.x}
+
+
+@pytest.mark.parametrize(("alpha", "low", "high"), [(1e6, 0.099, 0.101), (10.0, 0.11, 0.3), (0.1, 0.3, 1.0)])
+def test_alpha_skews_the_mix_of_labels(alpha: float, low: float, high: float) -> None:
+    counts = np.array([np.bincount(shared(s, samples=100, alpha=alpha).public.labels, minlength=10) for s in range(8)])
+    assert (counts.sum(1) == 100).all()
+    expected = counts.max(1).mean() / 100
+    assert low - 0.06 * (alpha > 1e5) <= expected <= high + 0.06 * (alpha > 1e5)
+
+
+@pytest.mark.parametrize(("settings", "most"), [({"samples": 1439}, 1438), ({"samples": 359, "split": "test"}, 358)])
+def test_there_must_be_as_many_samples(settings: dict[str, Any], most: int) -> None:
+    with pytest.raises(ValueError, match=f"`samples` must be at most {most}"):
+        shared(**settings)
+    assert len(shared(**{**settings, "samples": most}).public) == most
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"public": {}}, "public.samples"),
+        ({"data": {"name": "linear_regression", "clients": 3}, "model": "linear"}, "algorithm.outputs"),
+        (
+            {"data": {"name": "linear_regression", "clients": 3}, "model": "linear", "public": {"alpha": 1.0}},
+            "public.alpha",
+        ),
+        ({"data": {"name": "quadratic", "centers": [1.0, 2.0]}, "model": "vector"}, "public"),
+    ],
+)
+@pytest.mark.parametrize("name", ["cmfd", "fedf_admm"])
+def test_what_distillation_needs_is_checked(name: str, changes: dict[str, Any], path: str) -> None:
+    raw = digits(algorithm=name, topology="ring", **{"public": {"samples": 5}, **changes})
+    del raw["world"]
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(raw)
+    assert path in [problem.path for problem in caught.value.problems]
+
+
+def test_all_tasks_of_a_worker_have_the_same_public_inputs_as_modules_take_them() -> None:
+    bench = worker_of(digits(public={"samples": 7}), Workbench)
+    first, other = (bench.task(client, 0, bench.start).public for client in (0, 5))
+    assert first is other
+    images, _ = bench.loader(bench.federation.public, np.arange(7))
+    assert first.shape == (7, 1, 8, 8)
+    assert first.equal(images)
