@@ -21,6 +21,7 @@ class Polynomial(Part):
 
     name: Literal["poly"] = "poly"
     exponent: NonNegative = 0.5
+    """a in the paper: 0 makes all updates weigh alike."""
 
     def __call__(self, staleness: float) -> float:
         return float((1.0 + staleness) ** -self.exponent)

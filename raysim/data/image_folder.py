@@ -21,6 +21,7 @@ class ImageFolder(Images):
 
     name: Literal["image_folder"] = "image_folder"
     path: str
+    """The folder that holds the images."""
     size: Count
     """Side in pixels of the square to resize to."""
     test_share: Share = 0.1

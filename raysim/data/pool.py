@@ -25,6 +25,7 @@ class Pool(Part):
     """A data set with the settings of who holds which of its samples."""
 
     clients: Count
+    """How many clients, or peers, share the training samples."""
     partition: Partition
     """Who holds which of the training samples."""
     local_test: Fraction | Literal["test"] = 0.0

@@ -17,6 +17,7 @@ class Linear(ModelPart):
 
     name: Literal["linear"] = "linear"
     bias: bool = False
+    """Whether a bias is added to the outputs."""
     start: Literal["zeros", "random"] = "zeros"
     """The initial values: zeros, or torch's default ones."""
 

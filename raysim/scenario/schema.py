@@ -85,10 +85,13 @@ class Scenario(Part):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Of all draws: who holds which data, the first model, batches, delays, picks."""
     data: Annotated[Data, Named]
+    """The data set, how many clients share it, and who holds which of it."""
     server_data: ServerData = NoServerData()
+    """Samples that the server has itself; algorithms that train or search at the server need them."""
     public: Public = NO_PUBLIC
     """Samples that all have without their labels; some algorithms need them."""
     model: AnyModel
+    """The model that is trained."""
     algorithm: Annotated[AnyAlgorithm, Field(json_schema_extra=_or_own_class)]
     """By its name, or as module:Class for a class of your own."""
     topology: AnyTopology | None = None

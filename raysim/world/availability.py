@@ -56,6 +56,7 @@ class RandomAvailability(Slotted):
 
     name: Literal["random"] = "random"
     probability: Annotated[float, Field(gt=0, le=1)]
+    """Probability that a client can be picked in a slot."""
 
     def mask(self, seed: int, clients: int, time: float) -> NDArray[np.bool_]:
         return generator(seed, "availability", self.number(time)).random(clients) < self.probability

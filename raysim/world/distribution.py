@@ -28,6 +28,7 @@ class Constant(Distribution):
 
     name: Literal["constant"] = "constant"
     value: NonNegative
+    """What is always drawn."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -42,6 +43,7 @@ class HalfNormal(Distribution):
 
     name: Literal["half_normal"] = "half_normal"
     sigma: NonNegative
+    """Standard deviation of the normal distribution whose absolute value is drawn."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -56,6 +58,7 @@ class LogNormal(Distribution):
 
     name: Literal["log_normal"] = "log_normal"
     median: Positive
+    """Half of the draws are larger."""
     sigma: NonNegative
     """Standard deviation of the logarithm: 0.5 makes one in six more than 1.6 times the median, 1 more than 2.7."""
 
@@ -72,7 +75,9 @@ class Uniform(Distribution):
 
     name: Literal["uniform"] = "uniform"
     low: NonNegative = 0.0
+    """The smallest draw."""
     high: NonNegative
+    """The largest draw."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -93,6 +98,7 @@ class Exponential(Distribution):
 
     name: Literal["exponential"] = "exponential"
     mean: NonNegative
+    """Mean of the draws."""
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -100,6 +100,7 @@ class ErdosRenyi(RandomTopology):
 
     name: Literal["erdos_renyi"] = "erdos_renyi"
     probability: Annotated[float, Field(gt=0, le=1)]
+    """Probability of each edge."""
 
     cure: ClassVar[str] = "raise `probability`"
 
