@@ -18,11 +18,9 @@ DIFFERENCES = re.compile(r"(?:(?<=\. )|(?<=\.\n)|(?<=\n\n))(?=No difference|Diff
 
 def algorithms(family: str) -> str:
     """A section for each algorithm with a server (family `server`) or without one (`peers`)."""
-    classes = {option.definition: _class(option.definition) for option in options(find("algorithm"))}
-    of_family = {name for name, part in classes.items() if issubclass(part, Central) == (family == "server")}
-    return "\n\n".join(
-        _section(o, classes[o.definition]) for o in options(find("algorithm")) if o.definition in of_family
-    )
+    found = [(option, _class(option.definition)) for option in options(find("algorithm"))]
+    with_server = family == "server"
+    return "\n\n".join(_section(option, part) for option, part in found if issubclass(part, Central) == with_server)
 
 
 def _class(name: str) -> type[Part]:
@@ -34,7 +32,7 @@ def _section(option: Option, part: type[Part]) -> str:
     written.add(option.definition)
     names = ", ".join(map(code, option.names))
     source, differences = citation(part)
-    text = [f"### {part.__name__} {'{'} #{anchor(option.definition)} {'}'}", f"Name in scenario files: {names}."]
+    text = [f"### {part.__name__} {{ #{anchor(option.definition)} }}", f"Name in scenario files: {names}."]
     text.append(plain(inspect.getdoc(part) or ""))
     text.append(f"**Source.** {plain(source)}")
     if differences:

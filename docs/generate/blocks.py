@@ -5,19 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from generate.schema import (
-    Missing,
-    Option,
-    Schema,
-    block_name,
-    definition,
-    described,
-    find,
-    keys,
-    options,
-    reference,
-    root,
-)
+from generate import schema as of_file
+from generate.schema import Missing, Option, Schema, find, keys, options, reference
 from generate.units import unit
 from generate.words import anchor, cell, code, kind, plain
 
@@ -27,17 +16,17 @@ written: set[str] = set()  # the definitions that pages of this build describe
 
 def block(path: str = "") -> str:
     """What the block at a path is, and a table of its keys. An empty path stands for the whole file."""
-    schema = root()
+    schema = of_file.root()
     if path:
-        name = block_name(find(path))
+        name = of_file.block_name(find(path))
         written.add(name)
-        schema = definition(name)
+        schema = of_file.definition(name)
     return f"{_about(schema, path)}\n\n{table(schema, path)}"
 
 
 def heading(path: str) -> str:
     """A heading for a block, which the types of keys link to, and the block."""
-    return f"### `{path}` {{ #{anchor(block_name(find(path)))} }}\n\n{block(path)}"
+    return f"### `{path}` {{ #{anchor(of_file.block_name(find(path)))} }}\n\n{block(path)}"
 
 
 def parts(path: str) -> str:
@@ -95,7 +84,8 @@ def table(schema: Schema, path: str) -> str:
     for key, value in found.items():
         full = f"{path}.{key}" if path else key
         default = "required" if key in schema.get("required", []) else _default(value)
-        cells = [f"`{full}`", kind(value), _unit(key, value, set(found)), default, plain(described(value, full))]
+        meaning = plain(of_file.described(value, full))
+        cells = [f"`{full}`", kind(value), _unit(key, value, set(found)), default, meaning]
         rows.append("| " + " | ".join(map(cell, cells)) + " |")
     return "\n".join(rows)
 
@@ -119,4 +109,4 @@ def _unit(key: str, schema: Schema, beside: set[str]) -> str:
 
 def unwritten() -> list[str]:
     """The definitions that no page of this build describes."""
-    return sorted(set(root()["$defs"]) - written)
+    return sorted(set(of_file.root()["$defs"]) - written)

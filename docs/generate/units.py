@@ -21,9 +21,9 @@ _DRAWN = {"value", "sigma", "median", "mean", "low", "high", "delays"}  # keys o
 
 
 def unit(key: str, beside: set[str]) -> str:
-    """The unit of a number, or a dash where it has none. beside: the keys of the same block, this one included."""
+    """The unit of a number, or nothing where it has none. beside: the keys of the same block, this one included."""
     if key in _DRAWN and beside & {"unit", "redraw"} and not (key == "sigma" and "median" in beside):
         return "`unit`" if "unit" in beside else "s"
     if key in ("slot", "period"):
         return "virtual time"
-    return next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, key)), "–")
+    return next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, key)), "")
