@@ -5,7 +5,7 @@ from pathlib import Path
 
 IMAGES = Path(__file__).parent / "images"
 BLUE, ORANGE, GREEN, GREY, PALE = "#0072b2", "#c44e08", "#00785a", "#666", "#eef3f8"
-STYLE = "text { font: 13px sans-serif; fill: #222 } .title { font-weight: bold } .small { font-size: 11px; fill: #555 } .mono { font-family: monospace }"
+STYLE = "text { font: 13px sans-serif; fill: #222 } .title { font-weight: bold } .small { font-size: 11px; fill: #555 }"
 DASHED = 'stroke-dasharray="6 4"'
 ARROWHEAD = (
     '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
@@ -146,7 +146,7 @@ def virtual_time() -> None:
         d.line([(x, 45), (x, 225)], ORANGE, 1.6)
         d.text(x + 5, 222, label)
     d.text(
-        20, 248, "A buffer of two updates. Client 5 arrives three rounds after its dispatch: its staleness is 3 rounds."
+        20, 248, "A buffer of two. The update of client 5 arrives three rounds after its dispatch: its staleness is 3."
     )
     d.save("virtual-time")
 
