@@ -20,31 +20,23 @@ class Drawing:
         self.size, self.title = (width, height), title
         self.shapes: list[str] = []
 
-    def box(
-        self, x: int, y: int, width: int, height: int, lines: list[str], color: str = BLUE, fill: str = PALE
-    ) -> None:
+    def box(self, x: int, y: int, width: int, height: int, lines: list[str], color: str = BLUE) -> None:
         """A box with lines of text in its middle, the first of them bold."""
-        frame = f'x="{x}" y="{y}" width="{width}" height="{height}" rx="5" fill="{fill}" stroke="{color}"'
+        frame = f'x="{x}" y="{y}" width="{width}" height="{height}" rx="5" fill="{PALE}" stroke="{color}"'
         self.shapes.append(f'<rect {frame} stroke-width="1.3"/>')
-        top = y + height / 2 - 8 * (len(lines) - 1) + 4
+        top = y + height // 2 - 8 * (len(lines) - 1) + 4
         for place, line in enumerate(lines):
-            weight = ' font-weight="bold"' if place == 0 else ' class="small"'
-            self.shapes.append(
-                f'<text x="{x + width / 2}" y="{top + 16 * place}" text-anchor="middle"{weight}>{escape(line)}</text>'
-            )
+            self.text(x + width // 2, top + 16 * place, line, "small" if place else "title", "middle")
 
     def text(self, x: int, y: int, line: str, kind: str = "small", anchor: str = "start") -> None:
         self.shapes.append(f'<text x="{x}" y="{y}" class="{kind}" text-anchor="{anchor}">{escape(line)}</text>')
 
-    def line(
-        self, points: list[tuple[int, int]], color: str = "#555", width: float = 1.3, head: bool = False, dash: str = ""
-    ) -> None:
+    def line(self, points: list[tuple[int, int]], color: str = GREY, width: float = 1.3, more: str = "") -> None:
         path = " ".join(f"{x},{y}" for x, y in points)
-        more = (' marker-end="url(#head)"' if head else "") + (f' stroke-dasharray="{dash}"' if dash else "")
-        self.shapes.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}"{more}/>')
+        self.shapes.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}" {more}/>')
 
     def arrow(self, *points: tuple[int, int]) -> None:
-        self.line(list(points), head=True)
+        self.line(list(points), more='marker-end="url(#head)"')
 
     def dot(self, x: int, y: int, color: str) -> None:
         self.shapes.append(f'<circle cx="{x}" cy="{y}" r="4.5" fill="{color}"/>')

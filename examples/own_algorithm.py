@@ -12,7 +12,6 @@ import raysim
 from raysim.algorithms import Arrival, Central, Population, Record, Round
 
 
-# --8<-- [start:class]
 class FedDyn(Central):
     """Clients follow a gradient that is corrected by what they did before; the server keeps the sum of corrections."""
 
@@ -43,9 +42,6 @@ class FedDyn(Central):
         trained = task.train(task.received, correction=lambda w: self.alpha * (w - received) - gradient)
         delta = trained.w - received
         return trained.send(delta=delta), {"gradient": gradient - self.alpha * delta}
-
-
-# --8<-- [end:class]
 
 
 SCENARIO = {

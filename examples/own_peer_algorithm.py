@@ -12,7 +12,6 @@ import raysim
 from raysim.algorithms import Inbox, Peer, Record
 
 
-# --8<-- [start:class]
 class GradientTracking(Peer):
     """Peers mix their models and their estimates of the mean gradient, and step along the estimate."""
 
@@ -33,9 +32,6 @@ class GradientTracking(Peer):
         gradient = task.gradient(task.received.replace(w=w, buffers=buffers))
         tracked = inbox.mixed("tracked") + gradient - draft["gradient"]
         return {"w": w, "buffers": buffers, "gradient": gradient, "tracked": tracked}
-
-
-# --8<-- [end:class]
 
 
 SCENARIO = {

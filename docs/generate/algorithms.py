@@ -13,7 +13,7 @@ import raysim.algorithms
 from raysim.algorithms import Central
 from raysim.part import Part
 
-DIFFERENCES = re.compile(r"(?:(?<=\. )|(?<=\.\n)|(?<=\n\n))(?=No difference|Differences?[ :])")
+DIFFERENCES = re.compile(r"(?:(?<=\. )|(?<=\.\n)|(?<=\n\n))(?=No\s+difference|Differences?[ :])")
 
 
 def algorithms(family: str) -> str:
@@ -36,7 +36,7 @@ def _section(option: Option, part: type[Part]) -> str:
     text.append(plain(inspect.getdoc(part) or ""))
     text.append(f"**Source.** {plain(source)}")
     if differences:
-        text.append(f"**Differences from the source.** {plain(differences)}")
+        text.append(f"**Differences.** {plain(differences)}")
     text.append(table(option.schema, "algorithm"))
     module = inspect.getmodule(part)
     assert module is not None
@@ -53,5 +53,6 @@ def citation(part: type[Part]) -> tuple[str, str]:
     _, _, rest = text.partition("\n\n")
     if not rest.strip():
         raise Missing(f"{part.__module__}: must say in its docstring where the algorithm comes from")
-    source, *differences = DIFFERENCES.split(rest.strip(), maxsplit=1)
-    return source.strip(), "".join(differences).strip()
+    source, *found = DIFFERENCES.split(rest.strip(), maxsplit=1)
+    differences = re.sub(r"^Differences?:\s+", "", "".join(found).strip())
+    return source.strip(), differences[:1].upper() + differences[1:]

@@ -51,7 +51,7 @@ def _part(option: Option, path: str, shared: dict[str, str]) -> str:
     if common:
         text.append(f"Shared keys: {', '.join(map(code, common))}.")
     if own:
-        text.append(table({**option.schema, "properties": own}, path))
+        text.append(table({**option.schema, "properties": own}, path, beside=set(keys(option.schema))))
     return "\n\n".join(text)
 
 
@@ -75,8 +75,11 @@ def _text(schema: Schema) -> str:
     return json.dumps(schema, sort_keys=True)
 
 
-def table(schema: Schema, path: str) -> str:
-    """A row for each key: its path, type, unit, default and meaning. Raises Missing for a key without description."""
+def table(schema: Schema, path: str, beside: set[str] | None = None) -> str:
+    """A row for each key: its path, type, unit, default and meaning. Raises Missing for a key without description.
+
+    beside: all keys of the block, where the table has only some of them.
+    """
     found = keys(schema)
     if not found:
         return "It has no keys."
@@ -85,7 +88,7 @@ def table(schema: Schema, path: str) -> str:
         full = f"{path}.{key}" if path else key
         default = "required" if key in schema.get("required", []) else _default(value)
         meaning = plain(of_file.described(value, full))
-        cells = [f"`{full}`", kind(value), _unit(key, value, set(found)), default, meaning]
+        cells = [f"`{full}`", kind(value), _unit(key, value, beside or set(found)), default, meaning]
         rows.append("| " + " | ".join(map(cell, cells)) + " |")
     return "\n".join(rows)
 
