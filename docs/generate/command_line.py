@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from raysim.cli.app import app
 
-WIDTH = 96  # columns that fit a page
+WIDTH = 84  # columns that fit a page
 
 
 def commands() -> str:

@@ -28,7 +28,7 @@ def _row(column: pa.Field) -> str:
     kind = "text" if pa.types.is_dictionary(column.type) else str(column.type)
     kind += ", or null" if column.nullable else ""
     unit = next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, column.name)), "")
-    wall = " *Differs between two runs of one scenario.*" if is_wall(column) else ""
+    wall = ". *Differs between two runs of one scenario.*" if is_wall(column) else ""
     return "| " + " | ".join(map(cell, [f"`{column.name}`", kind, unit, plain(_about(column)) + wall])) + " |"
 
 
