@@ -6,10 +6,12 @@ Ray is loaded by `actors.session`, `actors.placement` and `actors.cluster` only.
 from actors.child import Child, ChildDied
 from actors.gang import Alone, Gang
 from actors.inline import InlinePool
-from actors.pool import Group, Job, JobFailed, MissingResources, Pool, Took, Value, finished
+from actors.job import Answer, Job, Request, Setup, Took, Value
+from actors.pool import Group, JobFailed, MissingResources, Pool, finished
 
 __all__ = [
     "Alone",
+    "Answer",
     "Child",
     "ChildDied",
     "Gang",
@@ -19,6 +21,8 @@ __all__ = [
     "JobFailed",
     "MissingResources",
     "Pool",
+    "Request",
+    "Setup",
     "Took",
     "Value",
     "finished",

@@ -12,8 +12,9 @@ from ray.util.metrics import Gauge
 
 from actors.gang import Address, Seat
 from actors.host import Done, Failure, Host
+from actors.job import Job, Outcome, Request, Result, Setup, Value, values_of
 from actors.placement import Placement
-from actors.pool import Group, Job, JobFailed, Value
+from actors.pool import Group, JobFailed
 from actors.queue import Queue
 
 DEPTH = 2  # jobs given to a worker at a time: the next one's arguments travel while the first runs
@@ -27,8 +28,8 @@ class _Worker:
     actor: Any  # its handle
     deaths: int = 0  # of workers in this place before it
     failures: int = 0  # of those, how many of the last died while they were set up
-    jobs: list[Job] = field(default_factory=list)  # given to it, not done
-    setup: list[Any] = field(default_factory=list)  # references of broadcast calls that are not done
+    jobs: list[Job[Any]] = field(default_factory=list)  # given to it, not done
+    setup: list[Any] = field(default_factory=list)  # references of set-ups that are not done
 
     @property
     def free(self) -> int:
@@ -52,9 +53,9 @@ class RayPool:
         self._interrupted = False
         self._groups: dict[str, Group] = {}
         self._workers: dict[str, list[_Worker]] = {}
-        self._setup: dict[str, list[tuple[str, tuple[Any, ...]]]] = {}
+        self._setups: dict[str, list[Setup]] = {}  # by group
         self._queue = Queue()
-        self._running: dict[Any, tuple[_Worker, Job | None]] = {}  # by the reference of the result; None: setup
+        self._running: dict[Any, tuple[_Worker, Job[Any] | None]] = {}  # by the reference of the result; None: setup
         self._addresses: dict[str, Address | None] = {}  # by group: where its gang has met
         self._gauges: dict[str, Gauge] = {}
 
@@ -62,7 +63,7 @@ class RayPool:
 
     def start(self, group: Group) -> None:
         self._groups[group.name] = group
-        self._setup[group.name] = []
+        self._setups[group.name] = []
         self._workers[group.name] = [self._make(group, number) for number in range(group.workers)]
 
     def _make(self, group: Group, number: int, deaths: int = 0, failures: int = 0) -> _Worker:
@@ -78,38 +79,31 @@ class RayPool:
         )
         return _Worker(name, actor.remote(group.factory), deaths, failures)
 
-    def broadcast(self, group: str, method: str, *args: Any) -> None:
-        self._setup[group].append((method, args))
-        for worker in self._workers[group]:
-            self._set_up(worker, method, args)
-        while any(worker.setup for worker in self._workers[group]):
+    def set_up(self, setups: dict[str, Setup]) -> None:
+        for group, setup in setups.items():
+            self._setups[group].append(setup)
+            for worker in self._workers[group]:
+                self._set_up(worker, setup)
+        while any(worker.setup for group in setups for worker in self._workers[group]):
             self.wait()
 
-    def _set_up(self, worker: _Worker, method: str, args: tuple[Any, ...]) -> None:
-        reference = worker.actor.call.remote(method, 0, None, *_references(args))
+    def _set_up(self, worker: _Worker, setup: Setup) -> None:
+        reference = worker.actor.set_up.remote(setup, *_contents(setup))
         worker.setup.append(reference)
         self._running[reference] = (worker, None)
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
     def submit(
-        self,
-        group: str,
-        method: str,
-        *args: Any,
-        values: int = 0,
-        priority: tuple[int, ...] = (),
-        label: str = "",
-        together: bool = False,
-    ) -> Job:
-        job = Job(group, method, args, priority, label or method, together=together)
-        job.values = [Value(job) for _ in range(values)]
+        self, group: str, request: Request[Result], *, priority: tuple[int, ...] = (), label: str = ""
+    ) -> Job[Result]:
+        job = Job.of(group, request, priority, label)
         self._queue.add(job)
         self._hand_out()
         return job
 
-    def put(self, content: Any) -> Value:
-        return Value(content=ray.put(content))
+    def put(self, content: Any) -> Value[Any]:
+        return Value(ray.put(content))
 
     def _hand_out(self) -> None:
         """Gives ready jobs away, in each group as far as its first one can go."""
@@ -125,7 +119,7 @@ class RayPool:
         """All of them, once they have nothing else to do: each waits for the others."""
         return [] if any(worker.jobs or worker.setup for worker in workers) else list(workers)
 
-    def _least_busy(self, group: str, workers: list[_Worker], job: Job) -> list[_Worker]:
+    def _least_busy(self, group: str, workers: list[_Worker], job: Job[Any]) -> list[_Worker]:
         """The worker that gets a ready job, if one does.
 
         While there are many, each worker has one more at hand than it does. The last few wait for an idle worker, lest
@@ -135,7 +129,7 @@ class RayPool:
         few = self._queue.ready(group) < len(workers)
         return [] if worker.free == 0 or (worker.jobs and (few or job.attempts)) else [worker]
 
-    def _give(self, job: Job, workers: list[_Worker]) -> None:
+    def _give(self, job: Job[Any], workers: list[_Worker]) -> None:
         """To one worker, or to all of a gang, of which the first leaves the values."""
         try:
             seats = self._seats(job.group, workers) if job.together else [None]
@@ -143,13 +137,14 @@ class RayPool:
             self._queue.push(job)
             self._replace(workers[0], str(error))
             return
+        assert job.request is not None
+        contents = _contents(job.request)
         for worker, seat in zip(workers, seats, strict=True):
             values = 0 if seat and seat.rank else len(job.values)
-            answer = worker.actor.call.options(name=job.method, num_returns=1 + values).remote(
-                job.method, values, seat, *_references(job.args)
-            )
-            result, *contents = answer if values else [answer]
-            for value, content in zip(job.values, contents, strict=False):
+            call = worker.actor.call.options(name=job.name, num_returns=1 + values)
+            answer = call.remote(job.request, seat, *contents)
+            result, *left = answer if values else [answer]
+            for value, content in zip(job.values, left, strict=False):
                 value.content = content
             worker.jobs.append(job)
             self._running[result] = (worker, job)
@@ -197,17 +192,15 @@ class RayPool:
             worker.setup.remove(reference)
         else:
             worker.jobs.remove(job)
-            if worker is self._workers[job.group][0] or not job.together:
+            if not job.together or worker is self._workers[job.group][0]:  # a gang's answer is that of its first
                 self._finish(job, worker, result)
 
-    def _finish(self, job: Job, worker: _Worker, done: Done) -> None:
-        job.result, job.took, kept = done
-        for place, argument in kept.items():
-            arg = job.args[argument]
-            job.values[place].content = arg.content if isinstance(arg, Value) else self.put(arg).content
-        job.done, job.worker, job.args = True, worker.name, ()
-        for value in job.values:
-            value.job = None  # else the two keep each other, and what the job left, until the garbage collector comes
+    def _finish(self, job: Job[Any], worker: _Worker, done: Done) -> None:
+        if done.kept and job.request is not None:
+            given = values_of(job.request)
+            for place, number in done.kept.items():
+                job.values[place].content = given[number].content
+        job.end(Outcome(done.result, worker.name, done.took))
         self._queue.release(job)
 
     def _replace(self, dead: _Worker, cause: str) -> None:
@@ -232,8 +225,8 @@ class RayPool:
         if failures == ATTEMPTS:
             raise JobFailed(f"{worker.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")
         workers[number] = self._make(group, number, worker.deaths + 1, failures)
-        for method, args in self._setup[group.name]:
-            self._set_up(workers[number], method, args)
+        for setup in self._setups[group.name]:
+            self._set_up(workers[number], setup)
 
     def _groups_of(self, worker: _Worker) -> tuple[list[_Worker], Group]:
         name = next(name for name, workers in self._workers.items() if worker in workers)
@@ -259,6 +252,6 @@ class RayPool:
         self._running.clear()
 
 
-def _references(args: tuple[Any, ...]) -> list[Any]:
-    """Values as Ray's references: at the top level of a call Ray replaces them by what they refer to."""
-    return [arg.content if isinstance(arg, Value) else arg for arg in args]
+def _contents(request: Request[Any] | Setup) -> list[Any]:
+    """Ray's references to what the values of a request hold: at the top level of a call Ray replaces them by that."""
+    return [value.content for value in values_of(request)]

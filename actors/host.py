@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
-from actors.pool import Took
+from actors.job import Request, Setup, Took, Value, values_of
 
 
 def describe(error: Exception) -> str:
@@ -23,11 +23,11 @@ class Failure(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a call gave."""
+    """What a job gave."""
 
     result: Any
     took: Took
-    kept: dict[int, int]  # values that are arguments as they came: the place of the value, and that of the argument
+    kept: dict[int, int]  # the places of values left that the request had, and their places among those
 
 
 class Host:
@@ -37,8 +37,9 @@ class Host:
         self._failure: Failure | None = None
         self._door: Door | None = None
         self._gang: Members | None = None
+        self._worker: Any = None
         try:
-            self._hosted = factory()
+            self._worker = factory()
         except Exception as error:  # reported by the first call: an actor that fails here only dies
             self._failure = _failure(error)
 
@@ -47,24 +48,39 @@ class Host:
         self._door = Door(host)
         return self._door.address
 
-    def call(self, method: str, values: int, seat: Seat | None, *args: Any) -> Any:
-        """Done and `values` values, or a Failure and as many times None. seat: in the gang that does it, if one does;
-        only its first member gives values."""
-        answer = self._failure or self._call(method, values, seat, args)
+    def set_up(self, setup: Setup, *contents: Any) -> Failure | None:
+        """Does the set-up. contents: what its values hold."""
+        if self._failure:
+            return self._failure
+        _fill(setup, contents)
+        try:
+            self._worker = setup.build(self._worker)
+        except Exception as error:  # whatever the hosted code raises is reported
+            return _failure(error)
+        return None
+
+    def call(self, request: Request[Any], seat: Seat | None, *contents: Any) -> Any:
+        """Done and the values that the request leaves, or a Failure and as many times None.
+
+        contents: what the request's values hold. seat: the worker's place in the gang that does it, if one does; only
+        its first member gives values.
+        """
+        values = 0 if seat and seat.rank else request.leaves
+        answer = self._failure or self._call(request, seat, contents)
         if isinstance(answer, Failure):
             answer = (answer, *[None] * values)
         return answer if values else answer[0]
 
-    def _call(self, method: str, values: int, seat: Seat | None, args: tuple[Any, ...]) -> Any:
+    def _call(self, request: Request[Any], seat: Seat | None, contents: tuple[Any, ...]) -> Any:
+        given = _fill(request, contents)
         try:
-            company = [self._join(seat)] if seat else []
-            (result, *left), took = timed(getattr(self._hosted, method), *company, *args)
+            (result, left), took = timed(request.call, self._worker, self._join(seat) if seat else Alone())
             if seat and seat.rank:
                 return (Done(None, took, {}),)
-            if len(left) != values:
-                raise ValueError(f"{method} must leave {values} values, left {len(left)}")
-            kept = {i: j for i, value in enumerate(left) for j, arg in enumerate(args) if value is arg}
-            return (Done(result, took, kept), *(None if i in kept else value for i, value in enumerate(left)))
+            if len(left) != request.leaves:
+                raise ValueError(f"{request.name} must leave {request.leaves} values, left {len(left)}")
+            kept = {place: given.index(value) for place, value in enumerate(left) if isinstance(value, Value)}
+            return (Done(result, took, kept), *(None if isinstance(value, Value) else value for value in left))
         except Exception as error:  # whatever the hosted code raises is reported
             return _failure(error)
 
@@ -74,6 +90,14 @@ class Host:
         if self._gang is None:  # it stays the same: where one of its members dies, all are replaced
             self._gang = Members(seat, None if seat.rank else self._door)
         return self._gang
+
+
+def _fill(request: Request[Any] | Setup, contents: tuple[Any, ...]) -> list[Value[Any]]:
+    """Gives a request's values what they hold, and returns them."""
+    values = values_of(request)
+    for value, content in zip(values, contents, strict=True):
+        value.content = content
+    return values
 
 
 def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:

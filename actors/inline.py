@@ -5,59 +5,46 @@ from typing import Any
 
 from actors.gang import Alone
 from actors.host import describe, timed
-from actors.pool import Group, Job, JobFailed, Value
+from actors.job import Job, Outcome, Request, Result, Setup, Value
+from actors.pool import Group, JobFailed
 
 
 class InlinePool:
-    """A pool of one worker, whatever the groups ask for. Same jobs, same answers."""
+    """A pool in which each group is one worker, however many it asks for. Same jobs, same answers."""
 
     def __init__(self) -> None:
-        self._hosted: dict[str, Any] = {}
-        self._made: list[tuple[Any, Any]] = []  # factories, which need not be hashable, and what they built
+        self._workers: dict[str, Any] = {}  # by group
 
     def start(self, group: Group) -> None:
-        """Groups with equal factories share what it builds."""
-        hosted = next((hosted for factory, hosted in self._made if factory == group.factory), None)
-        if hosted is None:
-            hosted = _guarded(f"{group.name}: start", group.factory)
-            self._made.append((group.factory, hosted))
-        self._hosted[group.name] = hosted
+        self._workers[group.name] = _guarded(f"{group.name}: start", group.factory)
 
-    def broadcast(self, group: str, method: str, *args: Any) -> None:
-        self.submit(group, method, *args, label=f"{group}: {method}")
+    def set_up(self, setups: dict[str, Setup]) -> None:
+        for group, setup in setups.items():
+            self._workers[group] = _guarded(f"{group}: set-up", setup.build, self._workers[group])
 
     def submit(
-        self,
-        group: str,
-        method: str,
-        *args: Any,
-        values: int = 0,
-        priority: tuple[int, ...] = (),
-        label: str = "",
-        together: bool = False,
-    ) -> Job:
-        job = Job(group, method, (), priority, label or method, together=together, worker="inline", done=True)
-        unpacked = [arg.content if isinstance(arg, Value) else arg for arg in args]
-        if together:
-            unpacked.insert(0, Alone())
-        (job.result, *contents), job.took = _guarded(job.label, timed, getattr(self._hosted[group], method), *unpacked)
-        job.values = [Value(content=content) for content in contents]
-        if len(contents) != values:
-            raise JobFailed(job.label, f"must leave {values} values, left {len(contents)}", "")
+        self, group: str, request: Request[Result], *, priority: tuple[int, ...] = (), label: str = ""
+    ) -> Job[Result]:
+        job = Job.of(group, request, priority, label)
+        (result, left), took = _guarded(job.label, timed, request.call, self._workers[group], Alone())
+        if len(left) != len(job.values):
+            raise JobFailed(job.label, f"must leave {len(job.values)} values, left {len(left)}", "")
+        for value, content in zip(job.values, left, strict=True):
+            value.content = content.content if isinstance(content, Value) else content
+        job.end(Outcome(result, "inline", took))
         return job
 
     def wait(self) -> None:
         """Nothing to wait for."""
 
-    def put(self, content: Any) -> Value:
-        return Value(content=content)
+    def put(self, content: Any) -> Value[Any]:
+        return Value(content)
 
     def gauge(self, readings: dict[str, float]) -> None:
         """There is no dashboard."""
 
     def close(self) -> None:
-        self._hosted.clear()
-        self._made.clear()
+        self._workers.clear()
 
 
 def _guarded(label: str, call: Any, *args: Any) -> Any:

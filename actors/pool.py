@@ -1,16 +1,14 @@
-"""Where work runs, as its users see it: groups of workers, jobs given to them, values that jobs leave.
+"""Where work runs, as its users see it: groups of workers, and jobs submitted to them.
 
-A worker hosts what a picklable factory builds. A job calls one of its methods, which returns a tuple: first a small
-result, which comes back, then values, which stay where they are and can be arguments of later jobs. A value that is one
-of the job's arguments, the very object, is not stored again. A job is retried if its worker dies, so it must give the
-same answer every time and change nothing that it was given.
+A worker hosts what a picklable factory builds; set-ups then give it what it needs, and jobs call it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
+
+from actors.job import Job, Request, Result, Setup, Value
 
 
 class JobFailed(Exception):
@@ -38,69 +36,25 @@ class Group(NamedTuple):
     gpus: float
 
 
-class Took(NamedTuple):
-    """When a job ran, by the clock of its worker's machine."""
-
-    started: float  # seconds since the epoch
-    seconds: float
-
-
-@dataclass(eq=False)
-class Value:
-    """Something that a job leaves, there once the job is done. It is freed when nobody holds it any more."""
-
-    job: Job | None = None
-    content: Any = None  # the pool's business
-
-
-@dataclass(eq=False)
-class Job:
-    """A call that was submitted. What follows `done` is set once it is."""
-
-    group: str
-    method: str
-    args: tuple[Any, ...]
-    priority: tuple[int, ...]  # low first, among jobs that can run
-    label: str  # for messages about it
-    values: list[Value] = field(default_factory=list)
-    together: bool = False  # done by all workers of the group, as a gang
-    attempts: int = 0  # that ended with the death of the worker
-    done: bool = False
-    result: Any = None
-    worker: str = ""
-    took: Took = field(default_factory=lambda: Took(0.0, 0.0))
-
-
 class Pool(Protocol):
     """Workers in groups."""
 
     def start(self, group: Group) -> None:
         """Makes the group's workers."""
 
-    def broadcast(self, group: str, method: str, *args: Any) -> None:
-        """Calls the method on every worker of the group, also on those that replace dead ones, before any later job.
-        Waits until all have done it."""
+    def set_up(self, setups: dict[str, Setup]) -> None:
+        """Does a group's set-up on every worker of it, also on those that later replace dead ones, before any job that
+        is submitted after it. Waits until all have done it."""
 
     def submit(
-        self,
-        group: str,
-        method: str,
-        *args: Any,
-        values: int = 0,
-        priority: tuple[int, ...] = (),
-        label: str = "",
-        together: bool = False,
-    ) -> Job:
-        """A job for any worker of the group, once all Values among its arguments are there. values: that it leaves.
-
-        together: for all workers of the group at once. The method gets a `Gang` before its other arguments, and must
-        answer the same in all of them; what the first one answers is kept.
-        """
+        self, group: str, request: Request[Result], *, priority: tuple[int, ...] = (), label: str = ""
+    ) -> Job[Result]:
+        """A job for any worker of the group, once all values in its request are there."""
 
     def wait(self) -> None:
         """Until at least one more job is done. Raises JobFailed; KeyboardInterrupt in a run that is to end."""
 
-    def put(self, content: Any) -> Value:
+    def put(self, content: Any) -> Value[Any]:
         """A value that is there at once."""
 
     def gauge(self, readings: dict[str, float]) -> None:
@@ -110,7 +64,7 @@ class Pool(Protocol):
         """Ends all workers."""
 
 
-def finished(pool: Pool, job: Job) -> Job:
+def finished(pool: Pool, job: Job[Result]) -> Job[Result]:
     """The job, once it is done."""
     while not job.done:
         pool.wait()

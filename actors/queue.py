@@ -5,22 +5,24 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import defaultdict
+from typing import Any
 
-from actors.pool import Job, Value
+from actors.job import Job, values_of
 
 
 class Queue:
     """Of all groups of workers. Equal priorities go by the order in which jobs became ready."""
 
     def __init__(self) -> None:
-        self._ready: dict[str, list[tuple[tuple[int, ...], int, Job]]] = defaultdict(list)
-        self._blocked: dict[Job, set[Job]] = {}  # a job, and those that it waits for
-        self._waiting: dict[Job, list[Job]] = {}  # a job, and those that wait for it
+        self._ready: dict[str, list[tuple[tuple[int, ...], int, Job[Any]]]] = defaultdict(list)
+        self._blocked: dict[Job[Any], set[Job[Any]]] = {}  # a job, and those that it waits for
+        self._waiting: dict[Job[Any], list[Job[Any]]] = {}  # a job, and those that wait for it
         self._serial = itertools.count()
 
-    def add(self, job: Job) -> None:
+    def add(self, job: Job[Any]) -> None:
         """A new job, ready once the jobs are done that leave its arguments."""
-        needed = {arg.job for arg in job.args if isinstance(arg, Value) and arg.job is not None and not arg.job.done}
+        assert job.request is not None  # it is not done
+        needed = {value.job for value in values_of(job.request) if value.job is not None}
         if not needed:
             self.push(job)
             return
@@ -28,11 +30,11 @@ class Queue:
         for other in needed:
             self._waiting.setdefault(other, []).append(job)
 
-    def push(self, job: Job) -> None:
+    def push(self, job: Job[Any]) -> None:
         """A job that is ready."""
         heapq.heappush(self._ready[job.group], (job.priority, next(self._serial), job))
 
-    def first(self, group: str) -> Job | None:
+    def first(self, group: str) -> Job[Any] | None:
         """The next job of the group, which stays in the queue."""
         ready = self._ready[group]
         return ready[0][2] if ready else None
@@ -45,7 +47,7 @@ class Queue:
         """Takes that job out."""
         heapq.heappop(self._ready[group])
 
-    def release(self, done: Job) -> None:
+    def release(self, done: Job[Any]) -> None:
         """Makes ready what waited for this job only."""
         for waiting in self._waiting.pop(done, []):
             self._blocked[waiting].discard(done)

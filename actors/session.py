@@ -1,4 +1,4 @@
-"""Runs an engine in a scheduler actor, on the Ray cluster that is there or on a local one."""
+"""Runs a program in a scheduler actor, on the Ray cluster that is there or on a local one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMESPACE = "raysim"
 PROBE_S = 5.0  # a cluster's address must answer so soon
 STOP_S = 10.0  # how long a scheduler may take to end a run that is interrupted
 
-Engine = Callable[[Any], Iterator[Any]]  # from a pool to what the caller is to see, as the run goes on
+Program = Callable[[Any], Iterator[Any]]  # from a pool to what the caller is to see, as the run goes on
 
 
 class Scheduler:
@@ -33,15 +33,15 @@ class Scheduler:
         self._pool = RayPool(run, placement)
         self._ended = threading.Event()
 
-    def run(self, engine: Engine) -> Iterator[Any]:
-        """What the engine yields, then the JobFailed that ended it, if one did: Ray would wrap what is raised."""
+    def run(self, program: Program) -> Iterator[Any]:
+        """What the program yields, then the JobFailed that ended it, if one did: Ray would wrap what is raised."""
         try:
-            yield from engine(self._pool)
+            yield from program(self._pool)
         except JobFailed as failed:
             yield failed
         except KeyboardInterrupt:  # of `stop`
             pass
-        except Exception as error:  # of the engine itself
+        except Exception as error:  # of the program itself
             yield JobFailed("scheduler", describe(error), traceback.format_exc())
         finally:
             self._pool.close()
@@ -53,10 +53,10 @@ class Scheduler:
         self._ended.wait()
 
 
-def run_on_ray(engine: Engine, run: str, placement: Placement) -> Generator[Any, None, None]:
-    """What the engine yields in the run's scheduler actor. Closing it interrupts the run.
+def run_on_ray(program: Program, run: str, placement: Placement) -> Generator[Any, None, None]:
+    """What the program yields in the run's scheduler actor. Closing it interrupts the run.
 
-    Raises JobFailed as the engine does, and where the scheduler dies.
+    Raises JobFailed as the program does, and where the scheduler dies.
     """
     here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
     scheduler: Any = (
@@ -66,7 +66,7 @@ def run_on_ray(engine: Engine, run: str, placement: Placement) -> Generator[Any,
         .remote(run, placement)
     )
     try:
-        for reference in scheduler.run.options(num_returns="streaming").remote(engine):
+        for reference in scheduler.run.options(num_returns="streaming").remote(program):
             item = ray.get(reference)
             if isinstance(item, JobFailed):
                 raise item

@@ -40,7 +40,7 @@ class Case(NamedTuple):
         """Of the scenario. An actor gets its peers of a round as one task."""
         return [
             *(f"data.clients={self.peers}", f"topology={self.topology}", f"local.steps={self.steps}"),
-            f"algorithm={'d_psgd' if self.steps == 1 else 'dec_fed_avg'}",
+            f"algorithm={'d_psgd' if self.steps == 1 else 'decfedavg'}",
             *(f"run.rounds={self.rounds}", f"run.evaluate_every={self.rounds}"),
             *(f"resources.client_actors={actors}", f"resources.chunk={self.peers // actors}"),
         ]

@@ -2,10 +2,11 @@
 
 import ast
 import inspect
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, field_validator
 from pydantic_core import CoreSchema, core_schema
 
 Positive = Annotated[float, Field(gt=0)]
@@ -17,19 +18,29 @@ Count = Annotated[int, Field(ge=1)]
 class Part(BaseModel):
     """A frozen, picklable block of a scenario file: its fields are the YAML keys, unknown keys are errors.
 
-    The first line of a part's docstring is what `raysim list` prints. The string below a field is its description in
-    the JSON Schema.
+    A part that is one of several has a name, by which scenario files choose it: `name: str = "fedbuff"`. The first line
+    of a part's docstring is what `raysim list` prints. The string below a field is its description in the JSON Schema.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    @field_validator("name", check_fields=False)
+    @classmethod
+    def _name_is_its_own(cls, name: str) -> str:
+        own = names_of(cls)
+        if own and name not in own and ":" not in name:  # module:Class names a class of the user's own
+            raise ValueError(f"must be {' or '.join(map(repr, own))}, got {name!r}")
+        return name
+
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         schema = handler(core)
-        descriptions = _descriptions(cls)
         properties = handler.resolve_ref_schema(schema)["properties"]
-        for name in cls.model_fields.keys() & descriptions.keys():
-            properties[name]["description"] = descriptions[name]
+        descriptions = _descriptions(cls)
+        for field in cls.model_fields.keys() & descriptions.keys():
+            properties[field]["description"] = descriptions[field]
+        if len(own := names_of(cls)) == 1:
+            properties["name"]["const"] = own[0]
         return schema
 
 
@@ -49,27 +60,54 @@ def _descriptions(part: type[Part]) -> dict[str, str]:
     return found
 
 
-def parts_of(annotation: Any) -> list[type[Part]]:
-    """All parts that an annotation allows."""
-    if isinstance(annotation, type) and issubclass(annotation, Part):
-        return [annotation]
-    return [part for argument in get_args(annotation) for part in parts_of(argument)]
+def names_of(part: type[Part]) -> tuple[str, ...]:
+    """The names by which scenario files choose a part; none, if it is not one of several."""
+    field = part.model_fields.get("name")
+    if field is None or field.is_required():
+        return ()
+    return get_args(field.annotation) or (field.default,)  # a Literal holds several names
 
 
-class _Named:
-    """Lets a bare name stand for a part, in scenario files and in their JSON Schema."""
+class OneOf:
+    """Says which parts a field may hold, where its annotation is their base class.
+
+    In `delay: Annotated[Delay, OneOf(DELAYS)]`, mypy sees a Delay, and pydantic a union of all DELAYS, told apart by
+    their names. In scenario files, `delay: none` is short for `delay: {name: none}`. TypeError where a part has no name
+    or two have the same.
+    """
+
+    def __init__(self, parts: Iterable[type[Part]]) -> None:
+        self.parts = tuple(parts)
+        self._by_name: dict[str, type[Part]] = {}
+        for part in self.parts:
+            if not (names := names_of(part)):
+                raise TypeError(f"{part.__qualname__}: must have a name, such as `name: str = 'fedbuff'`, got none")
+            for name in names:
+                if other := self._by_name.get(name):
+                    text = f"must be of one part only, got it of {other.__qualname__} and of {part.__qualname__}"
+                    raise TypeError(f"name {name!r}: {text}; rename one")
+                self._by_name[name] = part
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(_spell_out, handler(source))
+        del source
+        choices = {name: handler.generate_schema(part) for name, part in self._by_name.items()}
+        union = core_schema.tagged_union_schema(choices, discriminator="name")
+        return core_schema.no_info_before_validator_function(spell_out, union)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        blocks = handler(schema)
-        return {"anyOf": [{"enum": list(blocks["discriminator"]["mapping"])}, blocks]}
+        return {"anyOf": [{"enum": list(self._by_name)}, handler(schema)]}
 
 
-def _spell_out(value: Any) -> Any:
+def spell_out(value: Any) -> Any:
+    """The block that a bare name is short for; everything else as it is."""
     return {"name": value} if isinstance(value, str) else value
 
 
-# `delay: none` in a scenario file is short for `delay: {name: none}`.
-Named = _Named()
+def parts_of(annotation: Any) -> list[type[Part]]:
+    """All parts that an annotation allows."""
+    for extra in getattr(annotation, "__metadata__", ()):
+        if isinstance(extra, OneOf):
+            return list(extra.parts)
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        return [annotation]
+    return [part for argument in get_args(annotation) for part in parts_of(argument)]

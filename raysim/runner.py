@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from actors import InlinePool, JobFailed
 from actors.host import describe
-from raysim.algorithms import Peer
 from raysim.engine.dry import dry_run, require_plan
-from raysim.engine.execution import Engine
-from raysim.engine.server.family import Progress
+from raysim.engine.execution import Execution
+from raysim.engine.family import family_of
+from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
 from raysim.scenario import Scenario
-from raysim.workers.protocol import CLIENT, SERVER
 
 if TYPE_CHECKING:
     from actors.placement import Demand, Placement
@@ -46,19 +45,19 @@ def run(
         return _dry(scenario, Path(out))
     with nullcontext() if inline else _reserved(scenario, address) as placement:
         folder = new_folder(Path(out), scenario.name)
-        engine = Engine(scenario, folder, folder.name)
+        execution = Execution(scenario, folder)
         try:
-            with closing(_on_ray(engine, placement) if placement else _inline(engine)) as steps:
+            with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
                 for step in steps:
                     if progress is not None:
                         progress(step)
         except JobFailed as failed:
-            engine.settle("failed", f"{failed}\n{failed.traceback}".strip())
+            execution.settle("failed", f"{failed}\n{failed.traceback}".strip())
             raise RunFailed(failed.label, failed.cause, failed.traceback) from None
         except StopRun as stop:
-            engine.settle("stopped", early=str(stop))
+            execution.settle("stopped", early=str(stop))
         except BaseException:  # such as Ctrl-C
-            engine.settle("interrupted")
+            execution.settle("interrupted")
             raise
     return Result(folder)
 
@@ -93,22 +92,22 @@ def new_folder(out: Path, name: str) -> Path:
     raise FileExistsError(f"{out}: holds a thousand runs of this second already")
 
 
-def _inline(engine: Engine) -> Generator[Progress, None, None]:
+def _inline(execution: Execution) -> Generator[Progress, None, None]:
     pool = InlinePool()
     try:
-        yield from engine(pool)
+        yield from execution(pool)
     except JobFailed:
         raise
-    except Exception as error:  # of the engine itself, which the scheduler actor reports in the same way
+    except Exception as error:  # of the execution itself, which the scheduler actor reports in the same way
         raise JobFailed("scheduler", describe(error), traceback.format_exc()) from error
     finally:
         pool.close()
 
 
-def _on_ray(engine: Engine, placement: Placement) -> Generator[Progress, None, None]:
+def _on_ray(execution: Execution, placement: Placement) -> Generator[Progress, None, None]:
     from actors.session import run_on_ray
 
-    return run_on_ray(engine, engine.run, placement)
+    return run_on_ray(execution, execution.run, placement)
 
 
 def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager[Placement]:
@@ -122,8 +121,6 @@ def demand_of(scenario: Scenario) -> Demand:
     """What its resources ask of a cluster."""
     from actors.placement import Demand
 
-    wanted = scenario.resources
-    actors = {f"{CLIENT}-{n}": (wanted.cpus_per_client, wanted.gpus_per_client) for n in range(wanted.client_actors)}
-    if not isinstance(scenario.algorithm, Peer):
-        actors |= {f"{SERVER}-{n}": (0.0, wanted.gpus_per_aggregator) for n in range(wanted.aggregators)}
-    return Demand(actors, wanted.wait_s)
+    groups = family_of(scenario).groups
+    actors = {f"{group.name}-{number}": (group.cpus, group.gpus) for group in groups for number in range(group.workers)}
+    return Demand(actors, scenario.resources.wait_s)

@@ -52,3 +52,23 @@ class Buffer(NamedTuple):
 
 
 Trigger: TypeAlias = Round | Buffer
+
+
+class Search(NamedTuple):
+    """What a server's search of coefficients found, for the table `coefficients`: each (m,), an element an anchor."""
+
+    anchor: Tensor  # its place among those kept
+    client: Tensor  # whose update it is
+    arrived: Tensor  # the server step of its arrival
+    coefficient: Tensor  # that was found
+    fallback: Tensor  # where the search started
+    norm: Tensor  # of the update
+
+
+class ServerStep(NamedTuple):
+    """What a server step gives, where it has more to give than the next state."""
+
+    state: Record
+    search: Search | None = None
+    similarity: Tensor | None = None  # 0-d, for the column of that name in the table `steps`
+    vector_flops: float = 0.0  # arithmetic on vectors besides the sum of updates

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from results.compare import Comparison
-from results.grid import Cell, Grid, grid
+from results.text_table import Cell, TextTable, text_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,39 +30,39 @@ def render(comparison: Comparison, format: str, percent: bool = False, width: in
     """
     if format == "csv":  # a row a group and metric, nothing rounded
         return str(comparison.frame.to_csv(index=False, lineterminator="\n")).rstrip("\n")
-    shown = grid(comparison, percent)
+    shown = text_table(comparison, percent)
     return table(shown, width) if format == "table" else {"markdown": markdown, "latex": latex}[format](shown)
 
 
-def table(grid: Grid, width: int) -> RenderableType:
+def table(shown: TextTable, width: int) -> RenderableType:
     """What `rich.console.Console.print` takes: tables, one below the other, of as many columns as there is room for."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     tables: list[RenderableType] = []
-    for places in _packed(grid, width):
+    for places in _packed(shown, width):
         part = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-        for label in grid.labels:
+        for label in shown.labels:
             part.add_column(Text(label), overflow="fold")
         for place in places:
-            head, size = Text("\n".join(grid.heads[place])), _width(grid, place)
+            head, size = Text("\n".join(shown.heads[place])), _width(shown, place)
             part.add_column(head, justify="right", overflow="fold", width=size)
-        for labels, cells in grid.rows:
+        for labels, cells in shown.rows:
             numbers = [Text(_plain(cells[place]), style="bold" if cells[place].best else "") for place in places]
             part.add_row(*map(Text, labels), *numbers)
         tables += [part, Text()]
-    return Group(*tables, *(Text(line, style="dim") for line in grid.caption))
+    return Group(*tables, *(Text(line, style="dim") for line in shown.caption))
 
 
-def _packed(grid: Grid, width: int) -> list[list[int]]:
+def _packed(shown: TextTable, width: int) -> list[list[int]]:
     """The columns of numbers of each table. Those that differ in the last level of their heads stay together."""
-    labelled = [(label, *(labels[place] for labels, _ in grid.rows)) for place, label in enumerate(grid.labels)]
+    labelled = [(label, *(labels[place] for labels, _ in shown.rows)) for place, label in enumerate(shown.labels)]
     room = width - sum(max(map(len, texts)) + 2 for texts in labelled)
     tables: list[list[int]] = [[]]
     left = room
-    for _, group in groupby(range(len(grid.heads)), lambda place: grid.heads[place][:-1]):
-        needed = {place: _width(grid, place) + 2 for place in group}
+    for _, group in groupby(range(len(shown.heads)), lambda place: shown.heads[place][:-1]):
+        needed = {place: _width(shown, place) + 2 for place in group}
         if left < sum(needed.values()) <= room:
             tables.append([])
             left = room
@@ -75,30 +75,30 @@ def _packed(grid: Grid, width: int) -> list[list[int]]:
     return tables
 
 
-def _width(grid: Grid, place: int) -> int:
+def _width(shown: TextTable, place: int) -> int:
     """Of a column of numbers. Heads are broken between words, but not those that are about as long as a number."""
-    words = [word for line in grid.heads[place] for word in ([line] if len(line) <= 12 else line.split())]
-    return max(map(len, [*words, *(_plain(cells[place]) for _, cells in grid.rows)]))
+    words = [word for line in shown.heads[place] for word in ([line] if len(line) <= 12 else line.split())]
+    return max(map(len, [*words, *(_plain(cells[place]) for _, cells in shown.rows)]))
 
 
-def markdown(grid: Grid) -> str:
+def markdown(shown: TextTable) -> str:
     """A table of GitHub's Markdown, and the caption."""
-    head = [*grid.labels, *(", ".join(levels) for levels in grid.heads)]
-    rule = [":--"] * len(grid.labels) + ["--:"] * len(grid.heads)
-    body = [[*labels, *map(_plain, cells)] for labels, cells in grid.rows]
+    head = [*shown.labels, *(", ".join(levels) for levels in shown.heads)]
+    rule = [":--"] * len(shown.labels) + ["--:"] * len(shown.heads)
+    body = [[*labels, *map(_plain, cells)] for labels, cells in shown.rows]
     lines = ["| " + " | ".join(text.replace("|", r"\|") for text in line) + " |" for line in (head, rule, *body)]
-    return "\n".join([*lines, "", *(f"{line}  " for line in grid.caption)]).rstrip()
+    return "\n".join([*lines, "", *(f"{line}  " for line in shown.caption)]).rstrip()
 
 
-def latex(grid: Grid) -> str:
+def latex(shown: TextTable) -> str:
     """A tabular for the package booktabs, best numbers bold; the caption as comments."""
     lines = [
-        *(f"% {line}" for line in grid.caption),
-        rf"\begin{{tabular}}{{{'l' * len(grid.labels)}{'r' * len(grid.heads)}}}",
+        *(f"% {line}" for line in shown.caption),
+        rf"\begin{{tabular}}{{{'l' * len(shown.labels)}{'r' * len(shown.heads)}}}",
         r"\toprule",
-        *_latex_heads(grid),
+        *_latex_heads(shown),
         r"\midrule",
-        *(_latex_row([*map(_escape, labels), *map(_latex_cell, cells)]) for labels, cells in grid.rows),
+        *(_latex_row([*map(_escape, labels), *map(_latex_cell, cells)]) for labels, cells in shown.rows),
         r"\bottomrule",
         r"\end{tabular}",
     ]
@@ -109,15 +109,15 @@ def _plain(cell: Cell) -> str:
     return f"{cell.text} {cell.runs}".rstrip()
 
 
-def _latex_heads(grid: Grid) -> list[str]:
+def _latex_heads(shown: TextTable) -> list[str]:
     """A row a level; equal heads beside each other, of all levels but the last, are one."""
     rows = []
-    for level in range(1, len(grid.heads[0])):
-        cells = [""] * len(grid.labels)
-        for path, alike in groupby(head[:level] for head in grid.heads):
+    for level in range(1, len(shown.heads[0])):
+        cells = [""] * len(shown.labels)
+        for path, alike in groupby(head[:level] for head in shown.heads):
             cells.append(rf"\multicolumn{{{len(list(alike))}}}{{c}}{{{_escape(path[-1])}}}")
         rows.append(_latex_row(cells))
-    return [*rows, _latex_row([*map(_escape, grid.labels), *(_escape(head[-1]) for head in grid.heads)])]
+    return [*rows, _latex_row([*map(_escape, shown.labels), *(_escape(head[-1]) for head in shown.heads)])]
 
 
 def _latex_row(cells: list[str]) -> str:

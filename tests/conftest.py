@@ -1,5 +1,6 @@
 """What tests share: running a scenario as a user would, and one Ray session for those that need it."""
 
+import copy
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,11 +12,18 @@ from typer.testing import CliRunner
 
 import raysim
 from raysim.cli.app import app
+from raysim.scenario.yaml import assign
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from raysim.local.server_task import ServerTask
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))
+# What processes that tests start must find: the packages and the tests' own algorithms. The root comes first, or else
+# `tests/actors` and `tests/results` would be taken for the packages of these names.
+PYTHONPATH = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
 
 Raw = dict[str, Any]
 Simulate = Callable[..., raysim.Result]
@@ -45,22 +53,30 @@ def ray_session() -> Iterator[None]:
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    here = str(Path(__file__).parent)
     ray.init(
         address="local",
         namespace="raysim",
         num_cpus=4,
         include_dashboard=False,
         log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": here}},
+        runtime_env={"env_vars": {"PYTHONPATH": PYTHONPATH}},
     )
     yield
     ray.shutdown()
 
 
+def override(raw: Raw, **changes: Any) -> Raw:
+    """A scenario with other values: `data__clients=30` sets `data.clients`, as `--set data.clients=30` does."""
+    changed = copy.deepcopy(raw)
+    for path, value in changes.items():
+        problem = assign(changed, path.replace("__", "."), copy.deepcopy(value), "override")
+        assert problem is None, problem
+    return changed
+
+
 def quadratic(centers: list[Any], algorithm: Any, world: Raw, rounds: int, start: float = 0.0, **more: Any) -> Raw:
     """A scenario that can be followed with pencil and paper: full-batch steps with lr 1 on |x - a|^2 / 2."""
-    raw: Raw = {
+    raw = {
         "name": "paper",
         "data": {"name": "quadratic", "centers": centers},
         "model": {"name": "vector", "start": start},
@@ -69,15 +85,12 @@ def quadratic(centers: list[Any], algorithm: Any, world: Raw, rounds: int, start
         "world": world,
         "run": {"rounds": rounds},
     }
-    for path, value in more.items():
-        block, _, key = path.partition("__")
-        raw[block] = {**raw.get(block, {}), key: value}
-    return raw
+    return override(raw, **more)
 
 
 def digits(**more: Any) -> Raw:
     """A small scenario on real data, with delays."""
-    raw: Raw = {
+    raw = {
         "name": "digits",
         "data": {"name": "digits", "clients": 30, "partition": {"name": "dirichlet_clients", "alpha": 0.5}},
         "model": {"name": "mlp", "hidden": [16]},
@@ -87,10 +100,7 @@ def digits(**more: Any) -> Raw:
         "run": {"rounds": 8, "evaluate_every": 4},
         "resources": {"chunk": 3},
     }
-    for path, value in more.items():
-        block, _, key = path.partition("__")
-        raw[block] = {**raw.get(block, {}), key: value} if key else value
-    return raw
+    return override(raw, **more)
 
 
 def server_task(
@@ -116,7 +126,15 @@ def server_task(
     from raysim.rng import SERVER
 
     net, settings = Net(module, (), loss, torch.device("cpu")), Local(batch_size=None, **local)
-    task = ServerTask(net, net.model(), Samples.of(x, y), settings, Population(4, 4), (0, SERVER, version))
-    task.labels, task.classes, task.in_domain = y, int(y.max()) + 1, in_domain
-    task.company = Company(Alone(), shards)
-    return task
+    return ServerTask(
+        net,
+        net.model(),
+        Samples.of(x, y),
+        settings,
+        Population(4, 4),
+        (0, SERVER, version),
+        labels=y,
+        classes=int(y.max()) + 1,
+        in_domain=in_domain,
+        company=Company(Alone(), shards),
+    )

@@ -5,11 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
-
-from raysim.cli.app import app
-
-ROOT = Path(__file__).parents[1]
+from command_line import command
+from conftest import ROOT
 
 
 def test_the_questions_are_answered_alike_in_sql_and_in_pandas(
@@ -21,7 +18,7 @@ def test_the_questions_are_answered_alike_in_sql_and_in_pandas(
     monkeypatch.chdir(tmp_path)
     scenario, grid = ROOT / "scenarios" / "quickstart.yaml", ["algorithm=fedavg,fedbuff", "world.delay.sigma=5,20"]
     words = ["sweep", str(scenario), "--inline", "--seeds", "0,1", "--set", "run.rounds=20"]
-    answer = CliRunner().invoke(app, [*words, "--set", grid[0], "--set", grid[1]], catch_exceptions=False)
+    answer = command(*words, "--set", grid[0], "--set", grid[1])
     assert "8 runs: 8 finished" in answer.stdout
     capsys.readouterr()
     exec(asked, {})

@@ -99,7 +99,7 @@ class Failing(Counting):
     client_id: int = 3
 
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
-        if task._key[1] == self.client_id:
+        if task.client == self.client_id:
             raise ZeroDivisionError("this client divides by zero")
         return super().update(task, message, state)
 
@@ -134,7 +134,7 @@ class Deadly(Counting):
     name: str = "deadly"
 
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
-        if task._key[1] == 5:
+        if task.client == 5:
             import os
 
             os._exit(1)
@@ -151,7 +151,7 @@ class Leisurely(Punctual):
         return True
 
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
-        trained = task.train(task.received, steps=1 + task._key[2] % 2)
+        trained = task.train(task.received, steps=1 + task.dispatch % 2)
         after = {"times": state["times"] + 1, "w": trained.w}
         return trained.send(delta=trained.w - message["w"], times=after["times"]), after
 

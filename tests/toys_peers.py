@@ -54,7 +54,7 @@ class Failing(Averaging):
     name: str = "failing"
 
     def local(self, task: Any, state: Record) -> tuple[Record, Record]:
-        if task._key[1] == 4 and state["times"] == 2:
+        if task.client == 4 and state["times"] == 2:
             raise ZeroDivisionError("this peer divides by zero")
         return super().local(task, state)
 
@@ -65,6 +65,6 @@ class Deadly(Averaging):
     name: str = "deadly"
 
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
-        if task._key[1] == 5:
+        if task.client == 5:
             os._exit(1)
         return super().mix(task, draft, inbox)

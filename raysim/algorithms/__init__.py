@@ -1,156 +1,55 @@
 """The algorithms, one a file.
 
-A new one joins by its lines in `ALGORITHMS` (or, without a server, in `PEERS`) and in `AnyAlgorithm`; the contract
-tests then apply to it.
+A new one, with a server or without, joins by its import here; everything else follows from `ALGORITHMS`: scenario files
+can name it, `raysim list` shows it, and the contract tests check it.
+
+An algorithm's name, which is that of its file too, is the paper's in lower case, where hyphens, plus signs and spaces
+become one underscore, and nothing else is split: D-PSGD is d_psgd, Fed+FT is fed_ft, DFedAvgM is dfedavgm.
 """
 
-from typing import Annotated
+from raysim.algorithms.ca2fl import CA2FL as CA2FL
+from raysim.algorithms.center import Center as Center
+from raysim.algorithms.central import Central as Central
+from raysim.algorithms.cmfd import CMFD as CMFD
+from raysim.algorithms.d_psgd import DPSGD as DPSGD
+from raysim.algorithms.decfedavg import DecFedAvg as DecFedAvg
+from raysim.algorithms.decfedprox import DecFedProx as DecFedProx
+from raysim.algorithms.dfedadmm import DFedADMM as DFedADMM
+from raysim.algorithms.dfedavgm import DFedAvgM as DFedAvgM
+from raysim.algorithms.ditto import Ditto as Ditto
+from raysim.algorithms.fadas import FADAS as FADAS
+from raysim.algorithms.fed_ft import FedFT as FedFT
+from raysim.algorithms.fedadmm import FedADMM as FedADMM
+from raysim.algorithms.fedadmm_in import FedADMMIn as FedADMMIn
+from raysim.algorithms.fedadmm_insa import FedADMMInSa as FedADMMInSa
+from raysim.algorithms.fedasync import FedAsync as FedAsync
+from raysim.algorithms.fedavg import FedAvg as FedAvg
+from raysim.algorithms.fedavg_ft import FedAvgFT as FedAvgFT
+from raysim.algorithms.fedbuff import FedBuff as FedBuff
+from raysim.algorithms.feddf import FedDF as FedDF
+from raysim.algorithms.feddle import Feddle as Feddle
+from raysim.algorithms.fedeq import FeDEQ as FeDEQ
+from raysim.algorithms.fedf_admm import FedFADMM as FedFADMM
+from raysim.algorithms.fedper import FedPer as FedPer
+from raysim.algorithms.fedprox import FedProx as FedProx
+from raysim.algorithms.fedrep import FedRep as FedRep
+from raysim.algorithms.hfcl import HFCL as HFCL
+from raysim.algorithms.knn_per import KNNPer as KNNPer
+from raysim.algorithms.local_only import LocalOnly as LocalOnly
+from raysim.algorithms.peer import Inbox as Inbox
+from raysim.algorithms.peer import Peer as Peer
+from raysim.algorithms.scaffold import Scaffold as Scaffold
+from raysim.terms import Arrival as Arrival
+from raysim.terms import Buffer as Buffer
+from raysim.terms import Population as Population
+from raysim.terms import Record as Record
+from raysim.terms import Round as Round
+from raysim.terms import Trigger as Trigger
 
-from pydantic import Field
-
-from raysim.algorithms.ca2fl import CA2FL
-from raysim.algorithms.center import Center
-from raysim.algorithms.central import Central
-from raysim.algorithms.cmfd import CMFD
-from raysim.algorithms.d_psgd import DPSGD
-from raysim.algorithms.dec_fed_avg import DecFedAvg
-from raysim.algorithms.dec_fed_prox import DecFedProx
-from raysim.algorithms.dfed_admm import DFedADMM
-from raysim.algorithms.dfed_avgm import DFedAvgM
-from raysim.algorithms.ditto import Ditto
-from raysim.algorithms.fadas import FADAS
-from raysim.algorithms.fed_ft import FedFT
-from raysim.algorithms.fedadmm import FedADMM
-from raysim.algorithms.fedadmm_in import FedADMMIn
-from raysim.algorithms.fedadmm_insa import FedADMMInSa
-from raysim.algorithms.fedasync import FedAsync
-from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.fedavg_ft import FedAvgFT
-from raysim.algorithms.fedbuff import FedBuff
-from raysim.algorithms.feddf import FedDF
-from raysim.algorithms.feddle import Feddle
-from raysim.algorithms.fedeq import FeDEQ
-from raysim.algorithms.fedf_admm import FedFADMM
-from raysim.algorithms.fedper import FedPer
-from raysim.algorithms.fedprox import FedProx
-from raysim.algorithms.fedrep import FedRep
-from raysim.algorithms.hfcl import HFCL
-from raysim.algorithms.knn_per import KNNPer
-from raysim.algorithms.local_only import LocalOnly
-from raysim.algorithms.peer import Inbox, Peer
-from raysim.algorithms.scaffold import Scaffold
-from raysim.part import Named
-from raysim.terms import Arrival, Buffer, Population, Record, Round, Trigger
-
-ALGORITHMS: tuple[type[Central], ...] = (
-    FedAvg,
-    FedProx,
-    Scaffold,
-    FedAsync,
-    FedBuff,
-    CA2FL,
-    FADAS,
-    FedFT,
-    HFCL,
-    FedDF,
-    Feddle,
-    Center,
-    FedADMM,
-    FedADMMIn,
-    FedADMMInSa,
-    LocalOnly,
-    FedAvgFT,
-    Ditto,
-    FedPer,
-    FedRep,
-    KNNPer,
-    FeDEQ,
+# All that are imported above, those with a server first.
+ALGORITHMS: tuple[type[Central | Peer], ...] = tuple(
+    found
+    for family in (Central, Peer)
+    for found in globals().values()
+    if isinstance(found, type) and issubclass(found, family) and found is not family
 )
-PEERS: tuple[type[Peer], ...] = (
-    DecFedAvg,
-    DPSGD,
-    DecFedProx,
-    DFedAvgM,
-    DFedADMM,
-    CMFD,
-    FedFADMM,
-)
-
-# What a scenario's `algorithm:` may be, besides a class of the user's own.
-AnyAlgorithm = Annotated[
-    FedAvg
-    | FedProx
-    | Scaffold
-    | FedAsync
-    | FedBuff
-    | CA2FL
-    | FADAS
-    | FedFT
-    | HFCL
-    | FedDF
-    | Feddle
-    | Center
-    | FedADMM
-    | FedADMMIn
-    | FedADMMInSa
-    | LocalOnly
-    | FedAvgFT
-    | Ditto
-    | FedPer
-    | FedRep
-    | KNNPer
-    | FeDEQ
-    | DecFedAvg
-    | DPSGD
-    | DecFedProx
-    | DFedAvgM
-    | DFedADMM
-    | CMFD
-    | FedFADMM,
-    Field(discriminator="name"),
-    Named,
-]
-
-__all__ = [
-    "ALGORITHMS",
-    "CA2FL",
-    "CMFD",
-    "DPSGD",
-    "FADAS",
-    "HFCL",
-    "PEERS",
-    "AnyAlgorithm",
-    "Arrival",
-    "Buffer",
-    "Center",
-    "Central",
-    "DFedADMM",
-    "DFedAvgM",
-    "DecFedAvg",
-    "DecFedProx",
-    "Ditto",
-    "FeDEQ",
-    "FedADMM",
-    "FedADMMIn",
-    "FedADMMInSa",
-    "FedAsync",
-    "FedAvg",
-    "FedAvgFT",
-    "FedBuff",
-    "FedDF",
-    "FedFADMM",
-    "FedFT",
-    "FedPer",
-    "FedProx",
-    "FedRep",
-    "Feddle",
-    "Inbox",
-    "KNNPer",
-    "LocalOnly",
-    "Peer",
-    "Population",
-    "Record",
-    "Round",
-    "Scaffold",
-    "Trigger",
-]

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+def anchor(place: int) -> str:
+    """The entry of the server's state that holds the anchor at a place."""
+    return f"anchor_{place}"
+
+
 def empty(size: int, w: Tensor) -> Record:
     """The entries of the server's state that make up an atlas of so many places, all free.
 
@@ -26,7 +31,7 @@ def empty(size: int, w: Tensor) -> Record:
 
     numbers = torch.zeros(size, dtype=torch.int64, device=w.device)
     return {
-        **{f"anchor.{place}": w.new_empty(0) for place in range(size)},
+        **{anchor(place): w.new_empty(0) for place in range(size)},
         "score": w.new_full((size,), -1.0),
         "discount": w.new_zeros(size),  # for staleness, at arrival
         "client": numbers,
@@ -50,11 +55,11 @@ def admit(
     """The atlas with new anchors, deltas (n, d), and the places of those. Their score is above all others: they are the
     youngest, which is all that counts where anchors are not scored."""
     entries = {key: value.clone() for key, value in state.items() if key in ("score", "discount", "client", "arrived")}
-    entries |= {key: value for key, value in state.items() if key.startswith("anchor.")}
+    entries |= {anchor(place): state[anchor(place)] for place in range(len(state["score"]))}
     chosen = places(state["score"].tolist(), len(arrivals))
     youngest = float(state["score"].max().clamp(min=0))
     for order, (place, delta, arrival) in enumerate(zip(chosen, deltas, arrivals, strict=True), start=1):
-        entries[f"anchor.{place}"] = delta.clone()  # not a view, which would keep them all
+        entries[anchor(place)] = delta.clone()  # not a view, which would keep them all
         entries["score"][place] = youngest + order
         entries["discount"][place] = discounts[order - 1]
         entries["client"][place] = arrival.client
@@ -76,8 +81,8 @@ class Anchors(NamedTuple):
         number the mean of the two in the middle."""
         import torch
 
-        here = [place for place in range(len(entries["score"])) if entries[f"anchor.{place}"].numel()]
-        vectors = [entries[f"anchor.{place}"] for place in here]
+        here = [place for place in range(len(entries["score"])) if entries[anchor(place)].numel()]
+        vectors = [entries[anchor(place)] for place in here]
         norms = torch.stack([vector.norm() for vector in vectors])
         some = norms[norms > 0]
         aim = some.quantile(0.5) if normalize and len(some) else norms

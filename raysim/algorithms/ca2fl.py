@@ -11,7 +11,7 @@ and M changes of 4d bytes in a step. No message is longer for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.part import Count, Positive
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class CA2FL(Central):
     """FedBuff, calibrated by the last updates of all clients, also of those not in the buffer (Wang et al. 2024)."""
 
-    name: Literal["ca2fl"] = "ca2fl"
+    name: str = "ca2fl"
     buffer: Count = 10
     """M, the updates of a step."""
     server_lr: Positive = 1.0

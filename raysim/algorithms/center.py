@@ -7,7 +7,7 @@ A baseline of Zhu et al., Guided model merging for hybrid data learning, 2025, w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.hybrid import Hybrid, needs_server_data
 from raysim.errors import Problem
@@ -26,7 +26,7 @@ class Center(Hybrid):
     `run.rounds: 1`.
     """
 
-    name: Literal["center"] = "center"
+    name: str = "center"
 
     @property
     def trigger(self) -> Round:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from raysim.errors import Problem
 from raysim.part import Part
-from raysim.terms import Arrival, Population, Record, Trigger
+from raysim.terms import Arrival, Population, Record, ServerStep, Trigger
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 
 class Central(Part):
-    """An algorithm with a server, with what most of them share. A subclass adds its `name`."""
+    """An algorithm with a server, with what most of them share. A subclass adds its `name`.
+
+    A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
+    `raysim/algorithms/__init__.py`, in one line, and has no other place to be registered.
+    """
 
     name: str
 
@@ -73,13 +77,16 @@ class Central(Part):
         Buffers, such as BatchNorm's statistics, are averaged by samples whatever this says."""
 
     @abstractmethod
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
-        """The server's next state; entries that are left out stay. updates: weighted sums, each entry shaped as a
-        client sent it, or, where `weigh` is None, stacked with a leading axis in the order of `arrivals`; {} where none
-        arrived. task: over server data. Entries named `steps.<column>` (0-d) and `coefficients.<column>` (n,) are for
-        these tables only; `steps.vector_flops` counts arithmetic on vectors besides the sum of updates.
+    def step(
+        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
+    ) -> Record | ServerStep:
+        """Returns the server's next state, from which entries that stay as they are may be left out; or a `ServerStep`,
+        which also has what the tables show of a search.
 
-        Several aggregators do it together: all must get the same, and share what they give to `task.reduce`."""
+        updates: weighted sums, each entry shaped as a client sent it, or, where `weigh` returns None, stacked with a
+        leading axis in the order of `arrivals`; {} where none arrived. task: training and predicting on the server's
+        own samples. Several aggregators do a step together: all must return the same, and they share what they give to
+        `task.reduce`."""
 
     def client(self, model: Model) -> Record:
         """A client's state before it first takes part; {} for a client that keeps none. Shapes and types stay."""

@@ -24,7 +24,7 @@ class Ditto(FedAvg):
     A client that was not picked yet predicts with the first model, and one that is `data.unseen` with the global one.
     """
 
-    name: Literal["ditto"] = "ditto"  # type: ignore[assignment]  # not its base's
+    name: str = "ditto"
     weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
     """As FedAvg's."""
     lam: NonNegative = 1.0

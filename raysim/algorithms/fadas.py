@@ -26,7 +26,7 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 class FADAS(Central):
     """FedBuff whose mean update is an AMSGrad step, a shorter one where updates are stale (Wang et al. 2024)."""
 
-    name: Literal["fadas"] = "fadas"
+    name: str = "fadas"
     buffer: Count = 5
     """M, the updates of a step."""
     server_lr: Positive = 1e-3

@@ -9,7 +9,7 @@ reports in time, the model of the round before is fine-tuned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid, needs_server_data
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class FedFT(Hybrid):
     """FedAvg whose average the server fine-tunes on samples of its own, in each round (Zhu et al. 2025)."""
 
-    name: Literal["fed_ft"] = "fed_ft"
+    name: str = "fed_ft"
 
     @property
     def trigger(self) -> Round:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class FedADMM(Central):
     """ADMM for consensus, with a fixed number of local steps (Zhou and Li 2023)."""
 
-    name: Literal["fedadmm"] = "fedadmm"
+    name: str = "fedadmm"
     beta: Positive = 1.0
     """Penalty of a client's distance from z."""
     start: Literal["received", "own"] = "received"

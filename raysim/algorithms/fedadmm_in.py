@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class FedADMMIn(FedADMM):
     """FedADMM whose clients stop once their subproblem is solved well enough (Song et al. 2024)."""
 
-    name: Literal["fedadmm_in"] = "fedadmm_in"  # type: ignore[assignment]  # not its base's
+    name: str = "fedadmm_in"
     convexity: Positive | Literal["beta"] = 1.0
     """c_i: a client's loss is taken to be so strongly convex. beta: as its penalty is, which makes sigma_i 0.585."""
     residual: Literal["received", "own"] = "received"

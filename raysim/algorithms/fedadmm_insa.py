@@ -9,7 +9,7 @@ Differences: those of fedadmm_in. Updates also say by how much the client's pena
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -26,7 +26,7 @@ Factor = Annotated[float, Field(ge=1)]
 class FedADMMInSa(FedADMMIn):
     """FedADMM-In whose clients adapt their penalties, from beta on (Song et al. 2024)."""
 
-    name: Literal["fedadmm_insa"] = "fedadmm_insa"  # type: ignore[assignment]  # not its base's
+    name: str = "fedadmm_insa"
     mu: Factor = 5.0
     """A client's penalty changes when one of p_i and d_i is more than so many times the other (3.15)."""
     tau: Factor = 2.0

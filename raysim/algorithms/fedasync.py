@@ -7,7 +7,7 @@ arrivals are mixed in one by one, in order, also those of the same moment.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.staleness import Polynomial, Staleness
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class FedAsync(Central):
     """Every arrival is mixed into the model at once, a stale one with less weight (Xie et al. 2019)."""
 
-    name: Literal["fedasync"] = "fedasync"
+    name: str = "fedasync"
     alpha: Fraction = 0.6
     """Mixing weight of a fresh update."""
     staleness: Staleness = Polynomial()

@@ -26,7 +26,7 @@ def by_samples(arrivals: Sequence[Arrival]) -> list[float]:
 class FedAvg(Central):
     """Synchronous averaging of the clients that report in time (McMahan et al. 2017)."""
 
-    name: Literal["fedavg"] = "fedavg"
+    name: str = "fedavg"
     weights: Literal["samples", "uniform", "population", "scaled"] = "samples"
     """samples: n_i over those that reported. uniform: 1 over their number. population: p_i = n_i / n, the rest of the
     weight stays with the server's model. scaled: (N / number) p_i, unbiased over sampling, but they do not sum to 1."""

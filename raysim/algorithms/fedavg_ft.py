@@ -8,7 +8,7 @@ code of FeDEQ fine-tunes the model that 30 % of the rounds make, which is what t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
 from raysim.part import Count
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class FedAvgFT(FedAvg):
     """FedAvg, of whose model each client predicts with a copy that it has fine-tuned (Collins et al. 2022)."""
 
-    name: Literal["fedavg_ft"] = "fedavg_ft"  # type: ignore[assignment]  # not its base's
+    name: str = "fedavg_ft"
     finetune_epochs: Count = 5
     """On a client's own samples, of all parameters, otherwise as `local` says."""
 

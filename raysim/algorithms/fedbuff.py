@@ -8,7 +8,7 @@ may contribute twice to one buffer, for an update that waits in the buffer has f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.staleness import Polynomial, Staleness
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class FedBuff(Central):
     """A step as soon as K updates have arrived, stale ones scaled down (Nguyen et al. 2022)."""
 
-    name: Literal["fedbuff"] = "fedbuff"
+    name: str = "fedbuff"
     buffer: Count = 10
     """K, the updates of a step."""
     server_lr: Positive = 1.0

@@ -34,7 +34,7 @@ class FedDF(Hybrid):
     with BatchNorm statistics of its own. The server holds all models that a step uses at once.
     """
 
-    name: Literal["feddf"] = "feddf"
+    name: str = "feddf"
     ensemble: Literal["logits", "probabilities"] = "logits"
     """Of which of the clients' outputs the mean is taken."""
     temperature: Positive = 1.0

@@ -21,7 +21,7 @@ from raysim.algorithms.hybrid import Hybrid
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.errors import Problem
 from raysim.part import Count, NonNegative, Positive
-from raysim.terms import Arrival, Buffer, Population, Record, Round
+from raysim.terms import Arrival, Buffer, Population, Record, Round, Search, ServerStep
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Feddle(Hybrid):
     """Updates are kept as anchors, and merged with coefficients searched on the server's data (Zhu et al. 2025)."""
 
-    name: Literal["feddle"] = "feddle"
+    name: str = "feddle"
     atlas: Count | None = None
     """Anchors kept. null: twice the clients that are picked in a round."""
     normalize: bool = True
@@ -79,7 +79,7 @@ class Feddle(Hybrid):
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
         return None
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> ServerStep:
         import torch
 
         discounts = [self.staleness(arrival.staleness) for arrival in arrivals]
@@ -93,18 +93,19 @@ class Feddle(Hybrid):
         here, score = anchors.places, entries["score"].clone()
         if self.score == "coefficient":
             score[here] = found.abs()
-        shown = {
-            "coefficients.anchor": torch.tensor(here),
-            "coefficients.client": entries["client"][here],
-            "coefficients.arrived": entries["arrived"][here],
-            "coefficients.coefficient": found,
-            "coefficients.fallback": aims,
-            "coefficients.norm": anchors.norms,
-            "steps.vector_flops": torch.tensor(self._flops(anchors, task)),
-        }
-        if task.reference is not None:
-            shown["steps.similarity"] = self._similarity(received, anchors, aims, slope, task)
-        return {**entries, "w": anchors.move(received.w, found), "head": head, "score": score, **shown}
+        return ServerStep(
+            state={**entries, "w": anchors.move(received.w, found), "head": head, "score": score},
+            search=Search(
+                anchor=torch.tensor(here),
+                client=entries["client"][here],
+                arrived=entries["arrived"][here],
+                coefficient=found,
+                fallback=aims,
+                norm=anchors.norms,
+            ),
+            similarity=None if task.reference is None else self._similarity(received, anchors, aims, slope, task),
+            vector_flops=self._flops(anchors, task),
+        )
 
     def _aims(self, anchors: Anchors, discounts: Tensor, fresh: list[int]) -> Tensor:
         """Coefficients of the fallback, (m,); section 4.1.3."""

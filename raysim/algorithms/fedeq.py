@@ -35,7 +35,7 @@ class FeDEQ(FedAvg):
     predicts with the first model; one that is `data.unseen` fits a head to the last theta.
     """
 
-    name: Literal["fedeq"] = "fedeq"  # type: ignore[assignment]  # not its base's
+    name: str = "fedeq"
     weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
     """As FedAvg's; samples in the authors' code for images."""
     rho: NonNegative = 0.01

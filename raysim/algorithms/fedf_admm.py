@@ -8,7 +8,7 @@ logits, of which the paper does not say which it takes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.distillation import Distillation
 from raysim.part import Fraction, Positive
@@ -26,7 +26,7 @@ class FedFADMM(Distillation):
     Where messages are lost, the multipliers, weighted by numbers of neighbours, no longer sum to zero.
     """
 
-    name: Literal["fedf_admm"] = "fedf_admm"
+    name: str = "fedf_admm"
     rho: Positive = 0.003  # the paper recommends 0.001 to 0.01
     nu: Fraction = 0.01
     """Stabilisation coefficient: the share of the multiplier that leaks away in a round. 0: plain ADMM."""

@@ -7,7 +7,7 @@ and 2. No difference; epochs for the head alone, before those for both, are an o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import NonNegativeInt
 
@@ -32,7 +32,7 @@ class FedPer(FedAvg):
     The head is `model.personal`. The global model is the shared part with the initial head.
     """
 
-    name: Literal["fedper"] = "fedper"  # type: ignore[assignment]  # not its base's
+    name: str = "fedper"
     head_epochs: NonNegativeInt = 0
     """For the head alone, before `local.epochs` for both; 3 in the code of FeDEQ."""
     adapt_epochs: Count = 3

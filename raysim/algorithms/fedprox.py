@@ -7,7 +7,7 @@ weights of FedAvg, by default n_i / sum n_i, where the paper draws clients by si
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
 from raysim.part import NonNegative
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class FedProx(FedAvg):
     """FedAvg whose clients are pulled towards the received model (Li et al. 2020)."""
 
-    name: Literal["fedprox"] = "fedprox"  # type: ignore[assignment]  # not its base's
+    name: str = "fedprox"
     mu: NonNegative = 0.1
     """Of mu / 2 |w - w_t|^2 in the client's objective; the paper tunes it over 0.001 to 1. 0: FedAvg."""
 

@@ -7,7 +7,7 @@ the paper takes a single gradient step; and no client fits its head once more at
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import NonNegativeInt
 
@@ -24,7 +24,7 @@ class FedRep(FedPer):
     BatchNorm's statistics, which are of the shared part, also move while the head alone is trained.
     """
 
-    name: Literal["fedrep"] = "fedrep"  # type: ignore[assignment]  # not its base's
+    name: str = "fedrep"
     head_epochs: NonNegativeInt = 10
     """For the head, before `local.epochs` for the shared part; 3 in the code of FeDEQ."""
 

@@ -10,7 +10,7 @@ is the next one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class HFCL(Central):
     """FedAvg with the server as one more client, which trains on samples of its own (Elbir et al. 2022)."""
 
-    name: Literal["hfcl"] = "hfcl"
+    name: str = "hfcl"
 
     @property
     def trigger(self) -> Round:

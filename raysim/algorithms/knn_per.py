@@ -28,7 +28,7 @@ class KNNPer(FedAvg):
     Near are samples whose embeddings are: what enters `model.personal`, or else the last linear layer.
     """
 
-    name: Literal["knn_per"] = "knn_per"  # type: ignore[assignment]  # not its base's
+    name: str = "knn_per"
     k: Count = 10
     """Neighbours; all, of a client that holds fewer samples."""
     mix: Fraction = 0.5

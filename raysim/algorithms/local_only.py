@@ -7,7 +7,7 @@ CIKM 2024, Table 1. There is no equation to follow: a client trains a model of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.terms import Arrival, Population, Record, Round
@@ -25,7 +25,7 @@ class LocalOnly(Central):
     one. A client that was not picked yet predicts with it; one that is `data.unseen` trains once.
     """
 
-    name: Literal["local"] = "local"
+    name: str = "local_only"
 
     @property
     def trigger(self) -> Round:

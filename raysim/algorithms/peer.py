@@ -49,6 +49,9 @@ class Inbox(NamedTuple):
 class Peer(Part):
     """An algorithm without a server. A subclass adds its `name`.
 
+    A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
+    `raysim/algorithms/__init__.py`, in one line, and has no other place to be registered.
+
     BatchNorm's buffers are kept as the parameters are: a state that holds `w` holds `buffers` beside it, and an
     algorithm whose messages carry `w` sends and mixes both. They are empty in most models, and then cost nothing.
     """

@@ -8,7 +8,7 @@ start at 0 and cover what is trained, and late updates are discarded, with the c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.errors import Problem
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Scaffold(Central):
     """Control variates of server and clients correct the drift of local steps (Karimireddy et al. 2020)."""
 
-    name: Literal["scaffold"] = "scaffold"
+    name: str = "scaffold"
     server_lr: Positive = 1.0
     """Factor of the step."""
 

@@ -1,13 +1,22 @@
 """How much less a stale update counts: functions S(s) of the staleness s >= 0 (Xie et al. 2019, section 5.2)."""
 
+from abc import abstractmethod
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from raysim.part import Named, NonNegative, Part
+from raysim.part import NonNegative, OneOf, Part
 
 
-class Constant(Part):
+class StalenessFunction(Part):
+    """A function S(s) of the staleness s. A subclass adds its `name`."""
+
+    name: str
+
+    @abstractmethod
+    def __call__(self, staleness: float) -> float:
+        """S(s), between 0 and 1."""
+
+
+class ConstantStaleness(StalenessFunction):
     """S(s) = 1: staleness does not matter."""
 
     name: Literal["const", "none"] = "const"
@@ -16,10 +25,10 @@ class Constant(Part):
         return 1.0
 
 
-class Polynomial(Part):
+class Polynomial(StalenessFunction):
     """S(s) = (1 + s)^-exponent."""
 
-    name: Literal["poly"] = "poly"
+    name: str = "poly"
     exponent: NonNegative = 0.5
     """a in the paper: 0 makes all updates weigh alike."""
 
@@ -27,10 +36,10 @@ class Polynomial(Part):
         return float((1.0 + staleness) ** -self.exponent)
 
 
-class Hinge(Part):
+class Hinge(StalenessFunction):
     """S(s) = 1 up to s = grace, 1 / (slope (s - grace) + 1) after."""
 
-    name: Literal["hinge"] = "hinge"
+    name: str = "hinge"
     slope: NonNegative = 10.0
     """a in the paper."""
     grace: NonNegative = 4.0
@@ -40,4 +49,5 @@ class Hinge(Part):
         return 1.0 if staleness <= self.grace else 1.0 / (self.slope * (staleness - self.grace) + 1.0)
 
 
-Staleness = Annotated[Constant | Polynomial | Hinge, Field(discriminator="name"), Named]
+STALENESS: tuple[type[StalenessFunction], ...] = (ConstantStaleness, Polynomial, Hinge)
+Staleness = Annotated[StalenessFunction, OneOf(STALENESS)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,8 +12,8 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from raysim.engine.server.family import Progress
-from raysim.part import Part, parts_of
+from raysim.engine.progress import Progress
+from raysim.part import Part, names_of
 from raysim.runner import run
 from raysim.scenario import Scenario
 from results import open_run, summary
@@ -66,34 +66,34 @@ def timeline(updates: Sequence[Mapping[Any, Any]]) -> Table:
 
 def show_parts() -> None:
     """Everything that a scenario can name, with a line each."""
-    from raysim.algorithms import ALGORITHMS, PEERS
-    from raysim.algorithms.staleness import Staleness
+    from raysim.algorithms import ALGORITHMS
+    from raysim.algorithms.staleness import STALENESS
     from raysim.data import DATA_SETS, PARTITIONS, SERVER_DATA
-    from raysim.models import MODELS, AnySolver
+    from raysim.models import MODELS, SOLVERS
     from raysim.world import AVAILABILITY, DELAYS, TOPOLOGIES
-    from raysim.world.distribution import AnyDistribution
-    from raysim.world.mixing import AnyWeighting
+    from raysim.world.distribution import DISTRIBUTIONS
+    from raysim.world.mixing import WEIGHTINGS
 
     kinds: dict[str, Sequence[type[Part]]] = {
-        "algorithm": (*ALGORITHMS, *PEERS),
-        "algorithm.staleness": parts_of(Staleness),
+        "algorithm": ALGORITHMS,
+        "algorithm.staleness": STALENESS,
         "data": DATA_SETS,
         "data.partition": PARTITIONS,
         "server_data": SERVER_DATA,
         "model": MODELS,
-        "model.solver": parts_of(AnySolver),
+        "model.solver": SOLVERS,
         "world.delay": DELAYS,
-        "world.delay.flops_per_s": parts_of(AnyDistribution),
+        "world.delay.flops_per_s": DISTRIBUTIONS,
         "world.availability": AVAILABILITY,
         "topology": TOPOLOGIES,
-        "topology.weights": parts_of(AnyWeighting),
+        "topology.weights": WEIGHTINGS,
     }
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("key", "name", "what it is"):
         table.add_column(column)
     for kind, parts in kinds.items():
         for place, part in enumerate(parts):
-            names = ", ".join(get_args(part.model_fields["name"].annotation))
+            names = ", ".join(names_of(part))
             table.add_row(
                 "" if place else f"[bold]{kind}", names, escape(first_line(part)), end_section=part is parts[-1]
             )

@@ -13,7 +13,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from raysim.cli.display import describe
-from raysim.engine.server.family import Progress
+from raysim.engine.progress import Progress
 from raysim.scenario import Scenario
 from raysim.sweep.batch import Outcome, run_all
 from raysim.sweep.expand import Plan

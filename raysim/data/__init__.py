@@ -5,13 +5,12 @@ from raysim.data.federation import Federation, federate
 from raysim.data.pool import PARTITIONS, Partition
 from raysim.data.public import Public
 from raysim.data.server import SERVER_DATA, ServerData
-from raysim.data.sets import DATA_SETS, Data
+from raysim.data.sets import DATA_SETS
 
 __all__ = [
     "DATA_SETS",
     "PARTITIONS",
     "SERVER_DATA",
-    "Data",
     "Dataset",
     "Federation",
     "Partition",

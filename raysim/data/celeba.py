@@ -1,7 +1,7 @@
 """CelebA, of LEAF (Liu et al., Deep Learning Face Attributes in the Wild, ICCV 2015; Caldas et al., 2018)."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class Celeba(LeafImages):
     loaded: `users` says how many.
     """
 
-    name: Literal["celeba"] = "celeba"
+    name: str = "celeba"
     size: Count = 84
     """Side in pixels of the square to resize to."""
 

@@ -12,7 +12,7 @@ from raysim.data.vision import Vision
 class Cifar10(Vision):
     """CIFAR-10: 60,000 colour images of 10 kinds of things, 32 × 32."""
 
-    name: Literal["cifar10"] = "cifar10"
+    name: str = "cifar10"
 
     source: ClassVar[str] = "CIFAR10"
     folder: ClassVar[str] = "cifar-10-batches-py"
@@ -31,7 +31,7 @@ class Cifar10(Vision):
 class Cifar100(Vision):
     """CIFAR-100: 60,000 colour images, 32 × 32, with 100 fine labels in 20 coarse ones."""
 
-    name: Literal["cifar100"] = "cifar100"
+    name: str = "cifar100"
     labels: Literal["fine", "coarse"] = "fine"
     """What is learned; both are columns that a partition may be drawn over."""
 

@@ -2,7 +2,6 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from raysim.rng import generator
 class Digits(Images):
     """1,797 hand-written digits of 8 × 8 pixels, bundled with scikit-learn."""
 
-    name: Literal["digits"] = "digits"
+    name: str = "digits"
 
     @property
     def classes(self) -> int:

@@ -1,6 +1,6 @@
 """Label skew drawn from a Dirichlet distribution, over each label's clients or over each client's labels."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +18,7 @@ class Dirichlet(Partitioner):
     until every client holds `min_size` samples.
     """
 
-    name: Literal["dirichlet"] = "dirichlet"
+    name: str = "dirichlet"
     alpha: Positive
     """Small: few clients share a label; large: all clients alike."""
     over: str = "label"
@@ -90,7 +90,7 @@ class DirichletClients(Partitioner):
     a client falls back to its other labels, so that the last clients' mixes are less their own.
     """
 
-    name: Literal["dirichlet_clients"] = "dirichlet_clients"
+    name: str = "dirichlet_clients"
     alpha: Positive
     """Small: few labels a client; large: all clients alike."""
 

@@ -10,10 +10,10 @@ from raysim.data.holdings import Holdings
 from raysim.data.images import Images
 from raysim.data.noise import mislabel
 from raysim.data.own_test import hold_out
-from raysim.data.pool import Pool
+from raysim.data.pool import PooledData
 from raysim.data.public import NO_PUBLIC, Public
 from raysim.data.quadratic import Quadratic
-from raysim.data.server import InDomain, NoServerData, OutOfDomain, ServerSamples
+from raysim.data.server import ServerData, ServerSamples
 from raysim.rng import generator
 
 
@@ -83,8 +83,8 @@ class Federation:
 
 
 def federate(
-    data: Pool | Quadratic,
-    server_data: NoServerData | InDomain | OutOfDomain,
+    data: PooledData | Quadratic,
+    server_data: ServerData,
     seed: int,
     public: Public = NO_PUBLIC,
 ) -> Federation:
@@ -126,11 +126,13 @@ def federate(
     )
 
 
-def _divide(data: Pool | Quadratic, dataset: Dataset, seed: int) -> tuple[Holdings, Holdings, Literal["train", "test"]]:
+def _divide(
+    data: PooledData | Quadratic, dataset: Dataset, seed: int
+) -> tuple[Holdings, Holdings, Literal["train", "test"]]:
     """What clients train on, what they test on, and of which split that is."""
     parts = data.divide(dataset.train, generator(seed, "partition"))
     if data.local_test == "test":
-        assert isinstance(data, Pool)
+        assert isinstance(data, PooledData)
         tests = data.divide_test(dataset.train, parts, dataset.test, generator(seed, "test partition"))
         return Holdings.of(parts), Holdings.of(tests), "test"
     held, held_out = hold_out(parts, data.local_test, seed)

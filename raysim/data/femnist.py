@@ -1,6 +1,6 @@
 """FEMNIST, of LEAF (Cohen et al., EMNIST: Extending MNIST to Handwritten Letters, 2017; Caldas et al., 2018)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -14,7 +14,7 @@ LABELS = 62
 class Femnist(LeafImages):
     """FEMNIST: hand-written digits and letters of 3,550 writers, 28 × 28, black on white, from LEAF's JSON files."""
 
-    name: Literal["femnist"] = "femnist"
+    name: str = "femnist"
     labels: Annotated[int, Field(ge=2, le=LABELS)] = LABELS
     """Use the first so many labels only: 10 digits, 26 upper-case letters, 26 lower-case letters."""
 

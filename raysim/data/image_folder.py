@@ -1,7 +1,6 @@
 """Image files in a folder for each class."""
 
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -19,7 +18,7 @@ class ImageFolder(Images):
     their names. Only the images that are used are decoded: `train_samples` and `test_samples` say how many.
     """
 
-    name: Literal["image_folder"] = "image_folder"
+    name: str = "image_folder"
     path: str
     """The folder that holds the images."""
     size: Count

@@ -7,12 +7,12 @@ import numpy as np
 from raysim.data.dataset import Dataset, Split
 from raysim.data.own_test import held_out_size
 from raysim.data.partition import rows_by_value
-from raysim.data.pool import Pool
+from raysim.data.pool import PooledData
 from raysim.part import Count, Fraction
 from raysim.rng import generator
 
 
-class Images(Pool):
+class Images(PooledData):
     """A data set of labelled uint8 images."""
 
     train_samples: Count | None = None

@@ -2,7 +2,6 @@
 
 import csv
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -24,7 +23,7 @@ class Isic2019(Images):
     images tests. Decoded, all images take 25,331 · 3 · size² bytes; `train_samples` takes fewer.
     """
 
-    name: Literal["isic2019"] = "isic2019"
+    name: str = "isic2019"
     path: str
     """The folder that holds the images and the table of labels."""
     size: Count

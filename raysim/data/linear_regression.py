@@ -4,26 +4,26 @@ Zhou and Li, Federated Learning via Inexact ADMM, IEEE Transactions on Pattern A
 and, with 10,000 samples of 1,000 features, the first example of FedADMM-InSa.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.partition import Iid
-from raysim.data.pool import Partition, Pool
+from raysim.data.pool import Partition, PooledData
 from raysim.part import Count
 from raysim.rng import generator
 
 
-class LinearRegression(Pool):
+class LinearRegression(PooledData):
     """Linear least squares on random rows: a third Student-t, a third uniform, a third normal.
 
     Client i minimises 1/(2 d_i) · Σ_j (⟨a_j, u⟩ − b_j)² over its d_i samples. A ridge term c/2 · |u|² is
     `local.weight_decay: c`; losses in tables are without it. There is no test set: all training samples evaluate.
     """
 
-    name: Literal["linear_regression"] = "linear_regression"
+    name: str = "linear_regression"
     partition: Partition = Iid()
     """`iid` only, for there are neither labels nor columns to divide by."""
     samples: Count = 10_000

@@ -1,6 +1,6 @@
 """MNIST, and Fashion-MNIST, which has the same form."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class IdxImages(Vision):
 class Mnist(IdxImages):
     """MNIST: 70,000 grey images of hand-written digits, 28 × 28."""
 
-    name: Literal["mnist"] = "mnist"
+    name: str = "mnist"
 
     source: ClassVar[str] = "MNIST"
     folder: ClassVar[str] = "MNIST/raw"
@@ -35,7 +35,7 @@ class Mnist(IdxImages):
 class FashionMnist(IdxImages):
     """Fashion-MNIST: 70,000 grey images of clothes, 28 × 28."""
 
-    name: Literal["fashion_mnist"] = "fashion_mnist"
+    name: str = "fashion_mnist"
 
     source: ClassVar[str] = "FashionMNIST"
     folder: ClassVar[str] = "FashionMNIST/raw"

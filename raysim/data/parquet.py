@@ -2,7 +2,7 @@
 
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -21,7 +21,7 @@ Paths = Annotated[tuple[str, ...], Field(min_length=1)]
 class Parquet(Images):
     """Encoded images and their labels in Parquet files, as the Hugging Face hub has them."""
 
-    name: Literal["parquet"] = "parquet"
+    name: str = "parquet"
     train: Paths
     """Files, or patterns such as data/train-*.parquet."""
     test: Paths

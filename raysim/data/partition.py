@@ -1,7 +1,6 @@
 """Who holds which samples: what all partitioners share, and the two plainest of them."""
 
 from abc import abstractmethod
-from typing import Literal
 
 import numpy as np
 
@@ -10,7 +9,9 @@ from raysim.part import Part
 
 
 class Partitioner(Part):
-    """Divides the training samples among the clients."""
+    """Divides the training samples among the clients. A subclass adds its `name`."""
+
+    name: str
 
     @abstractmethod
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
@@ -30,7 +31,7 @@ class Partitioner(Part):
 class Iid(Partitioner):
     """Shuffled and cut in equal parts: every client has the same mix of labels."""
 
-    name: Literal["iid"] = "iid"
+    name: str = "iid"
 
     @property
     def column(self) -> None:
@@ -44,7 +45,7 @@ class Iid(Partitioner):
 class Natural(Partitioner):
     """One client per distinct value of a column, such as a writer or a speaker."""
 
-    name: Literal["natural"] = "natural"
+    name: str = "natural"
     by: str = "user"
     """The column."""
     shuffle: bool = False

@@ -9,21 +9,20 @@ from pydantic import Field
 from raysim.data.dataset import Dataset, Split
 from raysim.data.dirichlet import Dirichlet, DirichletClients
 from raysim.data.own_test import divide_alike
-from raysim.data.partition import Iid, Natural
+from raysim.data.partition import Iid, Natural, Partitioner
 from raysim.data.shards import Classes, Shards
-from raysim.part import Count, Fraction, Named, Part
+from raysim.part import Count, Fraction, OneOf, Part
 
-PARTITIONS = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural)
-Partition = Annotated[
-    Iid | Dirichlet | DirichletClients | Shards | Classes | Natural, Field(discriminator="name"), Named
-]
+PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural)
+Partition = Annotated[Partitioner, OneOf(PARTITIONS)]
 
 Share = Annotated[float, Field(gt=0, lt=1)]  # neither nothing nor all
 
 
-class Pool(Part):
-    """A data set with the settings of who holds which of its samples."""
+class PooledData(Part):
+    """A data set with the settings of who holds which of its samples. A subclass adds its `name`."""
 
+    name: str
     clients: Count
     """How many clients, or peers, share the training samples."""
     partition: Partition

@@ -1,6 +1,6 @@
 """Clients with quadratic losses, so that an algorithm can be followed with pencil and paper."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -23,7 +23,7 @@ class Quadratic(Part):
     set: its mean loss is the average of the clients' functions, weighted by samples.
     """
 
-    name: Literal["quadratic"] = "quadratic"
+    name: str = "quadratic"
     centers: Annotated[tuple[Vector, ...], Field(min_length=1)]
     """a_i, one per client."""
     curvatures: tuple[NonNegative, ...] | None = None

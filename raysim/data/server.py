@@ -1,5 +1,6 @@
 """What data the server itself has."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -8,10 +9,11 @@ from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_va
 from pydantic_core import CoreSchema, core_schema
 
 from raysim.data.dataset import Dataset, Split
+from raysim.data.images import Images
 from raysim.data.partition import Iid
 from raysim.data.pixels import fit
-from raysim.data.sets import AnyImages
-from raysim.part import Count, Named, Part
+from raysim.data.sets import IMAGES
+from raysim.part import Count, OneOf, Part, spell_out
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,20 @@ Rows = dict[str, np.ndarray]  # by split, train and test: some of its rows, int6
 NO_ROWS: Rows = {"train": np.empty(0, dtype=np.int64), "test": np.empty(0, dtype=np.int64)}
 
 
-class NoServerData(Part):
+class ServerData(Part):
+    """Where the server's samples come from. A subclass adds its `name`."""
+
+    name: str
+
+    @abstractmethod
+    def draw(self, dataset: Dataset, there: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
+        """Its samples, and which of the rows that are there they take away. ValueError if too few would be left."""
+
+
+class NoServerData(ServerData):
     """The server has no data."""
 
-    name: Literal["none"] = "none"
+    name: str = "none"
 
     def draw(self, dataset: Dataset, there: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
         """No samples."""
@@ -57,10 +69,10 @@ def _take(key: str, samples: int, split: str, there: Rows, generator: np.random.
     return np.sort(generator.permutation(rows)[:samples])
 
 
-class InDomain(Part):
+class InDomain(ServerData):
     """The server has samples like the clients': random ones, which then neither train clients nor evaluate."""
 
-    name: Literal["in_domain"] = "in_domain"
+    name: str = "in_domain"
     samples: Count
     """How many."""
     split: Literal["test", "train"] = "test"
@@ -75,28 +87,29 @@ class InDomain(Part):
         return samples, {**NO_ROWS, self.split: taken}
 
 
-class _Undivided:
-    """Lets a data set be given without who holds which of it."""
+class _Undivided(OneOf):
+    """One of several data sets, given without who holds which of it."""
 
     keys: ClassVar[dict[str, Any]] = {"clients": 1, "partition": {"name": "iid"}}
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(self._complete, handler(source))
+        union = super().__get_pydantic_core_schema__(source, handler)
+        return core_schema.no_info_before_validator_function(self._complete, union)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        names = {"enum": list(handler(schema)["discriminator"]["mapping"])}
+        names, _ = super().__get_pydantic_json_schema__(schema, handler)["anyOf"]
         return {"anyOf": [names, {"type": "object", "properties": {"name": names}, "required": ["name"]}]}
 
     def _complete(self, value: Any) -> Any:
-        block = {"name": value} if isinstance(value, str) else value
+        block = spell_out(value)
         return {**self.keys, **block} if isinstance(block, dict) else block
 
 
-class OutOfDomain(Part):
+class OutOfDomain(ServerData):
     """The server has labelled images of another data set, made as large as the clients'."""
 
-    name: Literal["out_of_domain"] = "out_of_domain"
-    data: Annotated[AnyImages, Field(discriminator="name"), _Undivided()]
+    name: str = "out_of_domain"
+    data: Annotated[Images, _Undivided(IMAGES)]
     """Any data set of images, without `clients` and what else is about them."""
     samples: Count | None = None
     """How many of its training samples, drawn at random. null: all."""
@@ -133,5 +146,4 @@ class OutOfDomain(Part):
         return samples, {**NO_ROWS, "test": rows}
 
 
-SERVER_DATA = (NoServerData, InDomain, OutOfDomain)
-ServerData = Annotated[NoServerData | InDomain | OutOfDomain, Field(discriminator="name"), Named]
+SERVER_DATA: tuple[type[ServerData], ...] = (NoServerData, InDomain, OutOfDomain)

@@ -8,12 +8,12 @@ import numpy as np
 from raysim.data.dataset import Dataset
 from raysim.data.leaf import Samples, as_splits, read_users
 from raysim.data.partition import Iid, Natural
-from raysim.data.pool import Partition, Pool, Share
+from raysim.data.pool import Partition, PooledData, Share
 from raysim.data.text import VOCABULARY, encode, roles, windows
 from raysim.part import Count, Fraction
 
 
-class Shakespeare(Pool):
+class Shakespeare(PooledData):
     """Shakespeare's plays by role: the next character is predicted, of 90.
 
     A sample is a window of ids (`raysim.data.text`). What a role says is one text, in order of appearance; its first
@@ -21,7 +21,7 @@ class Shakespeare(Pool):
     every play.
     """
 
-    name: Literal["shakespeare"] = "shakespeare"
+    name: str = "shakespeare"
     path: str
     """A text file, in which each speech is a line SPEAKER: and what is said, with an empty line after it; or a folder
     with LEAF's JSON files in `train` and `test`, where windows are divided already."""

@@ -16,7 +16,7 @@ class Shards(Partitioner):
     lie across two labels.
     """
 
-    name: Literal["shards"] = "shards"
+    name: str = "shards"
     per_client: Count = 2
     """Shards."""
 
@@ -36,7 +36,7 @@ class Classes(Partitioner):
     Exploiting Shared Representations for Personalized Federated Learning, ICML 2021).
     """
 
-    name: Literal["classes"] = "classes"
+    name: str = "classes"
     per_client: Count
     """Blocks, and so labels."""
     assignment: Literal["cyclic", "collins"] = "cyclic"

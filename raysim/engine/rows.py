@@ -103,14 +103,14 @@ def means(sums: dict[str, float]) -> dict[str, float]:
     return {metric: total / sums["samples"] for metric, total in sums.items() if metric != "samples"}
 
 
-def task_rows(happened: Happened, jobs: Sequence[Job], started: float) -> list[Row]:
-    """A row a task that it waited for. started: when the first of the run was, seconds since the epoch."""
+def task_rows(happened: Happened, jobs: Sequence[Job[Any]], began: float) -> list[Row]:
+    """A row for each job that was done for it. began: when the first of the run was, seconds since the epoch."""
     return [
         {
             **_when(happened),
-            "task": job.method,
+            "task": job.name,
             "worker": job.worker,
-            "started_s": job.took.started - started,
+            "started_s": job.took.started - began,
             "seconds": job.took.seconds,
         }
         for job in jobs

@@ -48,8 +48,8 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
 }
 
 
-class Part(NamedTuple):
-    """Of a module's parameters, those that are trained."""
+class Trainable(NamedTuple):
+    """The parameters of a module that a training changes."""
 
     w: Tensor  # (n,), a view of the module's flat vector
     views: list[Tensor]  # the same, each in its parameter's shape
@@ -129,7 +129,7 @@ class Net:
         else:
             torch.default_generator.manual_seed(seed)
 
-    def part(self, name: str | None) -> Part:
+    def part(self, name: str | None) -> Trainable:
         """Of the module: "shared", "personal", or all of it (None)."""
         return self._parts[name]
 
@@ -157,11 +157,11 @@ class Net:
             solves, layer.solved = solves.plus(layer.solved), Solves()
         return solves
 
-    def _make_part(self, span: slice, which: slice) -> Part:
+    def _make_part(self, span: slice, which: slice) -> Trainable:
         parameters = self.parameters[which]
         among = {id(parameter) for parameter in parameters}
         bounded = [m for m in self.module.modules() if isinstance(m, BoundedLinear) and id(m.weight) in among]
-        return Part(self.w[span], self.layout.views(self.w)[which], parameters, span, which, bounded)
+        return Trainable(self.w[span], self.layout.views(self.w)[which], parameters, span, which, bounded)
 
     def gradients(
         self, x: Tensor, y: Tensor, parameters: list[nn.Parameter], loss: LossFunction | None = None

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from raysim.local.net import Net, Part
+from raysim.local.net import Net, Trainable
 from raysim.local.settings import Local
 
 # Changes the part's w (n,) in place, given the gradient of each parameter, and what is added to it all, (n,) or None.
 Step = Callable[[Sequence[Tensor], Tensor | None], None]
 
 
-def _gather(net: Net, part: Part) -> Callable[[Sequence[Tensor], Tensor | None], Tensor]:
+def _gather(net: Net, part: Trainable) -> Callable[[Sequence[Tensor], Tensor | None], Tensor]:
     """Gives the sum of gradients and what is added as one vector (n,), which the next call overwrites."""
     vector, views = part.flat(net.layout)
 
@@ -23,7 +23,7 @@ def _gather(net: Net, part: Part) -> Callable[[Sequence[Tensor], Tensor | None],
     return gather
 
 
-def sgd(settings: Local, net: Net, part: Part) -> Step:
+def sgd(settings: Local, net: Net, part: Trainable) -> Step:
     """w <- w - lr (momentum buffer), as torch.optim.SGD without dampening and nesterov."""
     if not settings.momentum and not settings.weight_decay:
         return _plain_sgd(settings, part)
@@ -43,7 +43,7 @@ def sgd(settings: Local, net: Net, part: Part) -> Step:
     return step
 
 
-def _plain_sgd(settings: Local, part: Part) -> Step:
+def _plain_sgd(settings: Local, part: Trainable) -> Step:
     """Without gathering the gradients first, which takes a tenth of a small network's step."""
     w, views = part.w, part.views
 
@@ -55,7 +55,7 @@ def _plain_sgd(settings: Local, part: Part) -> Step:
     return step
 
 
-def adam(settings: Local, net: Net, part: Part) -> Step:
+def adam(settings: Local, net: Net, part: Trainable) -> Step:
     """Kingma and Ba 2015, with torch.optim.Adam's bias correction and place of eps."""
     w, gather = part.w, _gather(net, part)
     move = adam_on(w, settings.lr, settings.betas, settings.eps)
@@ -95,4 +95,4 @@ def sgd_on(x: Tensor, lr: float) -> Callable[[Tensor], None]:
     return move
 
 
-OPTIMIZERS: dict[str, Callable[[Local, Net, Part], Step]] = {"sgd": sgd, "adam": adam}
+OPTIMIZERS: dict[str, Callable[[Local, Net, Trainable], Step]] = {"sgd": sgd, "adam": adam}

@@ -9,10 +9,12 @@ from torch import Tensor
 
 from actors import Alone, Gang
 from raysim.local.model import Model
-from raysim.local.net import LossFunction
+from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
+from raysim.local.settings import Local
 from raysim.local.task import PREDICTED, Task
 from raysim.rng import generator
+from raysim.terms import Population
 
 
 class Company(NamedTuple):
@@ -23,18 +25,30 @@ class Company(NamedTuple):
 
 
 class ServerTask(Task):
-    """The server at work, in a step.
+    """The server at work, in a step."""
 
-    labels: of its samples, (n,) int64; classes: how many there are. in_domain: whether they are the clients' labels.
-    reference: samples like the clients', to compare with only; None where the scenario asks for none.
-    """
-
-    labels: Tensor
-    classes: int
-    in_domain: bool
-    reference: Samples | None = None
-    company = Company()
-    _elsewhere = 0.0  # passes by other members of the gang
+    def __init__(
+        self,
+        net: Net,
+        received: Model,
+        samples: Samples,
+        local: Local,
+        population: Population,
+        key: tuple[int, int, int],
+        *,
+        labels: Tensor,
+        classes: int,
+        in_domain: bool,
+        reference: Samples | None = None,
+        company: Company = Company(),  # noqa: B008 - a constant
+    ) -> None:
+        """labels: of its samples, (n,) int64. classes: how many labels there are. in_domain: whether they are the
+        clients' labels. reference: samples like the clients', to compare with only; None where the scenario asks for
+        none. company: who shares the work. The other arguments are those of Task."""
+        super().__init__(net, received, samples, local, population, key)
+        self.labels, self.classes, self.in_domain = labels, classes, in_domain
+        self.reference, self.company = reference, company
+        self._elsewhere = 0.0  # passes by other members of the gang
 
     @property
     def version(self) -> int:

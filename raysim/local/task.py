@@ -40,8 +40,18 @@ class Task:
         self.population = population
         self._net = net
         self._begun = net.passes
-        self._key = key  # seed, client, number of its dispatch
+        self._key = key  # seed, client, how often it was dispatched before
         self._public = public
+
+    @property
+    def client(self) -> int:
+        """The number of the client, or peer, at work."""
+        return self._key[1]
+
+    @property
+    def dispatch(self) -> int:
+        """How often the client was dispatched before, or how often the peer mixed."""
+        return self._key[2]
 
     @property
     def x(self) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from raysim.local.model import Model
-from raysim.local.net import LossFunction, Net, Part
+from raysim.local.net import LossFunction, Net, Trainable
 from raysim.local.optimizer import OPTIMIZERS
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
@@ -78,7 +78,7 @@ class Criterion:
     relative: the tolerance is given as a fraction of the norm when first measured.
     """
 
-    def __init__(self, net: Net, part: Part, settings: Local, tolerance: float | Tensor, relative: bool) -> None:
+    def __init__(self, net: Net, part: Trainable, settings: Local, tolerance: float | Tensor, relative: bool) -> None:
         self.tolerance = torch.as_tensor(tolerance, dtype=torch.float32, device=net.device)
         self.residual: Tensor | None = None  # the norm when last measured
         self._relative = relative
@@ -98,7 +98,7 @@ class Criterion:
 
 def sharp(
     net: Net,
-    part: Part,
+    part: Trainable,
     gradients: Sequence[Tensor],
     radius: float,
     x: Tensor,

@@ -1,8 +1,4 @@
-"""The models, one a file. A new one joins by its lines in `MODELS` and `AnyModel`."""
-
-from typing import Annotated
-
-from pydantic import Field
+"""The models, one a file. A new one joins by its import and its place in `MODELS`."""
 
 from raysim.models.cnn import CNN
 from raysim.models.deq_mlp import DEQMLP
@@ -14,44 +10,24 @@ from raysim.models.lora import Lora
 from raysim.models.mlp import MLP
 from raysim.models.part import ModelPart
 from raysim.models.resnet import ResNet
-from raysim.models.solver import Anderson, AnySolver, Iteration
+from raysim.models.solver import SOLVERS, Anderson, Iteration
 from raysim.models.timm_model import Timm
 from raysim.models.torchvision_model import Torchvision
 from raysim.models.transformer import Transformer
 from raysim.models.vector import Vector
-from raysim.part import Named
 
 MODELS: tuple[type[ModelPart], ...] = (
     *(Vector, Linear, MLP, CNN, FedFADMMCNN, ResNet, Transformer),
     *(DEQMLP, DEQResNet, DEQTransformer, Torchvision, Timm),
 )
 
-# What a scenario's `model:` may be.
-AnyModel = Annotated[
-    Vector
-    | Linear
-    | MLP
-    | CNN
-    | FedFADMMCNN
-    | ResNet
-    | Transformer
-    | DEQMLP
-    | DEQResNet
-    | DEQTransformer
-    | Torchvision
-    | Timm,
-    Field(discriminator="name"),
-    Named,
-]
-
 __all__ = [
     "CNN",
     "DEQMLP",
     "MLP",
     "MODELS",
+    "SOLVERS",
     "Anderson",
-    "AnyModel",
-    "AnySolver",
     "DEQResNet",
     "DEQTransformer",
     "FedFADMMCNN",

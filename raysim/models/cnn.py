@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class CNN(ModelPart):
     """Convolutions with ReLU and 2 x 2 max-pooling, one hidden dense layer, and the head."""
 
-    name: Literal["cnn"] = "cnn"
+    name: str = "cnn"
     channels: Annotated[tuple[Count, ...], Field(min_length=1)] = (32, 64)
     """Of the convolutions."""
     kernel: Count = 5

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from raysim.models.part import ModelPart
-from raysim.models.solver import Anderson, AnySolver, Backward, Start
+from raysim.models.solver import SOLVERS, Anderson, Backward, Solver, Start
+from raysim.part import OneOf
 
 if TYPE_CHECKING:
     from torch import nn
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 class DEQ(ModelPart):
     """A model with a deep equilibrium layer z = g(z, x)."""
 
-    solver: AnySolver = Anderson()
+    solver: Annotated[Solver, OneOf(SOLVERS)] = Anderson()
     """How the fixed point is looked for."""
     backward: Backward = "jacobian_free"
     """Gradients: of the last application of g alone, or exact ones, by another solve."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class DEQMLP(DEQ):
     """A dense equilibrium layer z = activation(B z + C x + b), one hidden dense layer with ReLU, and the head."""
 
-    name: Literal["deq_mlp"] = "deq_mlp"
+    name: str = "deq_mlp"
     personal: tuple[str, ...] = ("head",)
     width: Count = 512
     """Of z."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DEQResNet(DEQ):
     """A residual equilibrium block between two poolings, two hidden dense layers, and the head."""
 
-    name: Literal["deq_resnet"] = "deq_resnet"
+    name: str = "deq_resnet"
     personal: tuple[str, ...] = ("head",)
     size: Literal["S", "M"] = "S"
     """Channels of the block, outside and inside: 64 and 128, or 128 and 256."""

@@ -9,7 +9,7 @@ code.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.models.deq import DEQ
 from raysim.models.solver import Start
@@ -27,7 +27,7 @@ class DEQTransformer(TextModel, DEQ):
     say in what is found for earlier ones; with `iteration` it has none.
     """
 
-    name: Literal["deq_transformer"] = "deq_transformer"
+    name: str = "deq_transformer"
     start: Start = "zeros"
     layers: Count = 4
     """Of the equilibrium block. One more, `last`, comes behind it."""

@@ -8,7 +8,7 @@ ReLU, pooling and dropout is not printed; it is the usual one here.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.models.part import ModelPart, image_shape
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class FedFADMMCNN(ModelPart):
     """The CNN of FedF-ADMM, Table III: two convolutions with channel LayerNorm and dropout."""
 
-    name: Literal["fedf_admm_cnn"] = "fedf_admm_cnn"
+    name: str = "fedf_admm_cnn"
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Layers conv1, norm1, conv2, norm2, hidden and head, with torch's default initial values."""

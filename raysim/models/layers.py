@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-class Quadratic(nn.Module):
+class QuadraticLoss(nn.Module):
     """The loss h/2 |x - a|^2 + <s, x> of the parameter x (size,): rows [a, s, h] (B, 2 size + 1) in, (B,) out."""
 
     def __init__(self, start: Tensor) -> None:

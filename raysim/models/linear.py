@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Linear(ModelPart):
     """A single linear layer: linear regression, or softmax regression where there are labels."""
 
-    name: Literal["linear"] = "linear"
+    name: str = "linear"
     bias: bool = False
     """Whether a bias is added to the outputs."""
     start: Literal["zeros", "random"] = "zeros"

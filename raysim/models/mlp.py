@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class MLP(ModelPart):
     """A multilayer perceptron on flattened inputs."""
 
-    name: Literal["mlp"] = "mlp"
+    name: str = "mlp"
     hidden: tuple[Count, ...] = (200,)
     """Widths of the hidden layers; none gives softmax regression."""
     activation: Literal["relu", "tanh", "gelu"] = "relu"

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 
 class ModelPart(Part):
-    """A model: builds a module that takes a batch (B, *shape), float or, of text, int64 tokens."""
+    """A model: builds a module that takes a batch (B, *shape), float or, of text, int64 tokens.
 
+    A subclass adds its `name`.
+    """
+
+    name: str
     personal: tuple[str, ...] = ()
     """Prefixes of the parameters that stay a client's own, such as [head]."""
 

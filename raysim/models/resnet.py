@@ -23,7 +23,7 @@ WIDTHS = (64, 128, 256)
 class ResNet(ModelPart):
     """A residual network for small images: three groups of blocks, two hidden dense layers, and the head."""
 
-    name: Literal["resnet"] = "resnet"
+    name: str = "resnet"
     personal: tuple[str, ...] = ("head",)
     depth: Literal[14, 20, 34] = 20
     """Convolutions, and one: about 2.8, 4.4 or 7.8 million parameters."""

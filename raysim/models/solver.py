@@ -4,27 +4,31 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raysim.part import Count, Named, NonNegative, Part, Positive
+from raysim.part import Count, NonNegative, Part, Positive
 
 
-class Iteration(Part):
+class Solver(Part):
+    """How a fixed point is looked for. A subclass adds its `name`."""
+
+    name: str
+    tolerance: Positive
+    """Of |g(z) - z| / |g(z)|, for each sample of a batch on its own."""
+    max_iterations: Count = 20
+    """Applications of g, after which a solve counts as unconverged."""
+
+
+class Iteration(Solver):
     """Plain fixed-point iteration: z becomes g(z)."""
 
-    name: Literal["iteration"] = "iteration"
+    name: str = "iteration"
     tolerance: Positive = 1e-2
-    """Of |g(z) - z| / |g(z)|, for each sample of a batch on its own."""
-    max_iterations: Count = 20
-    """Applications of g, after which a solve counts as unconverged."""
 
 
-class Anderson(Part):
+class Anderson(Solver):
     """Anderson acceleration: steps from the best mixture of the last points (Walker and Ni 2011)."""
 
-    name: Literal["anderson"] = "anderson"
+    name: str = "anderson"
     tolerance: Positive = 1e-3
-    """Of |g(z) - z| / |g(z)|, for each sample of a batch on its own."""
-    max_iterations: Count = 20
-    """Applications of g, after which a solve counts as unconverged."""
     history: Annotated[int, Field(ge=2)] = 5
     """Points that are mixed. Until there are so many, steps are plain ones."""
     ridge: NonNegative = 1e-4
@@ -42,7 +46,6 @@ class Anderson(Part):
         return self
 
 
-Solver = Iteration | Anderson
-AnySolver = Annotated[Solver, Field(discriminator="name"), Named]
+SOLVERS: tuple[type[Solver], ...] = (Iteration, Anderson)
 Backward = Literal["jacobian_free", "implicit"]
 Start = Literal["zeros", "injection", "last"]

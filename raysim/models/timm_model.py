@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.models.lora import Lora
 from raysim.models.part import ModelPart, image_shape, nearest
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Timm(ModelPart):
     """An image classifier of timm, by its name there."""
 
-    name: Literal["timm"] = "timm"
+    name: str = "timm"
     model: str
     """Such as vit_base_patch16_224."""
     weights: str | None = None

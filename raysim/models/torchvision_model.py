@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.models.part import ModelPart, image_shape, nearest
 from raysim.part import Count
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Torchvision(ModelPart):
     """An image classifier of torchvision, by its name there."""
 
-    name: Literal["torchvision"] = "torchvision"
+    name: str = "torchvision"
     model: str
     """Such as resnet18."""
     weights: str | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Transformer(TextModel):
     """A causal transformer for text, with the embedded tokens injected into each layer."""
 
-    name: Literal["transformer"] = "transformer"
+    name: str = "transformer"
     layers: Annotated[int, Field(ge=2)] = 8
     """Of which the last is a block of its own, `last`, with the final norm."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from raysim.models.part import ModelPart
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Vector(ModelPart):
     """A single vector x, for the quadratic data set; its output is the loss itself."""
 
-    name: Literal["vector"] = "vector"
+    name: str = "vector"
     start: tuple[float, ...] | float = 0.0
     """The initial x, or the initial value of all its elements."""
 
@@ -24,7 +24,7 @@ class Vector(ModelPart):
         """
         import torch
 
-        from raysim.models.layers import Quadratic
+        from raysim.models.layers import QuadraticLoss
 
         if len(shape) != 1 or shape[0] < 3 or shape[0] % 2 == 0:
             raise ValueError(
@@ -33,10 +33,10 @@ class Vector(ModelPart):
             )
         size = shape[0] // 2
         if not isinstance(self.start, tuple):
-            return Quadratic(torch.full((size,), self.start))
+            return QuadraticLoss(torch.full((size,), self.start))
         if len(self.start) != size:
             raise ValueError(
                 f"model vector: start must have as many values as the data's vectors, which is {size}, "
                 f"got {len(self.start)}: {self.start!r}"
             )
-        return Quadratic(torch.tensor(self.start))
+        return QuadraticLoss(torch.tensor(self.start))

@@ -2,13 +2,13 @@
 
 import re
 from difflib import get_close_matches
-from typing import Any, get_args, get_origin
+from typing import Any, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from raysim.errors import Problem
-from raysim.part import Part, parts_of
+from raysim.part import Part, names_of, parts_of
 
 # By the type of pydantic's error, where its own words are of Python, not of YAML.
 _MUST = {
@@ -61,8 +61,15 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
 
 
 def _nearest(word: Any, options: list[str]) -> str:
-    close = get_close_matches(str(word), options, n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    """The option that is spelled most like a word, as a question. Only letters and digits count, not their case, so
+    that names are found as papers write them: FedADMM-InSa is fedadmm_insa."""
+    by_letters = {_letters(option): option for option in options}
+    close = get_close_matches(_letters(str(word)), by_letters, n=1, cutoff=0.5)
+    return f" (did you mean {by_letters[close[0]]!r}?)" if close else ""
+
+
+def _letters(word: str) -> str:
+    return "".join(filter(str.isalnum, word.lower()))
 
 
 def _locate(
@@ -82,7 +89,7 @@ def _locate(
     for place, key in enumerate(details["loc"]):
         if options and isinstance(value, str):  # a bare name
             value = {"name": value}
-        chosen = [option for option in options if _tagged(option, key)]
+        chosen = [option for option in options if key in names_of(option)]
         if chosen and part is None:
             part = chosen[0]
         elif mapping and _holds(value, key):
@@ -91,8 +98,9 @@ def _locate(
         elif _holds(value, key) or (place == last and details["type"] in ("missing", "invalid_key")):
             keys.append(key)
             owner = part
-            annotation = part.model_fields[str(key)].annotation if part and key in part.model_fields else None
-            options, mapping = parts_of(annotation), get_origin(annotation) is dict
+            field = part.model_fields.get(str(key)) if part else None
+            options = parts_of(field.rebuild_annotation()) if field else []
+            mapping = field is not None and get_origin(field.annotation) is dict
             part = options[0] if len(options) == 1 else None
             value = value[key] if _holds(value, key) else None
     return keys, owner, value
@@ -100,7 +108,3 @@ def _locate(
 
 def _holds(value: Any, key: int | str) -> bool:
     return key in value if isinstance(value, dict) else isinstance(value, list) and key in range(len(value))
-
-
-def _tagged(part: type[Part], tag: int | str) -> bool:
-    return "name" in part.model_fields and tag in get_args(part.model_fields["name"].annotation)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ValidationError, create_model
+from pydantic import BeforeValidator, ValidationError, create_model
 
 from raysim.algorithms import Central, Peer
 from raysim.errors import Problem, ScenarioError
-from raysim.part import Named
+from raysim.part import spell_out
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from raysim.scenario.yaml import override, read
@@ -60,7 +60,7 @@ def _schema(raw: dict[str, Any]) -> type[Scenario]:
     name = block.get("name") if isinstance(block, dict) else block
     if not isinstance(name, str) or ":" not in name:
         return Scenario
-    own: Any = Annotated[_import(name), Named]
+    own: Any = Annotated[_import(name), BeforeValidator(spell_out)]
     return create_model("Scenario", __base__=Scenario, algorithm=(own, ...))
 
 

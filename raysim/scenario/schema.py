@@ -8,25 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from raysim.algorithms import AnyAlgorithm, Central
-from raysim.algorithms.peer import Peer
-from raysim.data import Data, Public, ServerData
+from raysim.algorithms import ALGORITHMS, Central, Peer
+from raysim.data import DATA_SETS, SERVER_DATA, Public, ServerData
 from raysim.data.images import Images
 from raysim.data.linear_regression import LinearRegression
+from raysim.data.pool import PooledData
 from raysim.data.public import NO_PUBLIC
 from raysim.data.quadratic import Quadratic
 from raysim.data.server import NoServerData, OutOfDomain
 from raysim.data.shakespeare import Shakespeare
 from raysim.errors import Problem
 from raysim.local import Local
-from raysim.models import MLP, AnyModel, Linear
+from raysim.models import MLP, MODELS, Linear, ModelPart
 from raysim.models.text_model import TextModel
 from raysim.models.vector import Vector
-from raysim.part import Count, Named, NonNegative, Part
+from raysim.part import Count, NonNegative, OneOf, Part
 from raysim.scenario.peer_checks import peers_problems
 from raysim.scenario.server_checks import world_problems
 from raysim.terms import Population
-from raysim.world import AnyTopology, World
+from raysim.world import TOPOLOGIES, Topology, World
 
 
 class Schedule(Part):
@@ -84,17 +84,17 @@ class Scenario(Part):
     """Of runs: in their folders' names and in reports."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Of all draws: who holds which data, the first model, batches, delays, picks."""
-    data: Annotated[Data, Named]
+    data: Annotated[PooledData | Quadratic, OneOf(DATA_SETS)]
     """The data set, how many clients share it, and who holds which of it."""
-    server_data: ServerData = NoServerData()
+    server_data: Annotated[ServerData, OneOf(SERVER_DATA)] = NoServerData()
     """Samples that the server has itself; algorithms that train or search at the server need them."""
     public: Public = NO_PUBLIC
     """Samples that all have without their labels; some algorithms need them."""
-    model: AnyModel
+    model: Annotated[ModelPart, OneOf(MODELS)]
     """The model that is trained."""
-    algorithm: Annotated[AnyAlgorithm, Field(json_schema_extra=_or_own_class)]
+    algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS), Field(json_schema_extra=_or_own_class)]
     """By its name, or as module:Class for a class of your own."""
-    topology: AnyTopology | None = None
+    topology: Annotated[Topology, OneOf(TOPOLOGIES)] | None = None
     """Which peers are neighbours; for algorithms without a server, which need it."""
     local: Local = Local()
     world: World = World()
@@ -127,6 +127,12 @@ class Scenario(Part):
     def central(self) -> Central:
         """The algorithm, of a scenario whose algorithm has a server."""
         assert isinstance(self.algorithm, Central)
+        return self.algorithm
+
+    @property
+    def peer(self) -> Peer:
+        """The algorithm, of a scenario whose algorithm has no server."""
+        assert isinstance(self.algorithm, Peer)
         return self.algorithm
 
     def population(self, samples: NDArray[np.int64]) -> Population:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from raysim.engine.server.family import Progress
+from raysim.engine.progress import Progress
 from raysim.errors import RunFailed
 from raysim.scenario import Scenario
 from raysim.sweep.slots import Slots, open_slots

@@ -1,65 +1,70 @@
-"""What client actors host: the numerics of their tasks, as functions of what they are given."""
+"""What client actors host: the numerics of clients, as functions of what they are given."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from actors import Answer, Value
+from raysim.data import Federation
 from raysim.local.model import Model
 from raysim.local.task import Task
 from raysim.scenario import Scenario
 from raysim.terms import Record
-from raysim.workers import wire
-from raysim.workers.protocol import Member
+from raysim.workers import records, wire
+from raysim.workers.replies import MetricSums, TrainedClient
+from raysim.workers.requests import (
+    ChunkMember,
+    EvaluateClientsRequest,
+    EvaluateRequest,
+    OwnModels,
+    SaveClientsRequest,
+    TrainRequest,
+)
 from raysim.workers.wire import Wire
-from raysim.workers.workbench import EVALUATING, LOGGED, Workbench, solver_columns
+from raysim.workers.workbench import EVALUATING, LOGGED, Workbench
 
 
-class Worker(Workbench):
+class ClientWorker(Workbench):
     """The numerics of clients, under an algorithm with a server."""
 
-    def __init__(self, scenario: Scenario, gpus: float) -> None:
-        super().__init__(scenario, gpus)
+    def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
+        super().__init__(scenario, federation, device)
         self.algorithm = scenario.central
 
     # --- training -----------------------------------------------------------------------------------------------------
 
-    def train(self, members: tuple[Member, ...], summed: bool, messages: int, *values: Wire) -> tuple[Any, ...]:
-        """A chunk of clients of one server step, one after another.
-
-        values: the messages, then the state of each member, if clients keep one. Gives a row a member for the tables;
-        leaves the sum (or stack) of their updates, then their states.
-        """
-        received = [wire.receive(value, self.device) for value in values[:messages]]
-        states = values[messages:]
-        together, buffers = wire.Total() if summed else wire.Stack(), wire.Total()
-        after, rows = [], []
-        for place, member in enumerate(members):
+    def train(self, request: TrainRequest) -> Answer[list[TrainedClient]]:
+        """A chunk of clients of one server step, one after another."""
+        messages: dict[Value[Wire], Record] = {}
+        together, buffers = records.Total() if request.summed else records.Stack(), records.Total()
+        after, trained = [], []
+        for member in request.members:
+            if member.message not in messages:
+                messages[member.message] = wire.receive(member.message.content, self.device)
+            message = messages[member.message]
             started, seen, steps = time.perf_counter(), self.net.seen, self.net.steps
             self.net.take_solves()
-            state = wire.receive(states[place], self.device) if states else {}
-            message = received[member.message]
+            state = wire.receive(member.state.content, self.device) if member.state else {}
             sent, state = self._update(member, message, state)
-            sent, logged = wire.split(sent, *LOGGED)
-            vectors, own_buffers = wire.split(sent, "buffers")
+            sent, logged = records.split(sent, *LOGGED)
+            vectors, own_buffers = records.split(sent, "buffers")
             together.add(vectors, member.weight)
             buffers.add(own_buffers, member.share)
-            after.append(wire.send(state))
-            row = {name: logged[key].item() if key in logged else None for key, name in LOGGED.items()}
-            sizes = {"up_bytes": wire.size(sent, self.net.layout), "down_bytes": self._down_bytes(message)}
-            row |= {"local_steps": self.net.steps - steps, "samples_seen": self.net.seen - seen}
-            row |= solver_columns(self.net.take_solves())
-            row["seconds"] = time.perf_counter() - started
-            rows.append({**row, **sizes})
-        return rows, wire.send({**together.record, **buffers.record}), *(after if states else ())
+            if member.state:
+                after.append(wire.send(state))
+            columns = self.training_columns(logged, self.net.steps - steps, time.perf_counter() - started)
+            up_bytes = records.size(sent, self.net.layout)
+            trained.append(TrainedClient(columns, self.net.seen - seen, up_bytes, self.down_bytes(message)))
+        return Answer(trained, (wire.send({**together.record, **buffers.record}), *after))
 
-    def _update(self, member: Member, message: Record, state: Record) -> tuple[Record, Record]:
-        task = self._task(member.client, member.number, message)
+    def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record]:
+        task = self.client_task(member.client, member.number, message)
         try:
             return self.algorithm.update(task, message, state)
         except Exception as error:
@@ -69,78 +74,74 @@ class Worker(Workbench):
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
-    def evaluate(self, split: str, first: int, last: int, message: Wire) -> tuple[dict[str, float]]:
-        """Sums of metrics of the server's model over a split's rows first to last (exclusive), with their number."""
-        model = self._received(wire.receive(message, self.device))
-        samples, rows = self.evaluated[split]
+    def evaluate(self, request: EvaluateRequest) -> MetricSums:
+        """The server's model on some rows of a split."""
+        model = self.received(wire.receive(request.message.content, self.device))
+        samples, rows = self.evaluated[request.split]
         self.net.take_solves()
         with self.net.evaluating(model) as module:
-            return (self._measure(module, samples, rows[first:last]),)
+            return self.measure(module, samples, rows[request.first : request.last])
 
-    def evaluate_clients(
-        self, clients: tuple[int, ...], version: int, unseen: bool, message: Wire, *states: Wire
-    ) -> tuple[list[dict[str, float]]]:
-        """The same of each client's own model over its own test samples. unseen: they never took part, and adapt."""
-        received = wire.receive(message, self.device)
+    def evaluate_clients(self, request: EvaluateClientsRequest) -> list[MetricSums]:
+        """Each client's own model on its own test samples."""
+        message = wire.receive(request.own.message.content, self.device)
         sums = []
-        for place, client in enumerate(clients):
+        for place, client in enumerate(request.own.clients):
             self.net.take_solves()
-            own = self._personal(client, version, unseen, received, states[place] if states else {})
+            own = self._personal(request.own, place, message)
             tested = self.federation.local_test(client)
             if isinstance(own, Model):
                 with self.net.evaluating(own) as module:
-                    sums.append(self._measure(module, *tested))
+                    sums.append(self.measure(module, *tested))
             else:
-                sums.append(self._measure(own, *tested))
-        return (sums,)
+                sums.append(self.measure(own, *tested))
+        return sums
 
-    def save_clients(
-        self, clients: tuple[int, ...], version: int, unseen: bool, message: Wire, *states: Wire
-    ) -> tuple[dict[str, np.ndarray]]:
-        """Clients' own models: flat vectors `w` and `buffers`, a row each."""
-        received = wire.receive(message, self.device)
-        vectors = wire.Stack()
-        for place, client in enumerate(clients):
-            own = self._personal(client, version, unseen, received, states[place] if states else {})
+    def save_clients(self, request: SaveClientsRequest) -> dict[str, np.ndarray]:
+        """Clients' own models: flat vectors `w` and `buffers`, a row each. TypeError where one is no model."""
+        message = wire.receive(request.own.message.content, self.device)
+        vectors = records.Stack()
+        for place in range(len(request.own.clients)):
+            own = self._personal(request.own, place, message)
             if not isinstance(own, Model):
                 raise TypeError(f"run.save_clients: a client's own must be a model, got {own!r}; leave the key out")
             vectors.add({"w": own.w, "buffers": own.buffers}, 1.0)
-        return (wire.send(vectors.record),)
+        return wire.send(vectors.record)
 
-    def _personal(
-        self, client: int, version: int, unseen: bool, message: Record, state: Wire
-    ) -> Model | Callable[[Tensor], Tensor]:
-        """What a client predicts with."""
-        task = self._task(client, EVALUATING + version, message)
-        own = wire.receive(state, self.device)
-        if unseen:
-            own = self.algorithm.adapt(task, message, own)
-        return self.algorithm.personal(task, message, own)
+    def _personal(self, own: OwnModels, place: int, message: Record) -> Model | Callable[[Tensor], Tensor]:
+        """What a client predicts with. place: of the client among those asked for."""
+        task = self.client_task(own.clients[place], EVALUATING + own.version, message)
+        state = wire.receive(own.states[place].content, self.device) if own.states else {}
+        if own.unseen:
+            state = self.algorithm.adapt(task, message, state)
+        return self.algorithm.personal(task, message, state)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    def _task(self, client: int, number: int, message: Record) -> Task:
-        return self._work_on(client, number, self._received(message))
+    def client_task(self, client: int, number: int, message: Record) -> Task:
+        """What a client that was sent the message has to work with. number: how often it was dispatched before."""
+        return self.task(client, number, self.received(message))
 
-    def _received(self, message: Record) -> Model:
+    def received(self, message: Record) -> Model:
         """The message's model; of one that holds the shared part only, with the initial personal part."""
         w, buffers = message["w"], message["buffers"]
         if len(w) == self.net.layout.size:
             return self.start.replace(w=w, buffers=buffers)
         return self.start.replace(shared=w, buffers=buffers)
 
-    def _first_state(self) -> Record:
-        """The server's, before the first round."""
+    def first_state(self) -> Record:
+        """The server's state before the first round."""
         return {"buffers": self.start.buffers, **self.algorithm.init(self.start, self.population)}
 
-    def _message(self, state: Record) -> Record:
-        """With the model, which is evaluated even where nothing is sent."""
+    def message(self, state: Record) -> Record:
+        """What clients are sent in a state of the server's, and the model, which is evaluated even where nothing is."""
         return {"buffers": state["buffers"], "w": state["w"], **self.algorithm.message(state)}
 
-    def _down_bytes(self, message: Record) -> int:
-        return wire.size(message, self.net.layout) if self._sends else 0
+    def down_bytes(self, message: Record) -> int:
+        """What a client downloads."""
+        return records.size(message, self.net.layout) if self._sends else 0
 
     @cached_property
     def _sends(self) -> bool:
         """Whether clients are sent anything."""
-        return bool(self.algorithm.message(self._first_state()))
+        return bool(self.algorithm.message(self.first_state()))

@@ -2,18 +2,20 @@
 
 import math
 from abc import abstractmethod
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from raysim.part import Fraction, Named, Part, Positive
+from raysim.part import Fraction, Part, Positive
 from raysim.rng import generator
 
 
 class Availability(Part):
-    """Which clients can be picked. Times are in the world's unit."""
+    """Which clients can be picked. Times are in the world's unit. A subclass adds its `name`."""
+
+    name: str
 
     @abstractmethod
     def mask(self, seed: int, clients: int, time: float) -> NDArray[np.bool_]:
@@ -27,7 +29,7 @@ class Availability(Part):
 class Always(Availability):
     """Everybody, always."""
 
-    name: Literal["always"] = "always"
+    name: str = "always"
 
     def mask(self, seed: int, clients: int, time: float) -> NDArray[np.bool_]:
         return np.ones(clients, dtype=bool)
@@ -54,7 +56,7 @@ class Slotted(Availability):
 class RandomAvailability(Slotted):
     """In each slot, each client with the given probability."""
 
-    name: Literal["random"] = "random"
+    name: str = "random"
     probability: Annotated[float, Field(gt=0, le=1)]
     """Probability that a client can be picked in a slot."""
 
@@ -65,7 +67,7 @@ class RandomAvailability(Slotted):
 class Periodic(Slotted):
     """On for a share of every period, each client with a phase of its own: day and night."""
 
-    name: Literal["periodic"] = "periodic"
+    name: str = "periodic"
     period: Positive
     """In the unit of the world's delay."""
     on: Annotated[float, Field(gt=0, le=1)] = 0.5
@@ -86,7 +88,7 @@ class Periodic(Slotted):
         return (start / self.period + phases) % 1.0 < self.on
 
 
-AnyAvailability = Annotated[Always | RandomAvailability | Periodic, Field(discriminator="name"), Named]
+AVAILABILITY: tuple[type[Availability], ...] = (Always, RandomAvailability, Periodic)
 
 
 class Dropout(Part):

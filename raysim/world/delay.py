@@ -2,11 +2,11 @@
 
 import math
 from abc import abstractmethod
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from raysim.part import Named, NonNegative, Part
+from raysim.part import NonNegative, Part
 from raysim.rng import Stream
 from raysim.world import distribution
 
@@ -22,8 +22,9 @@ class Work(NamedTuple):
 
 
 class Delay(Part):
-    """A model of delays, in `unit`."""
+    """A model of delays, in `unit`. A subclass adds its `name`."""
 
+    name: str
     unit: Unit
     """Of delays, and so of all virtual time."""
 
@@ -45,7 +46,7 @@ class Delay(Part):
 class NoDelay(Delay):
     """Every update arrives at once, in the round of its dispatch."""
 
-    name: Literal["none"] = "none"
+    name: str = "none"
     unit: Unit = "rounds"
 
     def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
@@ -85,27 +86,37 @@ class RandomDelay(Delay, distribution.Distribution):
 class ConstantDelay(RandomDelay, distribution.Constant):
     """The same delay always."""
 
+    name: str = "constant"
+
 
 class HalfNormalDelay(RandomDelay, distribution.HalfNormal):
     """|N(0, sigma^2)| (Feddle, FedBuff)."""
+
+    name: str = "half_normal"
 
 
 class LogNormalDelay(RandomDelay, distribution.LogNormal):
     """median * exp(sigma * N(0, 1)): a few are very slow."""
 
+    name: str = "log_normal"
+
 
 class UniformDelay(RandomDelay, distribution.Uniform):
     """Evenly between `low` and `high` (FedAsync's simulated staleness)."""
+
+    name: str = "uniform"
 
 
 class ExponentialDelay(RandomDelay, distribution.Exponential):
     """Exponential with the given mean."""
 
+    name: str = "exponential"
+
 
 class ComputeDelay(Delay):
     """FLOPs over the client's speed, plus bytes over its bandwidth, plus a latency."""
 
-    name: Literal["compute"] = "compute"
+    name: str = "compute"
     unit: Literal["seconds"] = "seconds"
     flops_per_s: distribution.AnyDistribution
     """Of a client's device; a draw for each client."""
@@ -146,7 +157,7 @@ class ComputeDelay(Delay):
 class ScriptedDelay(Delay):
     """Delays as lists: client i's first, second ... dispatch takes delays[i][0], delays[i][1] ..."""
 
-    name: Literal["scripted"] = "scripted"
+    name: str = "scripted"
     unit: Unit = "rounds"
     delays: tuple[tuple[NonNegative, ...], ...]
     """A list for each client, with a delay for each of its dispatches."""
@@ -165,15 +176,13 @@ class ScriptedDelay(Delay):
         return scripted[number]
 
 
-AnyDelay = Annotated[
-    NoDelay
-    | ConstantDelay
-    | HalfNormalDelay
-    | LogNormalDelay
-    | UniformDelay
-    | ExponentialDelay
-    | ComputeDelay
-    | ScriptedDelay,
-    Field(discriminator="name"),
-    Named,
-]
+DELAYS: tuple[type[Delay], ...] = (
+    NoDelay,
+    ConstantDelay,
+    HalfNormalDelay,
+    LogNormalDelay,
+    UniformDelay,
+    ExponentialDelay,
+    ComputeDelay,
+    ScriptedDelay,
+)

@@ -2,16 +2,18 @@
 
 import math
 from abc import abstractmethod
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from raysim.part import Named, NonNegative, Part, Positive
+from raysim.part import NonNegative, OneOf, Part, Positive
 
 
 class Distribution(Part):
-    """Something to draw from."""
+    """Something to draw from. A subclass adds its `name`."""
+
+    name: str
 
     @abstractmethod
     def draw(self, generator: np.random.Generator) -> float:
@@ -26,7 +28,7 @@ class Distribution(Part):
 class Constant(Distribution):
     """Always `value`."""
 
-    name: Literal["constant"] = "constant"
+    name: str = "constant"
     value: NonNegative
     """What is always drawn."""
 
@@ -41,7 +43,7 @@ class Constant(Distribution):
 class HalfNormal(Distribution):
     """|N(0, sigma^2)|: mean 0.8 sigma, the delays that FedBuff's authors saw."""
 
-    name: Literal["half_normal"] = "half_normal"
+    name: str = "half_normal"
     sigma: NonNegative
     """Standard deviation of the normal distribution whose absolute value is drawn."""
 
@@ -56,7 +58,7 @@ class HalfNormal(Distribution):
 class LogNormal(Distribution):
     """median * exp(sigma * N(0, 1)): a few are very slow."""
 
-    name: Literal["log_normal"] = "log_normal"
+    name: str = "log_normal"
     median: Positive
     """Half of the draws are larger."""
     sigma: NonNegative
@@ -73,7 +75,7 @@ class LogNormal(Distribution):
 class Uniform(Distribution):
     """Evenly between `low` and `high`."""
 
-    name: Literal["uniform"] = "uniform"
+    name: str = "uniform"
     low: NonNegative = 0.0
     """The smallest draw."""
     high: NonNegative
@@ -96,7 +98,7 @@ class Uniform(Distribution):
 class Exponential(Distribution):
     """Exponential with the given mean."""
 
-    name: Literal["exponential"] = "exponential"
+    name: str = "exponential"
     mean: NonNegative
     """Mean of the draws."""
 
@@ -108,6 +110,5 @@ class Exponential(Distribution):
         return float(generator.exponential(self.mean))
 
 
-AnyDistribution = Annotated[
-    Constant | HalfNormal | LogNormal | Uniform | Exponential, Field(discriminator="name"), Named
-]
+DISTRIBUTIONS: tuple[type[Distribution], ...] = (Constant, HalfNormal, LogNormal, Uniform, Exponential)
+AnyDistribution = Annotated[Distribution, OneOf(DISTRIBUTIONS)]

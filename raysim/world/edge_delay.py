@@ -1,10 +1,7 @@
 """How long messages from peer to peer take."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
-
-from raysim.part import Named
 from raysim.rng import Stream
 from raysim.world import distribution
 
@@ -26,25 +23,37 @@ class EdgeDelay(distribution.Distribution):
 class ConstantEdgeDelay(EdgeDelay, distribution.Constant):
     """The same delay always."""
 
+    name: str = "constant"
+
 
 class HalfNormalEdgeDelay(EdgeDelay, distribution.HalfNormal):
     """|N(0, sigma^2)|: mean 0.8 sigma."""
+
+    name: str = "half_normal"
 
 
 class LogNormalEdgeDelay(EdgeDelay, distribution.LogNormal):
     """median * exp(sigma * N(0, 1)): a few are very slow."""
 
+    name: str = "log_normal"
+
 
 class UniformEdgeDelay(EdgeDelay, distribution.Uniform):
     """Evenly between `low` and `high`."""
+
+    name: str = "uniform"
 
 
 class ExponentialEdgeDelay(EdgeDelay, distribution.Exponential):
     """Exponential with the given mean."""
 
+    name: str = "exponential"
 
-AnyEdgeDelay = Annotated[
-    ConstantEdgeDelay | HalfNormalEdgeDelay | LogNormalEdgeDelay | UniformEdgeDelay | ExponentialEdgeDelay,
-    Field(discriminator="name"),
-    Named,
-]
+
+EDGE_DELAYS: tuple[type[EdgeDelay], ...] = (
+    ConstantEdgeDelay,
+    HalfNormalEdgeDelay,
+    LogNormalEdgeDelay,
+    UniformEdgeDelay,
+    ExponentialEdgeDelay,
+)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pydantic import Field
-
-from raysim.part import Fraction, Named, Part
+from raysim.part import Fraction, Part
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -21,7 +19,9 @@ class Neighbours(NamedTuple):
 
 
 class Weighting(Part):
-    """A rule for the weights W_ij of neighbours; rows sum to 1 with the peer's own W_ii."""
+    """A rule for the weights W_ij of neighbours; rows sum to 1 with the peer's own W_ii. A subclass adds its `name`."""
+
+    name: str
 
     @abstractmethod
     def weight(self, own: int, other: int, largest: int) -> float:
@@ -45,7 +45,7 @@ class NeighbourMean(Weighting):
     the one weighted by their numbers of neighbours.
     """
 
-    name: Literal["neighbours"] = "neighbours"
+    name: str = "neighbours"
     beta: Fraction = 0.5
     """Share of the neighbours; what is left to 1 is the share of the peer itself."""
 
@@ -59,7 +59,7 @@ class Metropolis(Weighting):
     Xiao, Boyd, Lall, A scheme for robust distributed sensor fusion based on average consensus, IPSN 2005.
     """
 
-    name: Literal["metropolis"] = "metropolis"
+    name: str = "metropolis"
 
     def weight(self, own: int, other: int, largest: int) -> float:
         return 1 / (1 + max(own, other))
@@ -68,10 +68,10 @@ class Metropolis(Weighting):
 class UniformWeight(Weighting):
     """W_ij = 1 / (1 + the largest number of neighbours): one symmetric weight for all edges."""
 
-    name: Literal["uniform"] = "uniform"
+    name: str = "uniform"
 
     def weight(self, own: int, other: int, largest: int) -> float:
         return 1 / (1 + largest)
 
 
-AnyWeighting = Annotated[NeighbourMean | Metropolis | UniformWeight, Field(discriminator="name"), Named]
+WEIGHTINGS: tuple[type[Weighting], ...] = (NeighbourMean, Metropolis, UniformWeight)

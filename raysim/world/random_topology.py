@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -62,7 +62,7 @@ class RandomEdges(RandomTopology):
     Graphs with more spanning trees are likelier than others. With `connected: false` all are as likely.
     """
 
-    name: Literal["random"] = "random"
+    name: str = "random"
     edges: Count | None = None
     """By default as many as peers, which is as many as a ring has; of two peers, the one that there is."""
 
@@ -98,7 +98,7 @@ class RandomEdges(RandomTopology):
 class ErdosRenyi(RandomTopology):
     """Any two peers are neighbours with the same probability."""
 
-    name: Literal["erdos_renyi"] = "erdos_renyi"
+    name: str = "erdos_renyi"
     probability: Annotated[float, Field(gt=0, le=1)]
     """Probability of each edge."""
 
@@ -113,7 +113,7 @@ class ErdosRenyi(RandomTopology):
 class Regular(RandomTopology):
     """Random neighbours, of which all peers have the same number."""
 
-    name: Literal["regular"] = "regular"
+    name: str = "regular"
     degree: Count
     """How many neighbours a peer has."""
 
@@ -137,7 +137,7 @@ class Regular(RandomTopology):
 class SmallWorld(RandomTopology):
     """A ring of near neighbours, some of whose edges lead far away instead (Watts and Strogatz 1998)."""
 
-    name: Literal["small_world"] = "small_world"
+    name: str = "small_world"
     degree: Count = 4
     """How many neighbours a peer has at first: the nearest on both sides of a ring."""
     rewire: Fraction = 0.1

@@ -87,7 +87,7 @@ _CLOSE, _OPEN, _ARRIVE = range(3)
 _ASK = 3  # a kind of event with the priority of an arrival: it asks for the work of an update that may arrive now
 
 
-class Timeline:
+class ServerTimeline:
     """Iterate over it for what happens, in order.
 
     samples: that each client trains on, (clients,); a client with none is never picked. work: of an update of a client,

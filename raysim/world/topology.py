@@ -6,15 +6,15 @@ import math
 from abc import abstractmethod
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from raysim.part import Count, Part
+from raysim.part import Count, OneOf, Part
 from raysim.rng import generator
-from raysim.world.mixing import AnyWeighting, Metropolis, Neighbours
+from raysim.world.mixing import WEIGHTINGS, Metropolis, Neighbours, Weighting
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -24,7 +24,7 @@ class Topology(Part):
     """An undirected graph of peers, with the weights of its edges. A subclass adds its `name`."""
 
     name: str
-    weights: AnyWeighting = Metropolis()
+    weights: Annotated[Weighting, OneOf(WEIGHTINGS)] = Metropolis()
     """Of neighbours' messages, for algorithms that mix by weights."""
 
     @abstractmethod
@@ -71,7 +71,7 @@ def _edges(topology: Topology, peers: int, seed: int, epoch: int) -> NDArray[np.
 class Ring(Topology):
     """Peers in a circle: each has two neighbours."""
 
-    name: Literal["ring"] = "ring"
+    name: str = "ring"
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
@@ -82,7 +82,7 @@ class Ring(Topology):
 class Line(Topology):
     """Peers in a row: a ring without the edge between the last and the first."""
 
-    name: Literal["line"] = "line"
+    name: str = "line"
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
@@ -93,7 +93,7 @@ class Line(Topology):
 class Star(Topology):
     """Peer 0 is everybody's neighbour; the others have no other."""
 
-    name: Literal["star"] = "star"
+    name: str = "star"
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
@@ -104,7 +104,7 @@ class Star(Topology):
 class Complete(Topology):
     """All are neighbours of all."""
 
-    name: Literal["complete"] = "complete"
+    name: str = "complete"
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
@@ -115,7 +115,7 @@ class Complete(Topology):
 class Grid(Topology):
     """Peers in rows and columns, numbered row by row; those at the border have fewer neighbours."""
 
-    name: Literal["grid"] = "grid"
+    name: str = "grid"
     rows: Count | None = None
     """By default as many as make it most like a square."""
 
@@ -157,7 +157,7 @@ def _or_a_file(schema: dict[str, Any]) -> None:
 class Edges(Topology):
     """The edges are given, in either direction or both."""
 
-    name: Literal["edges"] = "edges"
+    name: str = "edges"
     edges: Annotated[
         tuple[Annotated[tuple[int, int], BeforeValidator(_read_edge)], ...],
         Field(json_schema_extra=_or_a_file),

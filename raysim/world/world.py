@@ -1,13 +1,13 @@
 """The simulated world: who is picked when, how long it takes, who is there, what becomes of messages."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import model_validator
 
-from raysim.part import Count, Fraction, Part, Positive
-from raysim.world.availability import Always, AnyAvailability, Dropout
-from raysim.world.delay import AnyDelay, NoDelay
-from raysim.world.edge_delay import AnyEdgeDelay, ConstantEdgeDelay
+from raysim.part import Count, Fraction, OneOf, Part, Positive
+from raysim.world.availability import AVAILABILITY, Always, Availability, Dropout
+from raysim.world.delay import DELAYS, Delay, NoDelay
+from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
 
 
 class Dispatch(Part):
@@ -46,16 +46,16 @@ class World(Part):
 
     dispatch: Dispatch = Dispatch()
     """Needed with a server; peers are all at work, always."""
-    delay: AnyDelay = NoDelay()
+    delay: Annotated[Delay, OneOf(DELAYS)] = NoDelay()
     """How long a client takes from its dispatch until its update arrives. Its unit is that of all virtual time."""
-    availability: AnyAvailability = Always()
+    availability: Annotated[Availability, OneOf(AVAILABILITY)] = Always()
     """When clients can be picked."""
     dropout: Dropout = Dropout()
     staleness: Literal["rounds", "versions"] | None = None
     """Its unit: rounds or versions (server steps) between dispatch and arrival. Unset: rounds, if there are any."""
     synchronous: bool = True
     """Of peers: all wait for all, round by round. false: each mixes whenever its own training is over."""
-    edge_delay: AnyEdgeDelay = ConstantEdgeDelay(value=0.0)
+    edge_delay: Annotated[EdgeDelay, OneOf(EDGE_DELAYS)] = ConstantEdgeDelay(value=0.0)
     """Of a message from peer to peer, in seconds."""
     loss: Fraction = 0.0
     """Probability that a message from peer to peer is lost."""

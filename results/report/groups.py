@@ -24,7 +24,7 @@ _NUMERIC = ("resources.chunk", "resources.threads")  # other resources change no
 
 
 @dataclass(frozen=True)
-class Group:
+class RunGroup:
     """Runs that are one series of a figure."""
 
     place: int
@@ -43,7 +43,7 @@ class Group:
 class Groups:
     """The groups of a report's runs, in order of appearance. keys: what tells them apart."""
 
-    def __init__(self, runs: Runs, keys: Sequence[str], groups: Sequence[Group]) -> None:
+    def __init__(self, runs: Runs, keys: Sequence[str], groups: Sequence[RunGroup]) -> None:
         self.runs, self.keys, self.groups = runs, tuple(keys), tuple(groups)
         self._drawn = Runs([run for group in groups for run in group.drawn])
 
@@ -51,7 +51,7 @@ class Groups:
         return len(self.groups)
 
     @property
-    def shown(self) -> tuple[Group, ...]:
+    def shown(self) -> tuple[RunGroup, ...]:
         """Those of which one run each is shown."""
         return self.groups[:SHOWN]
 
@@ -104,7 +104,7 @@ def grouped(runs: Runs, by: Iterable[str] | None = None) -> Groups:
     found = []
     for place, (label, places) in enumerate(zip(labels, members.values(), strict=True)):
         of_group = tuple(runs[place] for place in places)
-        found.append(Group(place, label, of_group, _once(of_group)))
+        found.append(RunGroup(place, label, of_group, _once(of_group)))
     return Groups(runs, keys, found)
 
 

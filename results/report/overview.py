@@ -11,12 +11,12 @@ from rich.filesize import decimal
 
 from results.keys import flatten
 from results.reader import Run
-from results.report.groups import Group, Groups, text
+from results.report.groups import Groups, RunGroup, text
 from results.summary import Score, Summary, summary
 
 
 @dataclass(frozen=True)
-class Line:
+class RunLine:
     """A run, as a row of a table."""
 
     run: str
@@ -39,7 +39,7 @@ class Overview:
     head: tuple[str, ...]
     rows: list[tuple[str, ...]]
     """A row a group."""
-    lines: list[Line]
+    lines: list[RunLine]
     differ: list[tuple[str, list[str]]]
     """Of keys that differ between groups, and the values of each group."""
     within: list[str]
@@ -83,7 +83,7 @@ def _metric(summaries: Any) -> str:
     return "accuracy" if "accuracy" in metrics or not metrics else metrics[0]
 
 
-def _row(group: Group, summaries: Sequence[Summary], metric: str) -> tuple[str, ...]:
+def _row(group: RunGroup, summaries: Sequence[Summary], metric: str) -> tuple[str, ...]:
     scores = [score for found in summaries if (score := _score(found, metric))]
     states = Counter(run.standing for run in group.runs)
     sent = [found.up_bytes + (found.down_bytes or 0) for found in summaries if found.up_bytes]
@@ -122,7 +122,7 @@ def _seconds(values: Sequence[float]) -> str:
     return f"{sum(values) / len(values):,.1f} s" if values else "-"
 
 
-def _line(run: Run, found: Summary) -> Line:
+def _line(run: Run, found: Summary) -> RunLine:
     status, notes = run.standing, [found.ended_early or ""]
     if run.status == "running":
         notes.append(
@@ -130,7 +130,7 @@ def _line(run: Run, found: Summary) -> Line:
         )
     if found.error:
         notes.append(next(filter(str.strip, found.error.splitlines()), ""))
-    return Line(
+    return RunLine(
         run=run.id,
         seed="-" if found.seed is None else str(found.seed),
         status=status,

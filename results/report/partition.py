@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from results.report import style
 from results.report.draw import whole_numbers
-from results.report.groups import Group, Groups
+from results.report.groups import Groups, RunGroup
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
 
@@ -27,7 +27,7 @@ _CELL = "#2b8fd3"  # reads on white and on black: no style sheet reaches into an
 
 def partition(groups: Groups) -> Section | None:
     """None where nothing is said of who holds what, or all hold alike."""
-    tables: list[tuple[list[Group], pd.DataFrame]] = []
+    tables: list[tuple[list[RunGroup], pd.DataFrame]] = []
     for group in groups.shown:
         cells = group.first.table("partition", ["client", "label", "samples"], pc.field("split") == "train").to_pandas()
         same = next((of_same for of_same, others in tables if others.equals(cells)), None)

@@ -1,115 +1,108 @@
-"""The engine of peers: follows their timeline, hands out work ahead of time, writes what comes back in its order."""
+"""Runs without a server: peers train, and mix what they learn with their neighbours'."""
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from actors import Group, Pool, Value
+from raysim.data import federate
 from raysim.engine import rows
-from raysim.engine.peers.jobs import PeersTasks
-from raysim.engine.peers.pending import EvaluationTasks, RoundTasks
+from raysim.engine.family import Final
+from raysim.engine.peers.jobs import PeersJobs
+from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
 from raysim.engine.peers.recorder import PeersRecorder, spread
-from raysim.engine.server.family import PROGRESS_S, Progress
+from raysim.engine.progress import Mark, Stopwatch
 from raysim.scenario import Scenario
-from raysim.workers.peers_protocol import WorkPerPeer
+from raysim.workers.peer_requests import BecomePeers
+from raysim.workers.replies import PeerCost
+from raysim.workers.requests import CLIENT
+from raysim.workers.workshop import OpenWorkshop, Workshop
 from raysim.world import Work
 from raysim.world.peers_timeline import Exchanged, PeersTimeline
 from results import Writer
 
 
+@dataclass(frozen=True)
+class PeersFamily:
+    """How algorithms without a server are run."""
+
+    scenario: Scenario
+
+    @property
+    def groups(self) -> list[Group]:
+        wanted = self.scenario.resources
+        factory = OpenWorkshop(self.scenario, wanted.gpus_per_client)
+        return [Group(CLIENT, factory, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client)]
+
+    def recorder(self, writer: Writer) -> PeersRecorder:
+        return PeersRecorder(writer, synchronous=self.scenario.world.synchronous)
+
+    def start(self, pool: Pool, recorder: PeersRecorder) -> PeersSimulation:
+        """Raises ValueError where a peer has nothing to train on."""
+        for group in self.groups:
+            pool.start(group)
+        return PeersSimulation(self.scenario, PeersJobs(self.scenario, pool), recorder)
+
+    def dry(self, recorder: PeersRecorder) -> None:
+        """Who mixes when, and which messages are lost."""
+        scenario = self.scenario
+        federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+        recorder.held(federation.partition_table(), federation.samples)
+
+        def cost() -> PeerCost:
+            return BecomePeers(Value(federation)).build(Workshop(scenario, 0.0)).cost()
+
+        for exchanged in new_timeline(scenario, federation.samples, cost):
+            recorder.exchanged(exchanged)
+
+
 class PeersSimulation:
-    """One run. `run` yields Progress while it writes the tables; after it, `model` and `loop_s` are there."""
+    """A run of peers that has started."""
 
-    def __init__(self, scenario: Scenario, tasks: PeersTasks, writer: Writer) -> None:
-        self.scenario, self.tasks = scenario, tasks
-        self.recorder = PeersRecorder(writer, scenario.world.synchronous)
-        # What was handed out and is not written yet.
-        self._queue: deque[tuple[Exchanged, RoundTasks, EvaluationTasks | None]] = deque()
-        self._metrics: dict[str, float] = {}
-        self._evaluated_at: int | None = None
-        self._told = 0.0
+    def __init__(self, scenario: Scenario, jobs: PeersJobs, recorder: PeersRecorder) -> None:
+        self.scenario, self.described = scenario, jobs.described
+        self.ahead = 6 * scenario.resources.client_actors
+        self._jobs, self._recorder = jobs, recorder
+        recorder.held(self.described.partition, self.described.samples)
+        self._timeline = new_timeline(scenario, self.described.samples, jobs.cost)
+        self.stopwatch = Stopwatch.start()
 
-    @property
-    def totals(self) -> dict[str, int]:
-        """Of what happened so far."""
-        return dict(self.recorder.totals)
+    def happenings(self) -> Iterator[Exchanged]:
+        self._jobs.begin(self._timeline.start)
+        return iter(self._timeline)
 
-    @property
-    def ended_early(self) -> None:
-        """Peers go on to the end."""
-        return None
+    def hand_out(self, happening: Exchanged) -> PendingRound:
+        pending = self._jobs.exchange(happening)
+        self._jobs.forget(self._timeline.live)
+        return pending
 
-    def run(self) -> Iterator[Progress]:
-        """Raises JobFailed where a task does, ValueError where a peer has nothing to train on."""
-        self.described = described = self.tasks.start()
-        self.recorder.partition(described.partition, described.samples)
-        timeline = new_timeline(self.scenario, described.samples, self.tasks.work)
-        self._began, self._started = time.time(), time.perf_counter()
-        self.tasks.begin(timeline.start)
-        for exchanged in timeline:
-            work = self.tasks.exchange(exchanged)
-            self._queue.append((exchanged, work, self.tasks.evaluate(exchanged) if exchanged.evaluated else None))
-            self.tasks.forget(timeline.live)
-            yield from self._write(self.tasks.ahead)
-        yield from self._write(0)
-        self.model = self.tasks.finish()
-        self.loop_s = time.perf_counter() - self._started
+    def record(self, happening: Exchanged, pending: PendingRound | None) -> Mark:
+        assert pending is not None  # every round has jobs
+        measured = {"seconds": pending.mixing_s, "elapsed_s": self.stopwatch.seconds}
+        self._recorder.exchanged(happening, pending.trained, measured)
+        self._recorder.tasks(happening, pending.mixes, self.stopwatch.began)
+        metrics = self._record_evaluation(happening, pending.evaluation) if pending.evaluation else None
+        in_flight = 0 if self.scenario.world.synchronous else self._jobs.peers
+        return Mark(happening.version, happening.time, in_flight, metrics)
 
-    def _write(self, ahead: int) -> Iterator[Progress]:
-        """Writes what is done at the head of the queue, until at most `ahead` tasks of it are not."""
-        while True:
-            while self._queue and not _undone(*self._queue[0][1:]):
-                yield from self._record(*self._queue.popleft())
-            if sum(_undone(work, evaluation) for _, work, evaluation in self._queue) <= ahead:
-                return
-            self.tasks.pool.wait()
+    def _record_evaluation(self, exchanged: Exchanged, pending: PendingPeersEvaluation) -> dict[str, float]:
+        """Returns the peers' metrics on the first split, and how far they are apart."""
+        of_peers, apart = pending.of_peers, pending.apart
+        self._recorder.evaluated(exchanged, of_peers, apart)
+        self._recorder.tasks(exchanged, pending.jobs, self.stopwatch.began)
+        first = self.scenario.run.evaluate_on[0]
+        return spread([rows.means(splits[first]) for _, splits in of_peers]) | apart
 
-    def _record(self, exchanged: Exchanged, work: RoundTasks, evaluation: EvaluationTasks | None) -> Iterator[Progress]:
-        seconds, elapsed = work.mixing_s, time.perf_counter() - self._started
-        self.recorder.exchanged(exchanged, work.rows, {"seconds": seconds, "elapsed_s": elapsed})
-        self.recorder.worked(exchanged, work.jobs, self._began)
-        if evaluation is not None:
-            of_peers = evaluation.of_peers
-            self.recorder.evaluated(exchanged, of_peers, evaluation.apart)
-            self.recorder.worked(exchanged, evaluation.jobs, self._began)
-            first = self.scenario.run.evaluate_on[0]
-            self._metrics = spread([rows.means(splits[first]) for _, splits in of_peers]) | evaluation.apart
-            self._evaluated_at = exchanged.version
-        yield from self._tell(exchanged)
-
-    def _tell(self, exchanged: Exchanged) -> Iterator[Progress]:
-        now, totals = time.perf_counter(), self.totals
-        if now - self._told < PROGRESS_S and not exchanged.evaluated:
-            return
-        self._told = now
-        in_flight = 0 if self.scenario.world.synchronous else self.tasks.peers
-        progress = Progress(
-            round=exchanged.version,
-            rounds=self.scenario.run.rounds,
-            virtual_time=exchanged.time,
-            steps=totals["steps"],
-            in_flight=in_flight,
-            used=totals["used"],
-            seconds=now - self._started,
-            evaluated=self._evaluated_at,
-            metrics=self._metrics,
-        )
-        shown = {"round": progress.round, "virtual_time": progress.virtual_time, "in_flight": in_flight}
-        self.tasks.pool.gauge({**shown, "updates": progress.used, **self._metrics})
-        yield progress
+    def finish(self) -> Final:
+        return Final(self._jobs.final_models(), None)
 
 
-def _undone(work: RoundTasks, evaluation: EvaluationTasks | None) -> int:
-    """Tasks that are not done."""
-    return sum(not job.done for job in (*work.jobs, *(evaluation.jobs if evaluation else ())))
-
-
-def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], WorkPerPeer]) -> PeersTimeline:
-    """The run's timeline. measure: asked for a peer's work where delays depend on it."""
+def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], PeerCost]) -> PeersTimeline:
+    """The run's timeline. measure: asked for a peer's cost where delays depend on it."""
     if without := np.flatnonzero(samples == 0).tolist():
         raise ValueError(
             f"data.partition: every peer must hold a sample to train on, got none for {len(without)} peers, such as "

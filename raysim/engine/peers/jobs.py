@@ -3,113 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from actors import Group, Job, Pool, Value, finished
-from raysim.engine.peers.pending import EvaluationTasks, RoundTasks, Trained
+from actors import Job, Pool, finished
+from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound, TrainedAt
 from raysim.rng import generator
 from raysim.scenario import Scenario
-from raysim.workers.peers_protocol import At, MakePeersWorker, Member, Turn, WorkPerPeer
-from raysim.workers.protocol import CLIENT, Described
+from raysim.workers.peer_requests import (
+    BecomePeers,
+    CompareRequest,
+    ConsensusRequest,
+    EvaluatePeersRequest,
+    FinishPeersRequest,
+    MixRequest,
+    Own,
+    PeerCostRequest,
+    PeerState,
+    Place,
+    Turn,
+)
+from raysim.workers.replies import MixedPeer, PeerCost
+from raysim.workers.requests import CLIENT, DescribeRequest, LoadRequest
 from raysim.world.peers_timeline import Exchanged, Mixed, Next
 
-COMPARED = 25  # peers in a task of the consensus distance; fixed, for sums over peers depend on it
+if TYPE_CHECKING:
+    from raysim.workers.wire import Wire
+
+COMPARED = 25  # peers in a job of the consensus distance; fixed, for sums over peers depend on it
 
 Item = TypeVar("Item")
 
 
-class Place(NamedTuple):
-    """Of something of a peer: a value with a row for each of several peers."""
-
-    value: Value
-    row: int
-
-
-class Arguments:
-    """The values that a job gets, each once."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Value, int] = {}
-
-    @property
-    def values(self) -> list[Value]:
-        return list(self._numbers)
-
-    def at(self, place: Place) -> At:
-        """Where the job finds it."""
-        return At(self._numbers.setdefault(place.value, len(self._numbers)), place.row)
-
-
-class PeersTasks:
+class PeersJobs:
     """Submits a run's jobs. What belongs to peers are values of the pool: none of it passes through here."""
 
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
+        """Loads the data, with workers that are there. Raises JobFailed where that fails."""
         self.scenario, self.pool = scenario, pool
         self.peers = scenario.data.clients
-        # So many tasks are handed out ahead of what is done: enough that no worker waits.
-        self.ahead = 6 * scenario.resources.client_actors
-        self._drafts: dict[int, Place] = {}  # by peer, for its next mix
-        self._states: dict[int, Place] = {}  # by peer, the last that was kept
-        self._messages: dict[tuple[int, int], Place] = {}  # by peer and number
-        self._trained: dict[int, Trained] = {}  # by peer, for its next mix
+        (federation,) = finished(pool, pool.submit(CLIENT, LoadRequest(), label="load data")).values
+        pool.set_up({CLIENT: BecomePeers(federation)})
+        self.described = finished(pool, pool.submit(CLIENT, DescribeRequest(), label="describe data")).result
+        drawn = generator(scenario.seed, "evaluated clients").permutation(self.peers)
+        number = scenario.run.evaluate_clients
+        self._evaluated: list[int] = sorted(drawn[: None if number == "all" else number].tolist())
+        self._drafts: dict[int, Place[Own]] = {}  # by peer, for its next mix
+        self._states: dict[int, Place[Own]] = {}  # by peer, the last that was kept
+        self._messages: dict[tuple[int, int], Place[Wire]] = {}  # by peer and number
+        self._trained: dict[int, TrainedAt] = {}  # by peer, for its next mix
 
-    # --- set-up -------------------------------------------------------------------------------------------------------
-
-    def start(self) -> Described:
-        """Makes the workers and loads the data."""
-        wanted = self.scenario.resources
-        factory = MakePeersWorker(self.scenario, wanted.gpus_per_client)
-        self.pool.start(Group(CLIENT, factory, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client))
-        load = finished(self.pool, self.pool.submit(CLIENT, "load", values=1, label="load data"))
-        described: Described = load.result
-        (federation,) = load.values
-        self.pool.broadcast(CLIENT, "attach", federation)
-        drawn = generator(self.scenario.seed, "evaluated clients").permutation(self.peers)
-        number = self.scenario.run.evaluate_clients
-        self._evaluated = sorted(drawn[: None if number == "all" else number].tolist())
-        return described
-
-    def work(self) -> WorkPerPeer:
+    def cost(self) -> PeerCost:
         """What a peer's training and messages cost."""
-        job = finished(self.pool, self.pool.submit(CLIENT, "work", label="measure the work of a peer"))
-        cost: WorkPerPeer = job.result
-        return cost
+        job = self.pool.submit(CLIENT, PeerCostRequest(), label="measure the cost of a peer")
+        return finished(self.pool, job).result
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def begin(self, start: Sequence[Next]) -> None:
-        """First states and trainings. start: of each peer."""
+        """Gives peers their first states, and trains them. start: what each peer does first."""
         needed = [peer for peer, first in enumerate(start) if any(first)]
         for peers in _chunks(needed, self.scenario.resources.chunk):
             turns = tuple(Turn(peer, 0, None, None, (), (), *start[peer]) for peer in peers)
-            self._submit(turns, [], (0,), "first training")
+            self._submit(turns, (0,), "first training")
 
-    def exchange(self, exchanged: Exchanged) -> RoundTasks:
-        """Lets peers mix, and then train for their next mix."""
+    def exchange(self, exchanged: Exchanged) -> PendingRound:
+        """Lets peers mix, and then train for their next mix; evaluates them after it, if that is due."""
         chunks = []
         for members in cut(exchanged.mixed, self.scenario.resources.chunk):
-            arguments = Arguments()
-            turns = tuple(self._turn(mixed, arguments) for mixed in members)
+            turns = tuple(map(self._turn, members))
             trained = [self._trained[mixed.peer] for mixed in members]
-            job = self._submit(turns, arguments.values, (exchanged.version,), f"mix of round {exchanged.round}")
-            chunks.append((job, trained))
-        return RoundTasks(chunks)
+            chunks.append((self._submit(turns, (exchanged.version,), f"mix of round {exchanged.round}"), trained))
+        return PendingRound(chunks, self._evaluate(exchanged) if exchanged.evaluated else None)
 
-    def _turn(self, mixed: Mixed, arguments: Arguments) -> Turn:
+    def _turn(self, mixed: Mixed) -> Turn:
         return Turn(
             mixed.peer,
             mixed.number + 1,
-            arguments.at(self._drafts.pop(mixed.peer)),
-            arguments.at(self._messages[mixed.peer, mixed.number]),
-            tuple(arguments.at(self._messages[heard.peer, heard.number]) for heard in mixed.inbox),
+            self._drafts.pop(mixed.peer),
+            self._messages[mixed.peer, mixed.number],
+            tuple(self._messages[heard.peer, heard.number] for heard in mixed.inbox),
             tuple(heard.weight for heard in mixed.inbox),
             *mixed.next,
         )
 
-    def _submit(self, turns: tuple[Turn, ...], values: list[Value], priority: tuple[int, ...], label: str) -> Job:
-        job = self.pool.submit(CLIENT, "mix", turns, *values, values=2, priority=priority, label=label)
+    def _submit(self, turns: tuple[Turn, ...], priority: tuple[int, ...], label: str) -> Job[list[MixedPeer]]:
+        job = self.pool.submit(CLIENT, MixRequest(turns), priority=priority, label=label)
         own, messages = job.values
         for row, turn in enumerate(turns):
             if turn.kept:
@@ -117,7 +97,7 @@ class PeersTasks:
             if turn.trains:
                 self._drafts[turn.peer] = Place(own, row)
                 self._messages[turn.peer, turn.mixes] = Place(messages, row)
-                self._trained[turn.peer] = Trained(job, row)
+                self._trained[turn.peer] = TrainedAt(job, row)
         return job
 
     def forget(self, live: set[tuple[int, int]]) -> None:
@@ -127,36 +107,32 @@ class PeersTasks:
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
-    def evaluate(self, exchanged: Exchanged) -> EvaluationTasks:
+    def _evaluate(self, exchanged: Exchanged) -> PendingPeersEvaluation:
         """Evaluates peers, and how far all of them are apart."""
-        options: dict[str, Any] = {"priority": (exchanged.version + 1,), "label": f"evaluate round {exchanged.round}"}
-        members = []
+        version, priority, label = exchanged.version, (exchanged.version + 1,), f"evaluate round {exchanged.round}"
+        evaluated = []
         for peers in _chunks(self._evaluated, self.scenario.resources.chunk):
-            spec, values = self._members(peers)
-            job = self.pool.submit(CLIENT, "evaluate", exchanged.version, spec, *values, **options)
-            members.append((peers, job))
+            request = EvaluatePeersRequest(version, self._states_of(peers))
+            evaluated.append((peers, self.pool.submit(CLIENT, request, priority=priority, label=label)))
         compared = []
         for peers in _chunks(range(self.peers), COMPARED):
-            spec, values = self._members([0, *peers])  # with the first as origin, lest large numbers cancel
-            compared.append(self.pool.submit(CLIENT, "compare", exchanged.version, spec, *values, values=1, **options))
-        sums = [job.values[0] for job in compared]
-        consensus = self.pool.submit(CLIENT, "consensus", *sums, **options)
-        return EvaluationTasks(members, compared, consensus)
+            asked = self._states_of([0, *peers])  # with the first as origin, lest large numbers cancel
+            job = self.pool.submit(CLIENT, CompareRequest(version, asked), priority=priority, label=label)
+            compared.append(job)
+        sums = ConsensusRequest(tuple(job.values[0] for job in compared))
+        return PendingPeersEvaluation(
+            evaluated, compared, self.pool.submit(CLIENT, sums, priority=priority, label=label)
+        )
 
-    def _members(self, peers: Sequence[int]) -> tuple[tuple[Member, ...], list[Value]]:
-        arguments = Arguments()
-        spec = tuple(Member(peer, arguments.at(self._states[peer])) for peer in peers)
-        return spec, arguments.values
+    def _states_of(self, peers: Sequence[int]) -> tuple[PeerState, ...]:
+        return tuple(PeerState(peer, self._states[peer]) for peer in peers)
 
-    def finish(self) -> dict[str, np.ndarray]:
-        """The final models' flat vectors, one below the other."""
+    def final_models(self) -> dict[str, np.ndarray]:
+        """The final models' flat vectors, a row a peer."""
         parts = []
         for peers in _chunks(range(self.peers), COMPARED):
-            spec, values = self._members(peers)
-            job = self.pool.submit(
-                CLIENT, "finish", self.scenario.run.rounds, spec, *values, label="fetch final models"
-            )
-            parts.append(finished(self.pool, job).result)
+            request = FinishPeersRequest(self.scenario.run.rounds, self._states_of(peers))
+            parts.append(finished(self.pool, self.pool.submit(CLIENT, request, label="fetch final models")).result)
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 

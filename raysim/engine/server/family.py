@@ -1,201 +1,192 @@
-"""The engine: follows the timeline, hands out its work ahead of time, writes what comes back in timeline order."""
+"""Runs with a server: clients are dispatched, train and arrive, and the server steps."""
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from actors import finished
-from raysim.engine.server.jobs import Tasks
-from raysim.engine.server.pending import EvaluationTasks, StepTasks
-from raysim.engine.server.recorder import Recorder
+from actors import Group, Pool, Value, finished
+from raysim.data import federate
+from raysim.engine import rows
+from raysim.engine.family import Final
+from raysim.engine.progress import Mark, Stopwatch
+from raysim.engine.server.jobs import ServerJobs
+from raysim.engine.server.pending import PendingEvaluation, PendingStep
+from raysim.engine.server.recorder import ServerRecorder
 from raysim.scenario import Scenario
-from raysim.terms import Population
-from raysim.workers.protocol import WorkPerClient
+from raysim.workers.replies import UpdateCost
+from raysim.workers.requests import CLIENT, SERVER, BecomeServer
+from raysim.workers.workshop import OpenWorkshop, Workshop
 from raysim.world import Work
-from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, Started, Stepped, Timeline
+from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, ServerTimeline, Started, Stepped
 from results import Writer
 
-PROGRESS_S = 0.1  # progress is told at most so often
 
+@dataclass(frozen=True)
+class ServerFamily:
+    """How algorithms with a server are run."""
 
-class Progress(NamedTuple):
-    """How far a run is."""
-
-    round: int  # rounds that are over
-    rounds: int  # of the whole run, if it does not end early
-    virtual_time: float
-    steps: int
-    in_flight: int
-    used: int  # updates
-    seconds: float  # since the first task was handed out
-    evaluated: int | None  # rounds that were over when the model was last evaluated
-    metrics: dict[str, float]  # of the global model, then
-
-
-class Simulation:
-    """One run. `run` yields Progress while it writes the tables; after it there are `model`, `clients` and `loop_s`."""
-
-    def __init__(self, scenario: Scenario, tasks: Tasks, writer: Writer) -> None:
-        self.scenario, self.tasks = scenario, tasks
-        self.recorder = Recorder(writer)
-        # What was handed out and is not written yet, with what it waits for.
-        self._queue: deque[tuple[Happening, StepTasks | EvaluationTasks | None]] = deque()
-        self._metrics: dict[str, float] = {}
-        self._evaluated_at: int | None = None
-        self._evaluated: EvaluationTasks | None = None  # the last that was written
-        self._told = 0.0
+    scenario: Scenario
 
     @property
-    def totals(self) -> dict[str, int]:
-        """Of what happened so far."""
-        return dict(self.recorder.totals)
+    def groups(self) -> list[Group]:
+        wanted = self.scenario.resources
+        client, server = (OpenWorkshop(self.scenario, g) for g in (wanted.gpus_per_client, wanted.gpus_per_aggregator))
+        return [
+            Group(SERVER, server, wanted.aggregators, 0.0, wanted.gpus_per_aggregator),
+            Group(CLIENT, client, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client),
+        ]
 
-    @property
-    def ended_early(self) -> str | None:
-        """Why the run ended before all its rounds; None: it did not."""
-        return self.recorder.early
+    def recorder(self, writer: Writer) -> ServerRecorder:
+        return ServerRecorder(writer)
 
-    def run(self) -> Iterator[Progress]:
-        """Raises JobFailed where a task does."""
-        self.described = described = self.tasks.start()
-        self.samples = described.samples
-        self.recorder.partition(described.partition)
-        population = self.scenario.population(self.samples)
-        timeline = new_timeline(self.scenario, self.samples, self.tasks.work, self.tasks.worked)
-        self._began, self._started = time.time(), time.perf_counter()
-        for happening in timeline:
-            self._queue.append((happening, self._hand_out(happening, population)))
-            self.tasks.forget(set(timeline.live), timeline.version)
-            yield from self._write(self.tasks.ahead)
-        yield from self._write(0)
-        self._evaluate_unseen(self._last)
-        self.model = self.tasks.finish(timeline.version)
-        self.clients = self.tasks.clients(timeline.version) if self.scenario.run.save_clients else None
-        self.loop_s = time.perf_counter() - self._started
+    def start(self, pool: Pool, recorder: ServerRecorder) -> ServerSimulation:
+        for group in self.groups:
+            pool.start(group)
+        return ServerSimulation(self.scenario, ServerJobs(self.scenario, pool), recorder)
 
-    def _hand_out(self, happening: Happening, population: Population) -> StepTasks | EvaluationTasks | None:
+    def dry(self, recorder: ServerRecorder) -> None:
+        """Loads the data, for only clients with samples take part."""
+        scenario = self.scenario
+        federation = federate(scenario.data, scenario.server_data, scenario.seed)
+        recorder.partition(federation.partition_table())
+        population = scenario.population(federation.samples)
+
+        def cost() -> UpdateCost:
+            return BecomeServer(Value(federation)).build(Workshop(scenario, 0.0)).cost()
+
+        for happening in new_timeline(scenario, federation.samples, cost):
+            if isinstance(happening, Ended):
+                recorder.ended(happening, int(federation.samples[happening.dispatched.client]))
+            elif isinstance(happening, Stepped):
+                recorder.stepped(happening, scenario.central.weigh(happening.arrivals, population))
+            elif isinstance(happening, Closed):
+                recorder.closed(happening)
+
+
+class ServerSimulation:
+    """A run with a server that has started."""
+
+    def __init__(self, scenario: Scenario, jobs: ServerJobs, recorder: ServerRecorder) -> None:
+        self.scenario, self.described = scenario, jobs.described
+        self.ahead = 6 * scenario.resources.client_actors
+        self._jobs, self._recorder = jobs, recorder
+        self._samples = self.described.samples
+        self._population = scenario.population(self._samples)
+        self._evaluated: PendingEvaluation | None = None  # the last that was written
+        self._end: Closed | None = None  # the last round that was written
+        recorder.partition(self.described.partition)
+        self._timeline = new_timeline(scenario, self._samples, jobs.cost, jobs.training.measured)
+        self.stopwatch = Stopwatch.start()
+
+    def happenings(self) -> Iterator[Happening]:
+        return iter(self._timeline)
+
+    # --- handing out --------------------------------------------------------------------------------------------------
+
+    def hand_out(self, happening: Happening) -> PendingStep | PendingEvaluation | None:
+        pending = self._submit(happening)
+        self._jobs.forget(set(self._timeline.live), self._timeline.version)
+        return pending
+
+    def _submit(self, happening: Happening) -> PendingStep | PendingEvaluation | None:
         if isinstance(happening, Started):
-            self.tasks.training.begin(happening.dispatched)
+            self._jobs.training.begin(happening.dispatched)
         if isinstance(happening, Ended):
-            self.tasks.training.drop(happening.dispatched)
+            self._jobs.training.drop(happening.dispatched)
         if isinstance(happening, Stepped):
-            return self.tasks.step(happening, self.scenario.central.weigh(happening.arrivals, population))
-        if isinstance(happening, Closed) and self._to_evaluate(happening):
-            return self.tasks.evaluate(happening)
+            return self._jobs.step(happening, self.scenario.central.weigh(happening.arrivals, self._population))
+        if isinstance(happening, Closed) and self._is_evaluated(happening):
+            return self._jobs.evaluate(happening)
         return None
 
-    def _to_evaluate(self, closed: Closed) -> bool:
-        return closed.over % self.scenario.run.evaluate_every == 0 or self._is_last(closed)
+    def _is_evaluated(self, closed: Closed) -> bool:
+        run = self.scenario.run
+        return closed.over % run.evaluate_every == 0 or closed.over == run.rounds or closed.early is not None
 
-    def _is_last(self, closed: Closed) -> bool:
-        return closed.over == self.scenario.run.rounds or closed.early is not None
+    # --- writing ------------------------------------------------------------------------------------------------------
 
-    def _write(self, ahead: int) -> Iterator[Progress]:
-        """Writes what is done at the head of the queue, until at most `ahead` tasks of it are not."""
-        while True:
-            while self._queue and (self._queue[0][1] is None or self._queue[0][1].done):
-                yield from self._record(*self._queue.popleft())
-            if sum(work.undone for _, work in self._queue if work) <= ahead:
-                return
-            self.tasks.pool.wait()
-
-    def _record(self, happening: Happening, work: StepTasks | EvaluationTasks | None) -> Iterator[Progress]:
+    def record(self, happening: Happening, pending: PendingStep | PendingEvaluation | None) -> Mark | None:
         if isinstance(happening, Ended):
-            self.recorder.ended(happening, int(self.samples[happening.dispatched.client]))
-        elif isinstance(happening, Stepped) and isinstance(work, StepTasks):
-            self._record_step(happening, work)
+            self._recorder.ended(happening, int(self._samples[happening.dispatched.client]))
+        elif isinstance(happening, Stepped) and isinstance(pending, PendingStep):
+            self._record_step(happening, pending)
         elif isinstance(happening, Closed):
-            if isinstance(work, EvaluationTasks):
-                self._record_evaluation(happening, work)
-            self.recorder.closed(happening)
-            self._last = happening
-            yield from self._tell(happening)
+            self._end, metrics = happening, None
+            if isinstance(pending, PendingEvaluation):
+                metrics = self._record_evaluation(happening, pending)
+            self._recorder.closed(happening)
+            return Mark(happening.over, happening.time, happening.in_flight, metrics)
+        return None
 
-    def _record_step(self, stepped: Stepped, work: StepTasks) -> None:
-        trained = work.members
+    def _record_step(self, stepped: Stepped, pending: PendingStep) -> None:
+        updates, reply = pending.updates, pending.step.result
         measured = {
-            "up_bytes": sum(row["up_bytes"] for row in trained),
-            "down_bytes": sum(row["down_bytes"] for row in trained),
-            "seconds": work.seconds,
-            "elapsed_s": time.perf_counter() - self._started,
-            **work.shown["steps"],
+            "up_bytes": sum(row["up_bytes"] for row in updates),
+            "down_bytes": sum(row["down_bytes"] for row in updates),
+            "seconds": pending.step.took.seconds,
+            "elapsed_s": self.stopwatch.seconds,
+            "server_flops": reply.server_flops,
+            "cache_bytes": reply.cache_bytes,
+            "similarity": reply.similarity,
         }
-        self.recorder.stepped(stepped, work.weights, trained, measured)
-        self.recorder.searched(stepped, work.shown["coefficients"])
-        self.recorder.worked(stepped, work.jobs, self._began)
+        self._recorder.stepped(stepped, pending.weights, updates, measured)
+        self._recorder.searched(stepped, reply.coefficients)
+        self._recorder.tasks(stepped, pending.jobs, self.stopwatch.began)
 
-    def _record_evaluation(self, closed: Closed, work: EvaluationTasks) -> None:
-        for split, sums in work.of_server.items():
-            self.recorder.evaluated(closed, split, sums)
-        self._evaluated_at = closed.over
-        sums = next(iter(work.of_server.values()))
-        self._metrics = {key: total / sums["samples"] for key, total in sums.items() if key != "samples"}
-        for client, of_client in work.of_clients:
-            self.recorder.evaluated(closed, "test", of_client, "client", client)
-        if work is not self._evaluated:  # it may serve several rounds without a step
-            self.recorder.worked(closed, work.jobs, self._began)
-        self._evaluated = work
+    def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
+        """Returns the metrics of the global model on the first split."""
+        of_server = pending.of_server
+        for split, sums in of_server.items():
+            self._recorder.evaluated(closed, split, sums)
+        for client, sums in pending.of_clients:
+            self._recorder.evaluated(closed, "test", sums, "client", client)
+        if pending is not self._evaluated:  # it may serve several rounds without a step
+            self._recorder.tasks(closed, pending.jobs, self.stopwatch.began)
+        self._evaluated = pending
+        return rows.means(next(iter(of_server.values())))
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def finish(self) -> Final:
+        assert self._end is not None  # every timeline closes a round
+        self._evaluate_unseen(self._end)
+        model = self._jobs.final_model(self._timeline.version)
+        save = self.scenario.run.save_clients
+        return Final(model, self._jobs.own_models(self._timeline.version) if save else None)
 
     def _evaluate_unseen(self, closed: Closed) -> None:
-        """closed: the end of the run."""
-        work = self.tasks.evaluate_unseen(closed.version)
-        for job in work.jobs:
-            finished(self.tasks.pool, job)
-        for client, of_client in work.of_clients:
-            self.recorder.evaluated(closed, "test", of_client, "unseen", client)
-        self.recorder.worked(closed, work.jobs, self._began)
-
-    def _tell(self, closed: Closed) -> Iterator[Progress]:
-        now, run = time.perf_counter(), self.scenario.run
-        if now - self._told < PROGRESS_S and not self._to_evaluate(closed):
-            return
-        self._told = now
-        totals = self.totals
-        progress = Progress(
-            round=closed.over,
-            rounds=run.rounds,
-            virtual_time=closed.time,
-            steps=totals["steps"],
-            in_flight=closed.in_flight,
-            used=totals["used"],
-            seconds=now - self._started,
-            evaluated=self._evaluated_at,
-            metrics=self._metrics,
-        )
-        self.tasks.pool.gauge(
-            {
-                "round": closed.over,
-                "virtual_time": closed.time,
-                "in_flight": closed.in_flight,
-                "updates": totals["used"],
-                **self._metrics,
-            }
-        )
-        yield progress
+        pending = self._jobs.evaluate_unseen(closed.version)
+        for job in pending.jobs:
+            finished(self._jobs.pool, job)
+        for client, sums in pending.of_clients:
+            self._recorder.evaluated(closed, "test", sums, "unseen", client)
+        self._recorder.tasks(closed, pending.jobs, self.stopwatch.began)
 
 
 def new_timeline(
     scenario: Scenario,
     samples: NDArray[np.int64],
-    measure: Callable[[], WorkPerClient],
-    worked: Callable[[Dispatched], Work] | None = None,
-) -> Timeline:
-    """The run's timeline. measure: asked for an update's work where delays depend on it. worked: for that really done
-    by a client that was dispatched, where that is not known before."""
-    work = None
-    if scenario.world.delay.needs_work:
-        cost = measure()
-
-        def work(client: int) -> Work:
-            total = scenario.central.samples_seen(scenario.local, int(samples[client]))
-            return Work(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes)
-
+    measure: Callable[[], UpdateCost],
+    measured: Callable[[Dispatched, UpdateCost], Work] | None = None,
+) -> ServerTimeline:
+    """The run's timeline. measure: asked for an update's cost where delays depend on it. measured: asked for that of
+    what a client that was dispatched has really done, given that of an update, where it is not known before."""
     rounds, trigger = scenario.run.rounds, scenario.central.trigger
-    follow = worked if scenario.follows_work else None
-    return Timeline(scenario.world, trigger, samples, rounds, scenario.seed, work, follow)
+    if not scenario.world.delay.needs_work:
+        return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed)
+    cost = measure()
+
+    def of_client(client: int) -> Work:
+        total = scenario.central.samples_seen(scenario.local, int(samples[client]))
+        return Work(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes)
+
+    def of_dispatched(dispatched: Dispatched) -> Work:
+        assert measured is not None  # a dry run refuses such a scenario
+        return measured(dispatched, cost)
+
+    follow = of_dispatched if scenario.follows_work else None
+    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, of_client, follow)

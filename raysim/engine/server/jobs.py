@@ -2,159 +2,162 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from actors import Group, Job, Pool, Value, finished
-from raysim.engine.server.pending import EvaluationTasks, StepTasks
+from actors import Job, Pool, Value, finished
+from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.training import Training
 from raysim.rng import generator
 from raysim.scenario import Scenario
-from raysim.workers.protocol import CLIENT, SERVER, Described, MakeWorker, WorkPerClient
-from raysim.world import Work
-from raysim.world.server_timeline import Closed, Dispatched, Stepped
+from raysim.workers.replies import Described, MetricSums, UpdateCost
+from raysim.workers.requests import (
+    CLIENT,
+    SERVER,
+    BecomeClient,
+    BecomeServer,
+    CostRequest,
+    DescribeRequest,
+    EvaluateClientsRequest,
+    EvaluateRequest,
+    FinishRequest,
+    FirstRequest,
+    LoadRequest,
+    OwnModels,
+    SaveClientsRequest,
+    StepRequest,
+)
+from raysim.world.server_timeline import Closed, Stepped
 
-EVALUATION_SHARD = 2000  # samples in an evaluation task; fixed, for the sum of losses depends on it
+EVALUATION_SHARD = 2000  # samples in an evaluation job; fixed, for the sum of losses depends on it
 EVALUATION_CLIENTS = 25  # clients in one
 
 
-class Tasks:
+class ServerJobs:
     """Submits a run's jobs. All states are values of the pool: none of them passes through here."""
 
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
+        """Loads the data and makes the first model, with workers that are there. Raises JobFailed where that fails."""
         self.scenario, self.pool = scenario, pool
-        # So many tasks are handed out ahead of what is done: enough that no worker waits, few enough that few model
-        # versions and updates are alive.
-        self.ahead = 6 * scenario.resources.client_actors
-        self._messages: dict[int, Value] = {}  # by version
-        self._evaluated: tuple[int, EvaluationTasks] | None = None
+        (federation,) = finished(pool, pool.submit(SERVER, LoadRequest(), label="load data")).values
+        pool.set_up({SERVER: BecomeServer(federation), CLIENT: BecomeClient(federation)})
+        self.described = finished(pool, pool.submit(SERVER, DescribeRequest(), label="describe data")).result
+        first = pool.submit(SERVER, FirstRequest(self.described.state), label="make the first model")
+        message, fresh, *state = finished(pool, first).values
+        self._messages: dict[int, Value[Any]] = {0: message}  # by version
+        self._state: dict[str, Value[Any]] = dict(zip(self.described.state, state, strict=True))
+        self.training = Training(scenario, pool, self.described, self._messages, fresh)
+        self._evaluated_clients = _evaluated_clients(scenario, self.described)
+        self._last: tuple[int, PendingEvaluation] | None = None  # the last version that was evaluated
 
-    def start(self) -> Described:
-        """Makes the workers and loads the data."""
-        resources = self.scenario.resources
-        for name, workers, cpus, gpus in (
-            (SERVER, resources.aggregators, 0.0, resources.gpus_per_aggregator),
-            (CLIENT, resources.client_actors, resources.cpus_per_client, resources.gpus_per_client),
-        ):
-            self.pool.start(Group(name, MakeWorker(self.scenario, gpus, serves=name == SERVER), workers, cpus, gpus))
-        load = finished(self.pool, self.pool.submit(SERVER, "load", values=1, label="load data"))
-        described: Described = load.result
-        self.described = described
-        for group in (SERVER, CLIENT):
-            self.pool.broadcast(group, "attach", *load.values)
-        first = self.pool.submit(SERVER, "first", values=2 + len(described.state), label="make the first model")
-        self._messages[0], fresh, *state = finished(self.pool, first).values
-        self.training = Training(self.scenario, self.pool, described, self._messages, fresh)
-        self._state = dict(zip(described.state, state, strict=True))
-        tested = np.flatnonzero((described.samples > 0) & (described.held_out > 0))
-        wanted = self.scenario.run.evaluate_clients
-        drawn = generator(self.scenario.seed, "evaluated clients").permutation(tested)
-        self._evaluated_clients = sorted(drawn[: None if wanted == "all" else wanted or 0].tolist())
-        self._unseen = [client for client in described.unseen.tolist() if described.held_out[client]]
-        return described
-
-    def work(self) -> WorkPerClient:
+    def cost(self) -> UpdateCost:
         """What an update costs."""
-        job = finished(self.pool, self.pool.submit(SERVER, "work", label="measure the work of an update"))
-        cost: WorkPerClient = job.result
-        self.cost = cost
-        return cost
+        return finished(
+            self.pool, self.pool.submit(SERVER, CostRequest(), label="measure the cost of an update")
+        ).result
 
-    def worked(self, dispatched: Dispatched) -> Work:
-        """The work of a client that was begun, once it is done."""
-        return self.training.worked(dispatched, self.cost)
-
-    def step(self, stepped: Stepped, weights: list[float] | None) -> StepTasks:
+    def step(self, stepped: Stepped, weights: list[float] | None) -> PendingStep:
         """Trains the members of a server step, unless they were begun before, then steps."""
         factors = None
         if self.scenario.follows_work:
             chunks, factors = self.training.take(stepped, weights)
         else:
             chunks = self.training.train(stepped, weights)
-        job = self.pool.submit(
-            SERVER,
-            "step",
-            stepped.version,
-            stepped.arrivals,
-            weights is not None,
-            factors,
-            self.described.state,
-            *self._state.values(),
-            *(chunk.values[0] for chunk in chunks),
-            values=1 + len(self._state),
-            priority=(stepped.version,),
-            label=f"step to version {stepped.version}",
-            together=True,
+        request = StepRequest(
+            version=stepped.version,
+            arrivals=stepped.arrivals,
+            summed=weights is not None,
+            factors=factors,
+            state=self._state,
+            chunks=tuple(chunk.values[0] for chunk in chunks),
         )
+        label = f"step to version {stepped.version}"
+        job = self.pool.submit(SERVER, request, priority=(stepped.version,), label=label)
         self._messages[stepped.version], *state = job.values
         self._state = dict(zip(self._state, state, strict=True))
-        return StepTasks(chunks, job, weights)
+        return PendingStep(chunks, job, weights)
 
-    def evaluate(self, closed: Closed) -> EvaluationTasks:
+    # --- evaluation ---------------------------------------------------------------------------------------------------
+
+    def evaluate(self, closed: Closed) -> PendingEvaluation:
         """Evaluates the newest model, unless that was done already."""
-        if self._evaluated is None or self._evaluated[0] != closed.version:
-            tasks = EvaluationTasks(self._of_clients("evaluate_clients", self._evaluated_clients, closed.version))
+        if self._last is None or self._last[0] != closed.version:
+            pending = PendingEvaluation(self._evaluate_clients(self._evaluated_clients, closed.version))
             for split in self.scenario.run.evaluate_on:
-                tasks.shards[split] = self._shards(closed, split)
-            self._evaluated = closed.version, tasks
-        return self._evaluated[1]
+                pending.shards[split] = self._shards(closed, split)
+            self._last = closed.version, pending
+        return self._last[1]
 
-    def _shards(self, closed: Closed, split: str) -> list[Job]:
-        total = self.described.evaluation_rows[split]
+    def _shards(self, closed: Closed, split: str) -> list[Job[MetricSums]]:
+        total, message = self.described.evaluation_rows[split], self._messages[closed.version]
         return [
             self.pool.submit(
                 CLIENT,
-                "evaluate",
-                split,
-                first,
-                min(first + EVALUATION_SHARD, total),
-                self._messages[closed.version],
+                EvaluateRequest(split, first, min(first + EVALUATION_SHARD, total), message),
                 priority=(closed.version + 1, 1),  # in the gaps of the next step's training
                 label=f"evaluate version {closed.version}",
             )
             for first in range(0, total, EVALUATION_SHARD)
         ]
 
-    def evaluate_unseen(self, version: int) -> EvaluationTasks:
+    def evaluate_unseen(self, version: int) -> PendingEvaluation:
         """Lets clients that never took part adapt to the last model, and evaluates what they then predict with."""
-        return EvaluationTasks(self._of_clients("evaluate_clients", self._unseen, version, unseen=True))
+        tested = [client for client in self.described.unseen.tolist() if self.described.held_out[client]]
+        return PendingEvaluation(self._evaluate_clients(tested, version, unseen=True))
 
-    def _of_clients(
-        self, method: str, clients: list[int], version: int, *, unseen: bool = False
-    ) -> list[tuple[list[int], Job]]:
-        """What is done with clients' own models, some clients a job."""
-        jobs = []
-        for first in range(0, len(clients), EVALUATION_CLIENTS):
-            some = clients[first : first + EVALUATION_CLIENTS]
-            job = self.pool.submit(
-                CLIENT,
-                method,
-                tuple(some),
-                version,
-                unseen,
-                self._messages[version],
-                *self.training.states_of(some),
-                priority=(version + 1, 1),
-                label=f"{method.replace('_', ' ')} at version {version}",
+    def _evaluate_clients(
+        self, clients: list[int], version: int, *, unseen: bool = False
+    ) -> list[tuple[list[int], Job[list[MetricSums]]]]:
+        """Evaluates clients' own models, some clients a job."""
+        return [
+            (
+                list(own.clients),
+                self.pool.submit(
+                    CLIENT,
+                    EvaluateClientsRequest(own),
+                    priority=(version + 1, 1),
+                    label=f"evaluate clients at version {version}",
+                ),
             )
-            jobs.append((some, job))
-        return jobs
+            for own in self._own_models(clients, version, unseen=unseen)
+        ]
+
+    def _own_models(self, clients: list[int], version: int, *, unseen: bool) -> list[OwnModels]:
+        """Some clients at a time."""
+        parts = [clients[first : first + EVALUATION_CLIENTS] for first in range(0, len(clients), EVALUATION_CLIENTS)]
+        message = self._messages[version]
+        return [OwnModels(tuple(part), version, unseen, message, self.training.states_of(part)) for part in parts]
+
+    # --- the end ------------------------------------------------------------------------------------------------------
 
     def forget(self, live: set[int], newest: int) -> None:
         """Lets go of the versions that no update to come starts from."""
         for version in [version for version in self._messages if version != newest and version not in live]:
             del self._messages[version]
 
-    def finish(self, version: int) -> dict[str, np.ndarray]:
+    def final_model(self, version: int) -> dict[str, np.ndarray]:
         """The final model's flat vectors."""
-        job = self.pool.submit(SERVER, "finish", self._messages[version], label="fetch the final model")
-        model: dict[str, np.ndarray] = finished(self.pool, job).result
-        return model
+        request = FinishRequest(self._messages[version])
+        return finished(self.pool, self.pool.submit(SERVER, request, label="fetch the final model")).result
 
-    def clients(self, version: int) -> dict[str, np.ndarray]:
+    def own_models(self, version: int) -> dict[str, np.ndarray]:
         """The last model of each client's own: `client`, their numbers, and `w` and `buffers`, a row each."""
-        taking_part = np.flatnonzero(self.described.samples).tolist()
-        jobs = self._of_clients("save_clients", taking_part, version)
-        jobs += self._of_clients("save_clients", self.described.unseen.tolist(), version, unseen=True)
-        vectors = [finished(self.pool, job).result for _, job in jobs]
-        numbers = np.array([client for some, _ in jobs for client in some])
+        owns = self._own_models(np.flatnonzero(self.described.samples).tolist(), version, unseen=False)
+        owns += self._own_models(self.described.unseen.tolist(), version, unseen=True)
+        label = f"save clients at version {version}"
+        jobs = [
+            self.pool.submit(CLIENT, SaveClientsRequest(own), priority=(version + 1, 1), label=label) for own in owns
+        ]
+        vectors = [finished(self.pool, job).result for job in jobs]
+        numbers = np.array([client for own in owns for client in own.clients])
         return {"client": numbers, **{key: np.concatenate([v[key] for v in vectors]) for key in vectors[0]}}
+
+
+def _evaluated_clients(scenario: Scenario, described: Described) -> list[int]:
+    """The clients whose own models are evaluated, always the same ones."""
+    tested = np.flatnonzero((described.samples > 0) & (described.held_out > 0))
+    wanted = scenario.run.evaluate_clients
+    drawn = generator(scenario.seed, "evaluated clients").permutation(tested)
+    chosen: list[int] = drawn[: None if wanted == "all" else wanted or 0].tolist()
+    return sorted(chosen)

@@ -1,84 +1,65 @@
-"""The tasks of a server step, and of an evaluation, and what came of them."""
+"""The jobs of a server step, and of an evaluation, and what came of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from actors import Job
-from raysim.workers import tables
+from raysim.engine.pending import Pending
+from raysim.workers.replies import MetricSums, StepReply, TrainedClient
 
 
 @dataclass
-class StepTasks:
-    """A server step and the chunks of clients that it waits for."""
+class PendingStep(Pending):
+    """A server step, and the chunks of clients that it waits for."""
 
-    chunks: list[Job]
-    job: Job
+    chunks: list[Job[list[TrainedClient]]]
+    step: Job[StepReply]
     weights: list[float] | None  # of the updates
 
     @property
-    def done(self) -> bool:
-        return self.job.done
-
-    @property
-    def jobs(self) -> list[Job]:
-        """All of them."""
-        return [*self.chunks, self.job]
+    def jobs(self) -> Sequence[Job[Any]]:
+        return [*self.chunks, self.step]
 
     @property
     def undone(self) -> int:
-        """Tasks that are not done."""
-        return sum(not job.done for job in self.jobs)
+        """The step is done last."""
+        return 0 if self.step.done else super().undone
 
     @property
-    def members(self) -> list[dict[str, Any]]:
-        """What training gave for the tables, a row an update, in order of dispatch."""
-        return [{**row, "worker": chunk.worker} for chunk in self.chunks for row in chunk.result]
+    def updates(self) -> list[dict[str, Any]]:
+        """What training gave for the table `updates`, a row each, in order of dispatch."""
+        return [_row(trained, chunk.worker) for chunk in self.chunks for trained in chunk.result]
 
-    @property
-    def seconds(self) -> float:
-        """Of the step itself."""
-        return self.job.took.seconds
 
-    @property
-    def shown(self) -> tables.Shown:
-        """What the step gave for the tables."""
-        given: tables.Shown = self.job.result
-        return given
+def _row(trained: TrainedClient, worker: str) -> dict[str, Any]:
+    row = {**trained.columns._asdict(), "worker": worker}
+    return row | {"samples_seen": trained.samples_seen, "up_bytes": trained.up_bytes, "down_bytes": trained.down_bytes}
 
 
 @dataclass
-class EvaluationTasks:
+class PendingEvaluation(Pending):
     """The evaluation of one version of the model, and of clients' own models at that time."""
 
-    clients: list[tuple[list[int], Job]]
-    shards: dict[str, list[Job]] = field(default_factory=dict)  # by split
+    clients: list[tuple[list[int], Job[list[MetricSums]]]]
+    shards: dict[str, list[Job[MetricSums]]] = field(default_factory=dict)  # by split
 
     @property
-    def jobs(self) -> list[Job]:
-        """All of them."""
+    def jobs(self) -> Sequence[Job[Any]]:
         return [*chain.from_iterable(self.shards.values()), *(job for _, job in self.clients)]
 
     @property
-    def undone(self) -> int:
-        """Tasks that are not done."""
-        return sum(not job.done for job in self.jobs)
-
-    @property
-    def done(self) -> bool:
-        return self.undone == 0
-
-    @property
-    def of_server(self) -> dict[str, dict[str, float]]:
-        """By split, sums of the metrics over all its samples."""
+    def of_server(self) -> dict[str, MetricSums]:
+        """By split, sums of the server's model's metrics over all its samples."""
         return {
             split: {key: sum(job.result[key] for job in jobs) for key in jobs[0].result}
             for split, jobs in self.shards.items()
         }
 
     @property
-    def of_clients(self) -> list[tuple[int, dict[str, float]]]:
-        """The same of each client."""
+    def of_clients(self) -> list[tuple[int, MetricSums]]:
+        """For each client that was evaluated, sums of its own model's metrics over its own test samples."""
         return [pair for clients, job in self.clients for pair in zip(clients, job.result, strict=True)]

@@ -1,0 +1,42 @@
+"""ADMM without a server, on parameters.
+
+Li, Shen, Li, Yin, Tao, DFedADMM: Dual constraints controlled model inconsistency for decentralized federated learning,
+arXiv 2308.08290. Its lambda is 1 / `penalty` here, and its variant DFedADMM-SAM is `local.sam`. The steps are those of
+FedSpeed, by some of its authors, with neighbours for the server; `mix_corrected: false` is the other way to read the
+paper's. Difference: mixing is by any weights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raysim.algorithms.peer import Inbox, Peer
+from raysim.part import Positive
+from raysim.terms import Record
+
+if TYPE_CHECKING:
+    from raysim.local.task import Task
+
+
+class DFedADMM(Peer):
+    """ADMM on parameters: a dual corrects each peer's local training, then a weighted mean (Li et al. 2023)."""
+
+    name: str = "dfedadmm"
+    penalty: Positive = 0.1
+    """Of the distance from where a peer's local training starts; 1 / lambda."""
+    mix_corrected: bool = True
+    """Whether neighbours mix models corrected by the dual, or models as they are."""
+
+    def init(self, task: Task) -> Record:
+        w = task.received.w
+        return {"w": w, "buffers": task.received.buffers, "dual": w * 0}
+
+    def local(self, task: Task, state: Record) -> tuple[Record, Record]:
+        start, dual = state["w"], state["dual"]
+        trained = task.train(self.personal(task, state), correction=lambda w: self.penalty * (w - start) - dual)
+        after = dual - self.penalty * (trained.w - start)
+        sent = trained.w - after / self.penalty if self.mix_corrected else trained.w
+        return {"dual": after}, trained.send(w=sent)
+
+    def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
+        return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers"), "dual": draft["dual"]}

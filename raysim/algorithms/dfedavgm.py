@@ -1,0 +1,40 @@
+"""Decentralised federated averaging with momentum.
+
+Sun, Li, Wang, Decentralized federated averaging, IEEE TPAMI 45, 2023, Algorithm 1. Differences: nothing is quantised,
+and mixing is by any weights, where the paper's are symmetric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from raysim.algorithms.peer import Inbox, Peer
+from raysim.errors import Problem
+from raysim.part import Fraction
+from raysim.terms import Record
+
+if TYPE_CHECKING:
+    from raysim.local.task import Task
+    from raysim.scenario import Scenario
+
+
+class DFedAvgM(Peer):
+    """Local training with heavy-ball momentum, started anew every round, then a weighted mean (Sun et al. 2023)."""
+
+    name: str = "dfedavgm"
+    momentum: Fraction = 0.9
+    """theta."""
+
+    def problems(self, scenario: Scenario) -> Iterator[Problem]:
+        for key, plain in (("optimizer", "sgd"), ("momentum", 0)):
+            if (got := getattr(scenario.local, key)) != plain:
+                text = f"must be {plain} for dfedavgm, whose momentum is algorithm.momentum, got {got}"
+                yield Problem(f"local.{key}", text)
+
+    def local(self, task: Task, state: Record) -> tuple[Record, Record]:
+        trained = task.train(self.personal(task, state), momentum=self.momentum)
+        return {}, trained.send(w=trained.w)
+
+    def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
+        return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers")}

@@ -1,0 +1,146 @@
+"""A comparison as a table of texts, whatever the format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from results.compare import Comparison
+from results.texts import precision, short_names, spread, written
+
+Texts: TypeAlias = tuple[str, ...]
+Place: TypeAlias = tuple[Texts, str, Texts]  # values of the rows' keys, metric, values of the columns' keys
+Row: TypeAlias = dict[Any, Any]  # a row of the frame
+
+
+class Cell(NamedTuple):
+    """A number."""
+
+    text: str
+    runs: str = ""  # how many, where that is not the same everywhere
+    best: bool = False  # of its column
+
+
+class Column(NamedTuple):
+    """What numbers are of."""
+
+    metric: str
+    values: Texts  # of the columns' keys
+    kind: str = "ours"  # or published, difference
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table."""
+
+    labels: Texts  # heads of the columns that say which runs a row is of
+    heads: list[Texts]  # of each column of numbers, from the widest level down
+    rows: list[tuple[Texts, list[Cell]]]  # labels, numbers
+    caption: list[str]  # lines
+
+
+def text_table(comparison: Comparison, percent: bool = False) -> TextTable:
+    """percent: whether accuracies are in percent, with one digit after the point."""
+    names = short_names([*comparison.by, *comparison.columns])
+    records: dict[Place, Row] = {_place(comparison, row): row for row in comparison.frame.to_dict("records")}
+    counts = {(record["runs"], record["missing"]) for record in records.values()}
+    alike = len(counts) == 1 and not max(counts)[1]
+    best, columns = _best(comparison, records), list(_columns(comparison))
+    rows = []
+    for labels in dict.fromkeys(row for row, _, _ in records):
+        cells = []
+        for metric, values, kind in columns:
+            place = (labels, metric, values)
+            text, runs = _texts(records[place], kind, percent) if place in records else ("-", "")
+            ours = kind == "ours"
+            cells.append(Cell(text, runs if ours and not alike else "", ours and place in best))
+        rows.append((labels, cells))
+    heads = [_head(comparison, column, names, percent) for column in columns]
+    return TextTable(
+        labels=tuple(names[key] for key in comparison.by),
+        heads=heads,
+        rows=rows,
+        caption=list(_caption(comparison, max(counts)[0] if alike else None)),
+    )
+
+
+def _place(comparison: Comparison, record: Row) -> Place:
+    by, columns = (tuple(written(record[key]) for key in keys) for keys in (comparison.by, comparison.columns))
+    return by, record["metric"], columns
+
+
+def _columns(comparison: Comparison) -> Iterator[Column]:
+    keys = list(comparison.columns)
+    values: list[Texts] = [()]
+    if keys:
+        distinct = comparison.frame[keys].drop_duplicates().sort_values(keys, na_position="first")
+        values = [tuple(map(written, row)) for row in distinct.itertuples(index=False)]
+    for metric in comparison.frame["metric"].unique():
+        published = comparison.paper and metric == comparison.paper.metric
+        for of_column in values:
+            for kind in ("ours", "published", "difference") if published else ("ours",):
+                yield Column(metric, of_column, kind)
+
+
+def _head(comparison: Comparison, column: Column, names: dict[str, str], percent: bool) -> Texts:
+    """The metric, unless it is the only one and there are other heads; the columns' keys; whose numbers they are."""
+    keys = [f"{names[key]}={value}" for key, value in zip(comparison.columns, column.values, strict=True)]
+    metric = [f"{column.metric.replace('_', ' ')}{_unit(column.metric, percent)[1]}"]
+    several = comparison.frame["metric"].nunique() > 1
+    return (*(metric if several or not keys else []), *keys, *([column.kind] if comparison.paper else []))
+
+
+def _unit(metric: str, percent: bool) -> tuple[float, str]:
+    """What to multiply a metric by, and what to put after its name."""
+    if "bytes" in metric.split("_"):
+        return 1e-6, ", MB"
+    return (100.0, ", %") if percent and metric == "accuracy" else (1.0, "")
+
+
+def _texts(record: Row, kind: str, percent: bool) -> tuple[str, str]:
+    """A number and of how many runs it is."""
+    scale, _ = _unit(record["metric"], percent)
+    form = ".1f" if scale == 100 else precision(record["mean"] * scale, record["std"] * scale)
+    runs, missing = record["runs"], record["missing"]
+    if kind == "difference":
+        return ("-" if math.isnan(record["difference"]) else f"{record['difference'] * scale:+{form}}"), ""
+    if kind == "published":
+        value = record["paper"] * scale
+        return ("-" if math.isnan(value) else spread(value, record["paper_std"] * scale, form)), ""
+    text = spread(record["mean"] * scale, record["std"] * scale, form) if runs else "-"
+    return text, f"({runs}/{runs + missing})" if missing else f"({runs})"
+
+
+def _best(comparison: Comparison, records: dict[Place, Row]) -> set[Place]:
+    """The best means of their columns; of a metric in a run that has none, nothing can be said."""
+    best = set()
+    measure = comparison.measure
+    for column in {place[1:] for place in records}:
+        metric = column[0]
+        larger = measure.larger_is_better(metric) if metric in measure.metrics else False  # what a target takes
+        means = {
+            place: record["mean"]
+            for place, record in records.items()
+            if place[1:] == column and not record["missing"] and not math.isnan(record["mean"])
+        }
+        if larger is not None and len(means) > 1:
+            top = (max if larger else min)(means.values())
+            best |= {place for place, mean in means.items() if mean == top}
+    return best
+
+
+def _caption(comparison: Comparison, runs: int | None) -> Iterator[str]:
+    """runs: of each number, if that is the same everywhere."""
+    if evaluated := comparison.measure.evaluated:
+        yield f"{', '.join(evaluated)}: {comparison.measure.text}"
+    spread = "mean ± sample standard deviation over seeds"
+    if runs is None:
+        yield f"{spread} (runs, of how many)"
+    else:
+        yield f"{spread}, {runs} runs each" if runs > 1 else "one run each"
+    if comparison.paper:
+        yield f"published: {' '.join(comparison.paper.title.split())}"
+    for text in comparison.not_run:
+        yield f"not run: {text}"

@@ -1,0 +1,224 @@
+"""Pools and sessions by themselves, with workers that know nothing of federated learning."""
+
+import pickle
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Die, DieOnce, Telling, dying
+
+from actors import Answer, Gang, Group, InlinePool, Job, JobFailed, MissingResources, Pool, Request, Setup, Value
+from actors.job import values_of
+
+
+def finish(pool: Pool, group: str, request: Request[Any]) -> Job[Any]:
+    job = pool.submit(group, request)
+    while not job.done:
+        pool.wait()
+    return job
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Nested(Request[None]):
+    """Values in a field, in tuples within tuples, and in a dictionary."""
+
+    name = "nested"
+    one: Value[int]
+    some: tuple[tuple[int, Value[int]], ...]
+    named: dict[str, Value[int]]
+
+    def call(self, worker: Any, gang: Gang) -> Answer[None]:
+        return Answer(None)
+
+
+def test_a_requests_values_are_found_wherever_they_stand_each_once() -> None:
+    first, second, third = Value(1), Value(2), Value(3)
+    request = Nested(first, ((7, second), (8, first)), {"a": third, "b": second})
+    assert values_of(request) == [first, second, third]
+
+
+def test_values_travel_empty_and_stay_the_same_values() -> None:
+    """Ray sends what they hold beside them."""
+    value = Value([1, 2, 3])
+    travelled = pickle.loads(pickle.dumps(Nested(value, ((0, value),), {})))
+    (received,) = values_of(travelled)
+    assert received.content is None
+    assert travelled.one is travelled.some[0][1] is received
+
+
+def test_a_job_has_no_outcome_before_it_is_done() -> None:
+    job = Job.of("client", Add(1), (), "add one")
+    assert not job.done and len(job.values) == 1
+    with pytest.raises(RuntimeError, match="add one: must be done to have an outcome, and is not"):
+        _ = job.result
+
+
+def test_what_an_answer_leaves_must_be_as_many_values_as_its_request_says() -> None:
+    pool = InlinePool()
+    pool.start(Group("client", Adder, 1, 1.0, 0.0))
+
+    class Generous(Add):
+        leaves = 2
+
+    with pytest.raises(JobFailed, match="add: must leave 2 values, left 1"):
+        pool.submit("client", Generous(1))
+
+
+def test_in_this_process_every_group_is_one_worker_of_its_own() -> None:
+    pool = InlinePool()
+    pool.start(Group("one", Adder, 2, 1.0, 0.0))
+    pool.start(Group("two", Adder, 1, 1.0, 0.0))
+    pool.set_up({"one": Attach(5)})
+    assert finish(pool, "one", Add(1)).result == 5
+    assert finish(pool, "two", Add(1)).result == 0
+
+
+@pytest.fixture
+def ray_pool(ray_session: None) -> Iterator[Any]:
+    """Outside a scheduler actor: this process is the one that submits."""
+    from actors.cluster import RayPool
+    from actors.placement import Placement
+
+    pool = RayPool(f"test-{time.time_ns()}", Placement())
+    yield pool
+    pool.close()
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(("factory", "setup"), [(Adder, Die()), (dying, Attach(1))])
+def test_a_worker_that_dies_again_and_again_in_its_set_up_is_named(
+    ray_pool: Any, factory: Callable[[], Adder], setup: Setup
+) -> None:
+    ray_pool.start(Group("client", factory, 1, 0.0, 0.0))
+    with pytest.raises(JobFailed, match=r"client-0: set-up: it died 3 times; the last time: ") as caught:
+        ray_pool.set_up({"client": setup})
+    assert caught.value.label == "client-0: set-up"
+
+
+@pytest.mark.ray
+def test_a_set_up_that_kills_a_replacement_is_not_blamed_on_the_job_that_waits(ray_pool: Any, tmp_path: Path) -> None:
+    """The worker dies of its job, its replacement of its set-up, the next one of nothing."""
+    marks = tmp_path / "job", tmp_path / "set-up"
+    marks[1].touch()
+    ray_pool.start(Group("client", Adder, 1, 0.0, 0.0))
+    ray_pool.set_up({"client": Attach(10)})
+    ray_pool.set_up({"client": DieOnce(str(marks[1]))})
+    job = ray_pool.submit("client", AddOrDieOnce(str(marks[0]), 1))
+    while not marks[0].exists():
+        time.sleep(0.01)
+    marks[1].unlink()
+    while not job.done:
+        ray_pool.wait()
+    assert (job.result, job.attempts) == (11, 1)
+    assert marks[1].exists()
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.ray
+def test_a_replacement_gets_the_place_of_the_dead_worker(ray_session: None, tmp_path: Path) -> None:
+    """Both places together are all that there is."""
+    from actors.cluster import RayPool
+    from actors.placement import Demand, reserved
+
+    with reserved(Demand({"client-0": (1.5, 0.0), "client-1": (2.5, 0.0), "aggregator-0": (0.0, 0.0)})) as placement:
+        assert placement.names == ("client-0", "client-1")
+        assert placement.strategy("aggregator-0") is None
+        pool = RayPool(f"test-{time.time_ns()}", placement)
+        pool.start(Group("client", Adder, 1, 1.5, 0.0))
+        pool.start(Group("aggregator", Adder, 1, 0.0, 0.0))
+        pool.set_up({"client": Attach(3)})
+        assert finish(pool, "client", AddOrDieOnce(str(tmp_path / "mark"), 4)).result == 7
+        assert finish(pool, "aggregator", Add(4)).result == 0
+        pool.close()
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("wait_s", [0.0, 1.0])
+def test_what_others_hold_is_waited_for_and_then_told(
+    ray_session: None, monkeypatch: pytest.MonkeyPatch, wait_s: float
+) -> None:
+    from actors import placement
+    from actors.placement import Demand, reserved
+
+    with reserved(Demand({"client-0": (3.0, 0.0)})):
+        time.sleep(1.5)  # until Ray tells others that three CPUs are taken
+        monkeypatch.setattr(placement, "GRACE_S", 0.0)
+        started = time.monotonic()
+        wanted = r"room for 2 x \(1 CPU\), each on one node, got 4 CPU in all, of which 1 CPU free, after . s; ask for"
+        with (
+            pytest.raises(MissingResources, match=wanted),
+            reserved(Demand({"client-0": (1.0, 0.0), "client-1": (1.0, 0.0)}, wait_s)),
+        ):
+            pass
+        assert wait_s <= time.monotonic() - started < wait_s + 5
+    monkeypatch.undo()
+    with reserved(Demand({"client-0": (4.0, 0.0)})) as again:  # nothing is left behind
+        assert again.group is not None
+
+
+@pytest.mark.ray
+def test_a_cluster_that_may_grow_is_waited_for(ray_session: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors import placement
+    from actors.placement import Demand, reserved
+
+    monkeypatch.setattr(placement, "GRACE_S", 0.0)
+    with pytest.raises(MissingResources, match="must have 5 CPU, got 4"), reserved(Demand({"a": (5.0, 0.0)})):
+        pass
+    with pytest.raises(MissingResources, match=r"1 x \(5 CPU\)"), reserved(Demand({"a": (5.0, 0.0)}, 1.0)):
+        pass
+
+
+def test_a_local_ray_is_large_enough_for_every_run_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors import session
+    from actors.placement import Demand
+
+    seen: dict[str, Any] = {}
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(session.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(session.ray, "init", lambda **options: seen.update(options))
+    session.connect([Demand({"a": (1.0, 0.0)}), Demand({f"c{n}": (1.5, 0.0) for n in range(99)})])
+    assert (seen["address"], seen["num_cpus"]) == ("local", 149)
+
+
+# --- scheduler --------------------------------------------------------------------------------------------------------
+
+
+def scheduled(program: Telling) -> Any:
+    from actors.placement import Placement
+    from actors.session import run_on_ray
+
+    return run_on_ray(program, f"test-{time.time_ns()}", Placement())
+
+
+@pytest.mark.ray
+def test_closing_a_run_interrupts_its_program_and_ends_its_actors(ray_session: None, tmp_path: Path) -> None:
+    from ray.util import list_named_actors
+
+    steps = scheduled(Telling(tmp_path / "note", "sleep"))
+    assert next(steps) == 1
+    time.sleep(1.0)  # it waits for a job
+    started = time.monotonic()
+    steps.close()
+    assert time.monotonic() - started < 5
+    assert (tmp_path / "note").read_text() == "KeyboardInterrupt"
+    while any(name.startswith("test-") for name in list_named_actors()):
+        assert time.monotonic() - started < 20
+        time.sleep(0.1)
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(("act", "cause"), [("raise", "ZeroDivisionError: of the program"), ("exit", "actor died")])
+def test_the_end_of_a_program_or_of_its_scheduler_is_told(
+    ray_session: None, tmp_path: Path, act: str, cause: str
+) -> None:
+    steps = scheduled(Telling(tmp_path / "note", act))
+    with pytest.raises(JobFailed, match=rf"scheduler: .*{cause}"):
+        list(steps)

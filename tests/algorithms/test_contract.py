@@ -1,0 +1,168 @@
+"""Laws that every algorithm keeps. A new one joins by being registered."""
+
+import copy
+import pickle
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import Raw, Simulate, digits, quadratic
+from witness import WitnessPool, execute, worker_of
+
+from actors import Alone, InlinePool, Job, Request, Value
+from actors.job import values_of
+from raysim.algorithms import ALGORITHMS, Arrival, Central, Record
+from raysim.workers import records
+from raysim.workers.requests import StepRequest, TrainRequest
+from raysim.workers.server import ServerWorker
+from raysim.workers.workbench import LOGGED
+
+NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
+TOYS = ["toys:Counting", "toys:Median", "toys:Heads"]
+HEADED = ["toys:Heads", "fedper", "fedrep", "fedeq"]
+# What a bare vector will do for, and gets as near as one likes: a step of fadas is never short.
+OTHERS = [*HEADED, "local_only", "knn_per", "fed_ft", "hfcl", "feddf", "feddle", "center", "fadas"]
+WHOLE = [name for name in NAMES if name not in OTHERS]
+WITH_HEADS = {"name": "mlp", "hidden": [16], "personal": ["head"]}
+
+
+def scenario_of(algorithm: str, **more: Any) -> Raw:
+    if algorithm in HEADED:
+        more["model"] = WITH_HEADS
+    return digits(algorithm=algorithm, server_data={"name": "in_domain", "samples": 100}, **more)
+
+
+@pytest.mark.parametrize("algorithm", NAMES + TOYS)
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(simulate: Simulate, algorithm: str) -> None:
+    one, again = (simulate(scenario_of(algorithm)) for _ in range(2))
+    other = simulate(scenario_of(algorithm), "--set", "seed=1")
+    assert one.info["digest"] == again.info["digest"]
+    assert one.info["digest"]["model"] != other.info["digest"]["model"]
+    assert one.info["digest"]["tables"] != other.info["digest"]["tables"]
+
+
+@pytest.mark.parametrize("algorithm", WHOLE + TOYS[:2])
+def test_it_converges_on_a_strongly_convex_quadratic(simulate: Simulate, algorithm: str) -> None:
+    """All clients have the same optimum, so every method finds it, delays or not."""
+    curvatures = {"data__curvatures": [0.5, 1.0, 1.5, 1.0], "local__lr": 0.5}
+    world = {"dispatch": {"per_round": 2}, "delay": {"name": "half_normal", "sigma": 1}}
+    raw = quadratic([[1.0, -2.0, 3.0]] * 4, algorithm, world, 150, **curvatures)
+    raw["algorithm"] = {"name": algorithm, "buffer": 2} if algorithm == "fedbuff" else algorithm
+    assert simulate(raw).vectors()["w"] == pytest.approx([1.0, -2.0, 3.0], abs=1e-3)
+
+
+class PicklingPool(InlinePool):
+    """Sends every value through pickle, as a checkpoint or another process would."""
+
+    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+        job = super().submit(group, request, **options)
+        for value in job.values:
+            value.content = pickle.loads(pickle.dumps(value.content))
+        return job
+
+
+@pytest.mark.parametrize("algorithm", NAMES + TOYS)
+def test_state_survives_pickling_in_the_middle(algorithm: str, tmp_path: Any) -> None:
+    finals = []
+    for pool in (InlinePool(), PicklingPool()):
+        finals.append(execute(scenario_of(algorithm), tmp_path / type(pool).__name__, pool).digest)
+    assert finals[0] == finals[1]
+
+
+class WatchingPool(InlinePool):
+    """Compares what requests name with a copy made before."""
+
+    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+        contents = [value.content for value in values_of(request)]
+        given = [c if isinstance(c, dict) else {"": c} for c in contents if isinstance(c, dict | np.ndarray)]
+        before = copy.deepcopy(given)
+        job = super().submit(group, request, **options)
+        for old, new in zip(before, given, strict=True):
+            assert old.keys() == new.keys()
+            assert all(np.array_equal(old[key], new[key]) for key in old), f"{request.name} changed what it was given"
+        return job
+
+
+@pytest.mark.parametrize("algorithm", NAMES + TOYS)
+def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Any) -> None:
+    assert execute(scenario_of(algorithm), tmp_path, WatchingPool()).info["status"] == "finished"
+
+
+@pytest.mark.parametrize("algorithm", NAMES + TOYS)
+def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
+    """Of clients, over steps; of the server, but for what is empty before the first. Inputs are not modified."""
+    worker = worker_of(scenario_of(algorithm), ServerWorker)
+    made = worker.algorithm
+    server, client = worker.first_state(), made.client(worker.start)
+    message = made.message(server)
+    task = worker.client_task(0, 0, worker.message(server))
+    given = {key: value.clone() for key, value in {**message, **client}.items()}
+    update, after = made.update(task, message, client)
+    assert shapes(after) == shapes(client)
+    assert all(value.equal(given[key]) for key, value in {**message, **client}.items())
+    arrivals = (Arrival(0, 0, 0, 0, 0.0, task.samples),)
+    sums, _ = records.split(update, *LOGGED)
+    summed = made.weigh(arrivals, worker.population) is not None
+    if not summed:
+        sums = {key: value if key == "buffers" else value[None] for key, value in sums.items()}
+    state = {name: Value(entry.numpy()) for name, entry in server.items()}
+    chunk = Value({name: entry.numpy() for name, entry in sums.items()})
+    _, (_, *left) = worker.step(StepRequest(1, arrivals, summed, None, state, (chunk,)), Alone())
+    entries = [entry.content if isinstance(entry, Value) else entry for entry in left]
+    stepped = {name: torch.tensor(entry) for name, entry in zip(state, entries, strict=True)}
+    there = {name: entry for name, entry in server.items() if entry.numel() or name == "buffers"}
+    assert shapes({name: stepped[name] for name in there}) == shapes(there)
+
+
+def shapes(record: Record) -> dict[str, Any]:
+    return {key: (value.shape, value.dtype) for key, value in record.items()}
+
+
+def trained(pool: WitnessPool) -> list[int]:
+    """The clients of all trainings."""
+    requests = [request for request, _ in pool.seen if isinstance(request, TrainRequest)]
+    return [member.client for request in requests for member in request.members]
+
+
+def test_what_is_never_used_is_never_trained(tmp_path: Any) -> None:
+    """FedAvg at sigma 20: of 400 dispatches about 16 are in time; only they are trained."""
+    world = {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma": 20}}
+    raw = digits(algorithm="fedavg", world=world, run__rounds=40, data__clients=200)
+    pool = WitnessPool()
+    totals = execute(raw, tmp_path, pool).info["totals"]
+    assert len(trained(pool)) == totals["used"]
+    assert 0 < len(trained(pool)) < 40
+    assert totals["dispatched"] > 300
+
+
+def test_a_clients_state_is_kept_only_if_its_update_was_used(tmp_path: Any) -> None:
+    """Counting clients count the trainings that they remember: as many as used, though most updates come too late."""
+    world = {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma": 2}}
+    raw = digits(algorithm="toys:Punctual", world=world, run__rounds=20, run__save_clients=True)
+    pool = WitnessPool()
+    totals = execute(raw, tmp_path, pool).info["totals"]
+    remembered = Counter({client: int(state["times"]) for client, state in pool.client_states.items()})
+    assert +remembered == Counter(trained(pool))
+    assert totals["discarded"] > totals["used"] / 2
+
+
+def test_a_client_that_comes_twice_in_one_step_sees_its_own_state(simulate: Simulate) -> None:
+    """Dispatched in rounds 0 and 1, both used by the step of round 1: its second update follows on its first."""
+    world = {
+        "dispatch": {"picks": [[0], [0, 1]]},
+        "delay": {"name": "scripted", "delays": [[0.0, 0.0], [0.0]]},
+    }
+    buffered = {"name": "toys:Buffered", "size": 3}
+    result = simulate(quadratic([1.0, 1.0], buffered, world, 2))
+    assert result.vectors()["w"].tolist() == [1.0 + 2.0 + 1.0]
+
+
+def test_clients_own_models_are_evaluated_on_their_own_samples(simulate: Simulate) -> None:
+    raw = digits(algorithm="toys:Counting", data__local_test=0.2, run__evaluate_clients=10)
+    evaluations = simulate(raw).pandas("evaluations")
+    clients = evaluations[evaluations.subject == "client"]
+    assert clients.groupby(["round", "metric"], observed=True).member.nunique().tolist() == [10] * 4
+    assert (clients.samples > 0).all()
+    assert set(evaluations.subject) == {"global", "client"}

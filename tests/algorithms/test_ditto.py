@@ -1,0 +1,38 @@
+"""Ditto, by hand and where it is training alone."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import Simulate, quadratic
+from personal import headed, own_models, saved
+from witness import worker_of
+
+from raysim.workers.server import ServerWorker
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("start", "own"), [("own", 1.0), ("global", 0.375)])
+def test_ditto_pulls_towards_the_received_model(start: str, own: float) -> None:
+    """f = x^2 / 2, w = 1, v = 3, lambda = 0.5, a step of 0.5; the update is 0.5 - 1."""
+    algorithm = {"name": "ditto", "lam": 0.5, "start": start}
+    raw = quadratic([0.0], algorithm, {"dispatch": {"per_round": 1}}, 1, start=1.0, local__lr=0.5)
+    worker = worker_of(raw, ServerWorker)
+    message = worker.message(worker.first_state())
+    state = {"w": torch.tensor([3.0]), "buffers": worker.start.buffers}
+    sent, after = worker.algorithm.update(worker.client_task(0, 0, message), message, state)
+    assert float(sent["delta"]) == pytest.approx(-0.5)
+    assert float(after["w"]) == pytest.approx(own)
+
+
+# --- identities -------------------------------------------------------------------------------------------------------
+
+
+def test_ditto_without_pull_is_training_alone(simulate: Simulate) -> None:
+    """On the same batches, bit for bit; and its global model is that of FedAvg."""
+    ditto = saved(simulate, {"name": "ditto", "lam": 0.0})
+    alone = saved(simulate, "local_only")
+    assert np.array_equal(own_models(ditto), own_models(alone))
+    assert not np.array_equal(own_models(saved(simulate, "ditto")), own_models(alone))
+    fedavg = simulate(headed({"name": "fedavg", "weights": "uniform"}))
+    assert ditto.info["digest"]["model"] == fedavg.info["digest"]["model"]

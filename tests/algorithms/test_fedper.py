@@ -1,0 +1,70 @@
+"""FedPer and FedRep: head and body together or in turn, by hand and where they are FedAvg."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Raw, Simulate
+from personal import after_rounds, headed, own_models, saved
+
+from raysim.algorithms import FedAvg, Record
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "body", "head"),
+    [
+        ({"name": "fedper"}, 1.5, 1.5),
+        ({"name": "fedper", "head_epochs": 1}, 1.375, 1.75),
+        ({"name": "fedrep", "head_epochs": 1}, 1.375, 1.5),
+        ({"name": "fedrep", "head_epochs": 0}, 1.5, 1.0),
+    ],
+)
+def test_head_and_body_together_or_in_turn(
+    bilinear: Raw, tmp_path: Path, algorithm: Raw, body: float, head: float
+) -> None:
+    server, (client, other) = after_rounds(bilinear, algorithm, [[0]], tmp_path)
+    assert server["w"][0] == pytest.approx(body, abs=1e-6)
+    assert client["head"] == pytest.approx([head], abs=1e-6)
+    assert other["head"] == pytest.approx([1.0], abs=1e-6)
+
+
+# --- identities -------------------------------------------------------------------------------------------------------
+
+
+class Bodies(FedAvg):
+    """FedAvg of whole models, of which only the shared part is trained."""
+
+    name: str = "bodies"
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        trained = task.train(task.received, part="shared")
+        return trained.send(delta=trained.w - message["w"]), state
+
+
+def test_fedrep_without_head_epochs_averages_bodies(simulate: Simulate) -> None:
+    rep, bodies = (
+        simulate(headed(algorithm)).info["digest"]["model"]
+        for algorithm in ({"name": "fedrep", "head_epochs": 0}, "test_personal:Bodies")
+    )
+    assert rep == bodies
+
+
+def test_fedper_with_one_client_is_fedavg(simulate: Simulate) -> None:
+    """Whose head nobody else trains."""
+    one: Raw = {"data__clients": 1, "world__dispatch": {"per_round": 1}}
+    per = saved(simulate, "fedper", **one)
+    fedavg = simulate(headed("fedavg", **one))
+    assert own_models(per)[0] == pytest.approx(fedavg.vectors()["w"], abs=1e-6)
+
+
+# --- the engine's part ------------------------------------------------------------------------------------------------
+
+
+def test_the_scenarios_steps_are_those_of_the_shared_part(simulate: Simulate) -> None:
+    """Epochs of the head stay epochs."""
+    local = {"lr": 0.1, "batch_size": 16, "steps": 3}
+    algorithm = {"name": "fedrep", "head_epochs": 2}
+    used = simulate(headed(algorithm, local=local)).pandas("updates").query("status == 'used'")
+    assert (used.local_steps == 2 * -(-used.samples // 16) + 3).all()

@@ -1,0 +1,102 @@
+"""kNN-Per: how neighbours vote, what an embedding is, and where it is FedAvg."""
+
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+import torch
+from conftest import Raw, Simulate
+from personal import headed, scores
+from torch import Tensor, nn
+
+from raysim.algorithms import KNNPer, Population
+from raysim.local import Local
+from raysim.local.net import Net
+from raysim.local.samples import Samples
+from raysim.local.task import Task
+
+CPU = torch.device("cpu")
+
+
+# --- neighbours -------------------------------------------------------------------------------------------------------
+
+
+def task_of(module: nn.Module, x: Tensor, y: Tensor, personal: tuple[str, ...] = ()) -> Task:
+    net = Net(module, personal, "cross_entropy", CPU)
+    return Task(net, net.model(), Samples.of(x, y), Local(), Population(1, len(y)), (0, 0, 0))
+
+
+def constant(probabilities: list[float], features: int = 1) -> nn.Linear:
+    """Gives these, whatever the features."""
+    layer = nn.Linear(features, len(probabilities))
+    nn.init.zeros_(layer.weight)
+    layer.bias.data = torch.tensor(probabilities).log()
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"distance": "euclidean"}, (13 / 30, 17 / 30)),
+        ({}, (0.408927, 0.591073)),
+        ({"distance": "euclidean", "k": 1}, (0.6, 0.4)),
+        ({"mix": 0.0}, (0.2, 0.8)),
+        ({"distance": "euclidean", "mix": 1.0, "scale": 0.5}, (0.8, 0.2)),
+    ],
+)
+def test_neighbours_vote_by_distance(choice: Raw, expected: tuple[float, float]) -> None:
+    """A neighbour of label 0 at distance 0, one of label 1 at ln 2; the global model says (0.2, 0.8)."""
+    x = torch.tensor([[0.0], [np.log(2)]], dtype=torch.float32)
+    task = task_of(nn.Sequential(constant([0.2, 0.8])), x, torch.tensor([0, 1]))
+    predict = KNNPer(**choice).personal(task, {}, {})
+    assert predict(torch.zeros(1, 1)).exp()[0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_squared_distances_are_divided_by_the_dimension() -> None:
+    """A neighbour of label 0 at distance 0, one of label 1 where d^2 / 2 = ln 2."""
+    x = torch.tensor([[0.0, 0.0], [1.0, 1.0]]) * np.log(2) ** 0.5
+    task = task_of(nn.Sequential(constant([0.5, 0.5], features=2)), x, torch.tensor([0, 1]))
+    predict = KNNPer(mix=1.0).personal(task, {}, {})
+    assert predict(torch.zeros(1, 2)).exp()[0].tolist() == pytest.approx([2 / 3, 1 / 3], abs=1e-6)
+
+
+def test_far_neighbours_vote_too() -> None:
+    """Where exp(-d^2) is 0 in float32, the nearest still counts most."""
+    x = torch.tensor([[100.0], [101.0]])
+    task = task_of(nn.Sequential(constant([0.5, 0.5])), x, torch.tensor([0, 1]))
+    predict = KNNPer(mix=1.0).personal(task, {}, {})
+    assert predict(torch.zeros(1, 1)).exp()[0].tolist() == pytest.approx([1.0, 0.0])
+
+
+def test_an_embedding_is_what_enters_the_personal_part_or_the_last_linear_layer() -> None:
+    layers = OrderedDict(first=nn.Linear(4, 3), act=nn.ReLU(), second=nn.Linear(3, 3), out=nn.Linear(3, 2))
+    x = torch.randn(600, 4)
+    for personal, depth in (((), 3), (("out",), 3), (("out", "second"), 2), (("out.bias",), 3), (("first",), 0)):
+        module = nn.Sequential(layers)
+        task = task_of(module, x, torch.zeros(600, dtype=torch.int64), personal)
+        with torch.no_grad():
+            assert task.embed(task.received, x).equal(module[:depth](x)), personal
+
+
+def test_sequences_have_a_neighbourhood_at_each_place() -> None:
+    """Inputs (n, 5, 1), labels (n, 5): as if each place were a sample."""
+    x, y = torch.randn(8, 5, 1), torch.randint(0, 2, (8, 5))
+    whole = task_of(nn.Sequential(constant([0.3, 0.7])), x, y)
+    flat = task_of(nn.Sequential(constant([0.3, 0.7])), x.reshape(-1, 1), y.flatten())
+    of_whole, of_flat = (KNNPer().personal(task, {}, {}) for task in (whole, flat))
+    assert of_whole(x[:3]).reshape(-1, 2).equal(of_flat(x[:3].reshape(-1, 1)))
+
+
+# --- identities -------------------------------------------------------------------------------------------------------
+
+
+def test_without_neighbours_knn_per_predicts_as_fedavg_does(simulate: Simulate) -> None:
+    knn, fedavg, mixed = (
+        simulate(headed(algorithm)) for algorithm in ({"name": "knn_per", "mix": 0.0}, "fedavg", "knn_per")
+    )
+    assert knn.info["digest"]["model"] == mixed.info["digest"]["model"] == fedavg.info["digest"]["model"]
+    assert scores(knn).equals(scores(fedavg))
+    assert not scores(mixed).equals(scores(fedavg))
+    own = knn.pandas("evaluations").query("subject == 'client' and metric == 'loss'").value
+    of_fedavg = fedavg.pandas("evaluations").query("subject == 'client' and metric == 'loss'").value
+    assert own.to_numpy() == pytest.approx(of_fedavg.to_numpy(), rel=1e-4)

@@ -1,0 +1,192 @@
+"""The algorithms without a server, against numbers that can be followed with pencil and paper, and their laws."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import Raw, Simulate, digits
+from witness import worker_of
+
+from raysim import parse_scenario
+from raysim.algorithms import ALGORITHMS, Inbox, Peer, Record
+from raysim.workers import records
+from raysim.workers.workbench import LOGGED, Workbench
+
+NAMES = [part.model_fields["name"].default for part in ALGORITHMS if issubclass(part, Peer)]
+HALF = {"name": "neighbours", "beta": 0.5}
+APART = {"name": "neighbours", "beta": 0.0}  # messages come, and weigh nothing
+
+
+def vectors(centers: list[float], algorithm: Any, rounds: int, topology: Any, start: float = 0.0, **local: Any) -> Raw:
+    """Peers that minimise |x - a|^2 / 2 by full-batch steps."""
+    return {
+        "name": "paper",
+        "data": {"name": "quadratic", "centers": centers},
+        "model": {"name": "vector", "start": start},
+        "algorithm": algorithm,
+        "topology": topology,
+        "local": {"lr": 1.0, "batch_size": None, **local},
+        "run": {"rounds": rounds},
+    }
+
+
+def final(simulate: Simulate, raw: Raw) -> list[float]:
+    """The peers' last x."""
+    w: list[float] = simulate(raw).vectors()["w"][:, 0].tolist()
+    return w
+
+
+# --- parameters: a step with lr 1 from anywhere leads to the centre ---------------------------------------------------
+
+
+def test_decfedavg_mixes_what_was_trained(simulate: Simulate) -> None:
+    """Three peers, all connected, trained to 0, 3, 6: 0 / 2 + (3 + 6) / 4 and so on."""
+    raw = vectors([0.0, 3.0, 6.0], "decfedavg", 1, {"name": "complete", "weights": HALF})
+    assert final(simulate, raw) == [2.25, 3.0, 3.75]
+
+
+def test_decfedavg_on_a_star_keeps_the_mean_weighted_by_degree(simulate: Simulate) -> None:
+    """The centre is trained to 6, three leaves to 0: 3 everywhere, which is (3 · 6) / 6 and not 6 / 4."""
+    raw = vectors([6.0, 0.0, 0.0, 0.0], "decfedavg", 1, {"name": "star", "weights": HALF})
+    assert final(simulate, raw) == [3.0] * 4
+
+
+def test_d_psgd_takes_the_gradient_before_mixing_and_decfedavg_the_mean_after_training(simulate: Simulate) -> None:
+    """x^2 / 2 and (x - 4)^2 / 2, step 0.5. D-PSGD: 0 and 2, then 1 - 0 and 1 + 1. Else: 1, then 0.5 and 2.5 mixed."""
+    for rounds, combined, adapted in ((1, [0.0, 2.0], [1.0, 1.0]), (2, [1.0, 2.0], [1.5, 1.5])):
+        for name in ("d_psgd", "cdsgd"):
+            raw = vectors([0.0, 4.0], name, rounds, {"name": "ring", "weights": "metropolis"}, lr=0.5, steps=1)
+            assert final(simulate, raw) == combined
+        raw = vectors([0.0, 4.0], "decfedavg", rounds, {"name": "ring", "weights": "metropolis"}, lr=0.5)
+        assert final(simulate, raw) == adapted
+
+
+def test_decfedprox_pulls_towards_the_neighbours_last_models(simulate: Simulate) -> None:
+    """From 2 to 1 and 3, for the pull is to 2 at first; there each gradient, 1, meets a pull of 2 · 0.25 · 2."""
+    algorithm = {"name": "decfedprox", "alpha": 0.25}
+    for rounds in (1, 2):
+        raw = vectors([0.0, 4.0], algorithm, rounds, {"name": "ring", "weights": APART}, start=2.0, lr=0.5)
+        assert final(simulate, raw) == [1.0, 3.0]
+
+
+def test_decfedprox_pulls_towards_models_as_they_were_sent(simulate: Simulate) -> None:
+    """Trained to 1 and 3, mixed to 1.5 and 2.5; then 1.5 with a pull of 0.5 (1.5 - 3) trains to 1.125, and so on."""
+    raw = vectors([0.0, 4.0], {"name": "decfedprox", "alpha": 0.25}, 2, "ring", start=2.0, lr=0.5)
+    raw["topology"] = {"name": "ring", "weights": {"name": "neighbours", "beta": 0.25}}
+    assert final(simulate, raw) == [0.75 * 1.125 + 0.25 * 2.875, 0.75 * 2.875 + 0.25 * 1.125]
+
+
+def test_decfedprox_keeps_the_last_mean_where_nobody_is_heard(simulate: Simulate) -> None:
+    """From 2 to 1 and 3, and still pulled to 2: by 2 · 0.25 · 1, half the gradient, to 0.75 and 3.25."""
+    raw = vectors([0.0, 4.0], {"name": "decfedprox", "alpha": 0.25}, 2, "ring", start=2.0, lr=0.5)
+    assert final(simulate, {**raw, "world": {"loss": 1.0}}) == [0.75, 3.25]
+
+
+def test_dfedavgm_starts_its_momentum_anew_every_round(simulate: Simulate) -> None:
+    """From 2 to 1.5, to 1.5 - 0.25 + 0.5 (1.5 - 2) = 1, where the gradient is zero: it stays there."""
+    for rounds in (1, 2):
+        raw = vectors([1.0, 1.0], {"name": "dfedavgm", "momentum": 0.5}, rounds, "ring", start=2.0, lr=0.5, steps=2)
+        assert final(simulate, raw) == [1.0, 1.0]
+
+
+def test_dfedadmm_mixes_models_corrected_by_the_dual(simulate: Simulate) -> None:
+    """From 1 to 0.5 and 2.5, with duals 0.5 and -1.5, sent 0 and 4; then 1.25 and 2.25, sent 0 and 4 again."""
+    for rounds in (1, 2):
+        raw = vectors([0.0, 4.0], {"name": "dfedadmm", "penalty": 1.0}, rounds, "ring", start=1.0, lr=0.5)
+        assert final(simulate, raw) == [2.0, 2.0]
+    raw["algorithm"]["mix_corrected"] = False
+    raw["run"]["rounds"] = 1
+    assert final(simulate, raw) == [1.5, 1.5]
+
+
+def test_dfedadmm_remembers_its_dual(simulate: Simulate) -> None:
+    """Apart and uncorrected: from 1 to 0.5 and 2.5, where the duals, 0.5 and -1.5, meet gradients as large."""
+    algorithm = {"name": "dfedadmm", "penalty": 1.0, "mix_corrected": False}
+    raw = vectors([0.0, 4.0], algorithm, 2, {"name": "ring", "weights": APART}, start=1.0, lr=0.5)
+    assert final(simulate, raw) == [0.5, 2.5]
+
+
+def test_dfedadmm_takes_sharpness_aware_gradients(simulate: Simulate) -> None:
+    """Apart, from 1: gradients 1.5 and -3.5 at 1.5 and 0.5 lead to 0.25 and 2.75.
+
+    Duals are 0.75 and -1.75, sent are -0.5 and 4.5. Then -1 at -1, less the dual, to 0.375;
+    1 at 5, to 3.125; duals -0.125 and -0.375, sent 0.5 and 3.5.
+    """
+    for rounds, wanted in ((1, [-0.5, 4.5]), (2, [0.5, 3.5])):
+        algorithm, topology = {"name": "dfedadmm", "penalty": 1.0}, {"name": "ring", "weights": APART}
+        raw = vectors([0.0, 4.0], algorithm, rounds, topology, start=1.0, lr=0.5, sam=0.5)
+        assert final(simulate, raw) == pytest.approx(wanted)
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+def scenario_of(name: str, **more: Any) -> Raw:
+    usual = {"algorithm": name, "topology": "ring", "public": {"samples": 40}, "data__clients": 6, "run__rounds": 3}
+    raw = digits(**{**usual, **more})
+    del raw["world"]
+    if name == "d_psgd":
+        raw["local"]["steps"] = 1
+    return raw
+
+
+def one_by_one(raw: Raw) -> list[Record]:
+    """The peers' states after the last round, made as plainly as can be: everybody trains, then everybody mixes."""
+    scenario = parse_scenario(raw)
+    bench, algorithm = worker_of(raw, Workbench), scenario.algorithm
+    peers = range(scenario.data.clients)
+    states = [algorithm.init(bench.task(peer, 0, bench.start)) for peer in peers]
+    for round in range(scenario.run.rounds):
+        tasks = [bench.task(peer, round, bench.start) for peer in peers]
+        pairs = [algorithm.local(task, state) for task, state in zip(tasks, states, strict=True)]
+        drafts, messages = zip(*(map(bare, pair) for pair in pairs), strict=True)
+        near = scenario.topology.neighbours(len(peers), scenario.seed, scenario.topology.epoch(round))
+        inboxes = [Inbox(messages[i], [messages[j] for j in n.peers], list(n.weights)) for i, n in enumerate(near)]
+        states = [algorithm.mix(*of_one) for of_one in zip(tasks, drafts, inboxes, strict=True)]
+    return states
+
+
+def bare(record: Record) -> Record:
+    return records.split(record, *LOGGED)[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_engine_does_what_a_plain_loop_does(simulate: Simulate, name: str) -> None:
+    raw = scenario_of(name, topology={"name": "regular", "degree": 3, "redraw_every": 2})
+    wanted = torch.stack([state["w"] for state in one_by_one(raw)])
+    assert np.array_equal(simulate(raw).vectors()["w"], wanted.numpy())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_states_keep_their_shapes_and_types(name: str) -> None:
+    first, later = (one_by_one(scenario_of(name, run__rounds=rounds))[0] for rounds in (1, 2))
+    assert {k: (v.shape, v.dtype) for k, v in first.items()} == {k: (v.shape, v.dtype) for k, v in later.items()}
+    assert all(value.dtype == torch.float32 for value in later.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_peers_learn(simulate: Simulate, name: str) -> None:
+    raw = scenario_of(name, run__rounds=20, data__partition="iid", local__lr=0.2)
+    evaluations = simulate(raw).pandas("evaluations").query("subject == 'peers' and metric == 'accuracy'")
+    assert evaluations.value.iloc[-1] > 0.5
+
+
+@pytest.mark.parametrize("name", ["cmfd", "fedf_admm"])
+def test_sharing_outputs_or_parameters_gives_the_same_models_for_different_bytes(simulate: Simulate, name: str) -> None:
+    results = [
+        simulate(scenario_of(name, algorithm={"name": name, "share": share})) for share in ("outputs", "parameters")
+    ]
+    assert results[0].info["digest"]["model"] == results[1].info["digest"]["model"]
+    sizes = [set(result.pandas("exchanges").bytes) for result in results]
+    assert sizes == [{4 * 10 * 40}, {4 * (65 * 16 + 17 * 10)}]
+
+
+def test_outputs_on_1000_inputs_are_40000_bytes_an_edge(simulate: Simulate) -> None:
+    raw = scenario_of("fedf_admm", data__clients=10, public={"samples": 1000}, run__rounds=1)
+    exchanges = simulate(raw).pandas("exchanges")
+    assert exchanges.bytes.tolist() == [40_000] * 20
+
+
+def test_bytes_of_parameters_are_those_of_the_model(simulate: Simulate) -> None:
+    assert set(simulate(scenario_of("decfedavg")).pandas("exchanges").bytes) == {4 * (65 * 16 + 17 * 10)}

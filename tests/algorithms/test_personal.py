@@ -1,0 +1,237 @@
+"""Laws of personalised algorithms: what clients predict with, what travels, and clients that never took part."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import Raw, Simulate, digits, quadratic
+from personal import HEADED, PERSONAL, WITH_HEADS, headed, own_models, saved, scores, with_head
+from torch import nn
+from witness import worker_of
+
+from raysim import RunFailed, ScenarioError, load, parse_scenario, run
+from raysim.algorithms import Central
+from raysim.local import Local
+from raysim.models import MLP
+from raysim.workers.server import ServerWorker
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("epochs", "own"), [(1, [1.25, 3.25]), (2, [0.625, 3.625])])
+def test_fine_tuning_starts_from_the_global_model(simulate: Simulate, epochs: int, own: list[float]) -> None:
+    """x = 2.5 after FedAvg's two steps of 0.5; a = (0, 4)."""
+    algorithm = {"name": "fedavg_ft", "finetune_epochs": epochs}
+    raw = quadratic([0.0, 4.0], algorithm, {"dispatch": {"picks": [[0, 1]]}}, 1, start=1.0, data__samples=[1, 3])
+    raw["local"] = {"lr": 0.5, "steps": 2, "batch_size": None}
+    result = simulate(raw, "--set", "run.save_clients=true")
+    assert result.vectors()["w"] == pytest.approx([2.5], abs=1e-6)
+    assert own_models(result)[:, 0] == pytest.approx(own, abs=1e-6)
+    assert result.clients()["client"].tolist() == [0, 1]
+
+
+# --- the engine's part ------------------------------------------------------------------------------------------------
+
+
+def algorithm_of(name: str) -> Central:
+    algorithm = parse_scenario(headed(name)).algorithm
+    assert isinstance(algorithm, Central)
+    return algorithm
+
+
+@pytest.mark.parametrize("name", PERSONAL)
+def test_own_models_are_better_at_their_own_samples(simulate: Simulate, name: str) -> None:
+    """Of clients that hold few labels: than the global model of FedAvg is, on average and after few rounds."""
+    labels = {"name": "digits", "clients": 20, "partition": {"name": "classes", "per_client": 2}, "local_test": 0.3}
+    raw = headed(name, data=labels, run={"rounds": 10, "evaluate_every": 10, "evaluate_clients": "all"})
+    own, of_fedavg = (scores(simulate(raw, *options)) for options in ((), ("--set", "algorithm=fedavg")))
+    assert len(own) == 20
+    assert own.mean() > of_fedavg.mean() + 0.1
+
+
+@pytest.mark.parametrize("name", PERSONAL)
+def test_computed_delays_follow_all_trainings_of_an_update(simulate: Simulate, name: str) -> None:
+    """The samples whose gradients are taken are those foreseen; steps are those of all trainings."""
+    local = {"lr": 0.1, "batch_size": 16, "epochs": 2}
+    used = simulate(headed(name, local=local)).pandas("updates").query("status == 'used'")
+    algorithm = algorithm_of(name)
+    foreseen = [algorithm.samples_seen(Local(**local), samples) for samples in used.samples]
+    assert used.samples_seen.tolist() == foreseen
+    batches = -(-used.samples // 16)
+    epochs = {"ditto": 4, "fedrep": 12, "fedeq": 5}.get(name, 2)
+    assert (used.local_steps == epochs * batches).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "up", "down"),
+    [
+        ("local_only", 0, 0),
+        ("fedavg_ft", "whole", "whole"),
+        ("ditto", "whole", "whole"),
+        ("knn_per", "whole", "whole"),
+        ("fedper", "body", "body"),
+        ("fedrep", "body", "body"),
+        ("fedeq", "body", "body"),
+    ],
+)
+def test_what_travels(simulate: Simulate, name: str, up: Any, down: Any) -> None:
+    """Of an MLP 64-16-10, the head of which is each client's own."""
+    size = {0: 0, "body": 4 * (64 * 16 + 16), "whole": 4 * (64 * 16 + 16 + 16 * 10 + 10)}
+    used = simulate(headed(name)).pandas("updates").query("status == 'used'")
+    assert set(used.up_bytes) == {size[up]}
+    assert set(used.down_bytes) == {size[down]}
+
+
+@pytest.mark.parametrize("name", [name for name in PERSONAL if name != "knn_per"])
+def test_saved_models_are_those_that_were_evaluated(simulate: Simulate, name: str) -> None:
+    result = saved(simulate, name, data__clients=10)
+    accuracy, evaluations = scores(result), result.pandas("evaluations")
+    worker = worker_of(headed(name, data__clients=10), ServerWorker)
+    for client in accuracy.index:
+        with torch.no_grad():
+            sums = worker.measure(result.client_module(client), *worker.federation.local_test(client))
+        assert sums["accuracy"] / sums["samples"] == pytest.approx(accuracy[client])
+    assert set(evaluations.subject) == {"global", "client"}
+
+
+def test_clients_that_were_never_picked_are_saved_too(simulate: Simulate) -> None:
+    result = saved(simulate, "fedper", run__rounds=1)
+    assert result.clients()["client"].tolist() == list(range(30))
+    heads = own_models(result)[:, -170:]
+    assert len(np.unique(heads, axis=0)) == 7  # six that took part, and the initial one
+
+
+# --- clients that never took part -------------------------------------------------------------------------------------
+
+
+def unseen(algorithm: Any, **more: Any) -> Raw:
+    """Of 24 clients with two labels each, the last six never take part."""
+    labels: Raw = {"clients": 24, "partition": {"name": "classes", "per_client": 2}, "local_test": 0.3, "unseen": 0.25}
+    run = {"rounds": 8, "evaluate_every": 4, "evaluate_clients": "all"}
+    return headed(algorithm, **{"data": {"name": "digits", **labels}, "run": run} | more)
+
+
+@pytest.mark.parametrize("name", [*PERSONAL, "fedavg"])
+def test_unseen_clients_adapt_once_training_is_over(simulate: Simulate, name: str) -> None:
+    result = simulate(unseen(name))
+    own, evaluations = scores(result, "unseen"), result.pandas("evaluations")
+    assert own.index.tolist() == list(range(18, 24))
+    assert set(scores(result).index) == set(range(18))
+    assert evaluations.query("subject == 'unseen'")["round"].unique().tolist() == [7]
+    assert result.pandas("updates").client.max() < 18
+    counts = result.pandas("partition").query("split == 'test'").groupby("client").samples.sum()
+    rows = evaluations.query("subject == 'unseen' and metric == 'accuracy'").set_index("member").samples
+    assert rows.tolist() == counts[list(range(18, 24))].tolist()
+    compared = load(result.folder).compare(subject="unseen", over="micro")["mean"].item()
+    assert compared == pytest.approx((own * rows).sum() / rows.sum())
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("fedavg", "ditto", True),  # of which they get the global model
+        ("fedavg", {"name": "knn_per", "mix": 0.0}, True),
+        ("fedavg", "knn_per", False),
+        ("fedavg", "fedavg_ft", False),
+        ("fedper", {"name": "fedper", "adapt_epochs": 9}, False),
+    ],
+)
+def test_what_unseen_clients_make_of_the_last_model(simulate: Simulate, one: Any, other: Any, same: bool) -> None:
+    uniform = ["--set", "algorithm.weights=uniform"]
+    own = [scores(simulate(unseen(algorithm), *uniform), "unseen") for algorithm in (one, other)]
+    assert own[0].equals(own[1]) == same
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        {"name": "fedper", "adapt_epochs": 2},
+        {"name": "fedrep", "head_epochs": 1, "adapt_epochs": 2},
+        {"name": "fedeq", "head_epochs": 2},
+    ],
+)
+def test_unseen_clients_fit_the_first_head_to_the_last_body(simulate: Simulate, bilinear: Raw, algorithm: Raw) -> None:
+    """Client 0 changes the body b; client 1's heads: h <- h - (b h - sqrt(2)) b / 2, from 1."""
+    data = {**bilinear["data"], "unseen": 0.5, "local_test": 0.5}
+    raw = {
+        **bilinear,
+        "data": data,
+        "world": {"dispatch": {"per_round": 1}},
+        "run": {"rounds": 1, "save_clients": True},
+    }
+    result = simulate({**raw, "algorithm": algorithm})
+    body, head = result.vectors()["w"][0], 1.0
+    assert abs(body - 1) > 0.05
+    if algorithm["name"] == "fedper":
+        assert body == pytest.approx(1.5, abs=1e-6)  # in one joint step
+    for _ in range(2):
+        head -= 0.5 * (body * head - 2**0.5) * body
+    assert result.clients()["client"].tolist() == [0, 1]
+    assert own_models(result)[1, [0, -1]] == pytest.approx([body, head], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "adapted"),
+    [
+        ("local_only", True, True),
+        ("fedavg_ft", True, True),
+        ("ditto", True, False),
+        ("fedper", False, False),
+        ("fedrep", False, False),
+        ("fedeq", True, False),
+    ],
+)
+def test_whose_batch_norm_statistics_clients_predict_with(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch, name: str, own: bool, adapted: bool
+) -> None:
+    """Their own, in models that they keep, else the server's; so do clients that adapt. Of local none travel."""
+
+    def build(model: MLP, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        body = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 8), nn.ReLU())
+        return with_head(body, nn.Linear(8, num_classes))
+
+    monkeypatch.setattr(MLP, "build", build)
+    result = simulate(unseen(name, world={"dispatch": {"per_round": 18}}), "--set", "run.save_clients=true")
+    others = (result.clients()["buffers"] != result.vectors()["buffers"]).any(axis=1)
+    assert others[:18].tolist() == [own] * 18
+    assert others[18:].tolist() == [adapted] * 6
+    used = result.pandas("updates").query("status == 'used'")
+    assert set(used.up_bytes == 0) == set(used.down_bytes == 0) == {name == "local_only"}
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def refusal(raw: Raw) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(raw)
+    return str(caught.value)
+
+
+def test_something_must_be_shared(tmp_path: Path) -> None:
+    scenario = parse_scenario(headed("fedper", model={**HEADED, "personal": ["hidden1", "head"]}))
+    with pytest.raises(RunFailed, match=r"model.personal: must leave parameters to share, got all, by \[hidden1, h"):
+        run(scenario, out=tmp_path, inline=True)
+
+
+@pytest.mark.parametrize("name", WITH_HEADS)
+def test_heads_must_be_named(name: str) -> None:
+    text = f"model.personal: must name the parameters that stay a client's own, for {name} has some, got none"
+    assert text in refusal(digits(algorithm=name))
+
+
+def test_what_cannot_be_is_said() -> None:
+    zero = {"name": "fedeq", "rho": 0.0, "server_rule": "admm"}
+    assert "algorithm: rho must be greater than 0 with `server_rule: admm`" in refusal(headed(zero))
+    text = refusal(quadratic([1.0], "knn_per", {"dispatch": {"per_round": 1}}, 1, run__save_clients=True))
+    assert "algorithm.name: knn_per needs labels, and quadratic has none; take other data" in text
+    assert "run.save_clients: must be false for knn_per" in text
+    text = "`unseen` must be 0, or make one client of 30 unseen, got 0.001, which makes none; raise it to 0.0333333"
+    assert text in refusal(headed("fedper", data__unseen=0.001))
+    text = "data.unseen: clients that take no part are evaluated on samples of their own, got none"
+    assert text in refusal(digits(data__unseen=0.1))
+    peers: Raw = {"algorithm": "decfedavg", "topology": "ring", "world": {}}
+    assert "run.save_clients: must be false for peers" in refusal(digits(run__save_clients=True, **peers))
+    assert "run.evaluate_clients: must be" in refusal(headed("fedper", run__evaluate_clients="some"))

@@ -1,0 +1,145 @@
+"""`raysim run`: what it prints, what it writes, how it ends."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.dataset as ds
+import pytest
+from command_line import command, process, write
+from conftest import Simulate, digits, quadratic
+from safetensors import safe_open
+
+import raysim
+from results import TABLES
+
+
+def test_a_run_prints_its_summary_and_leaves_tables_model_and_run_json(tmp_path: Path) -> None:
+    path = write(tmp_path, digits())
+    answer = command("run", path, "--inline", "--out", tmp_path / "runs", "--set", "algorithm.buffer=2")
+    assert answer.exit_code == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("digits-20")
+    assert "digits  finished" in answer.stdout
+    assert f"results in {folder}" in answer.stdout
+    info = json.loads((folder / "run.json").read_text())
+    assert info["run"] == folder.name
+    assert (info["name"], info["status"], info["seed"], info["error"]) == ("digits", "finished", 0, None)
+    assert info["scenario"]["algorithm"]["buffer"] == 2
+    assert info["scenario_hash"] == raysim.load_scenario(path, ["algorithm.buffer=2"]).hash
+    assert set(info["digest"]) == {"model", "tables", "run"}
+    assert info["digest"]["run"] in answer.stdout.replace("\n", "").replace(" ", "")
+    assert info["started_at"] <= info["finished_at"]
+    assert set(info["versions"]) == {"python", "raysim", "numpy", "ray", "torch"}
+    with safe_open(folder / "model.safetensors", "np") as model:
+        assert set(model.keys()) == {"w", "buffers"}
+        parameters = json.loads(model.metadata()["parameters"])
+    assert sum(int(np.prod(shape)) for _, shape, _ in parameters) == info["parameters"] == 65 * 16 + 17 * 10
+
+
+def test_tables_are_read_by_everybody(simulate: Simulate) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    result = simulate(digits())
+    for name in ("steps", "updates", "evaluations", "partition"):
+        rows = result.table(name).num_rows
+        assert rows > 0
+        assert ds.dataset(result.folder / name).count_rows() == rows
+        assert len(pd.read_parquet(result.folder / name)) == rows
+        counted = duckdb.sql(f"select count(*), count(distinct run) from '{result.folder / name}/*.parquet'").fetchall()
+        assert counted == [(rows, 1)]
+        assert result.table(name).schema.equals(TABLES[name])
+
+
+def test_the_updates_table_holds_every_dispatch_once(simulate: Simulate) -> None:
+    result = simulate(digits())
+    updates = result.pandas("updates")
+    totals = result.info["totals"]
+    assert sorted(updates.dispatch) == list(range(totals["dispatched"]))
+    assert updates.status.value_counts().to_dict() == {key: totals[key] for key in set(updates.status)}
+    assert len(result.pandas("steps")) == totals["steps"]
+    assert updates[updates.status == "used"].weight.groupby(updates.step).size().eq(10).all()
+
+
+def test_a_dry_run_has_the_same_timeline_and_no_model(tmp_path: Path, simulate: Simulate) -> None:
+    raw = digits(world__dropout={"probability": 0.2})
+    answer = command("run", write(tmp_path, raw), "--dry", "--out", tmp_path / "dry")
+    assert answer.exit_code == 0
+    assert "digits  dry" in answer.stdout
+    assert "first updates" in answer.stdout
+    (folder,) = (tmp_path / "dry").iterdir()
+    assert not (folder / "model.safetensors").exists()
+    dry, real = raysim.Result(folder), simulate(raw)
+    assert dry.info["totals"] == real.info["totals"]
+    assert dry.info["status"] == "dry"
+    assert len(dry.table("evaluations")) == 0
+    for name in ("updates", "steps", "partition"):
+        table = dry.table(name).drop_columns(["run"])
+        known = [column for column in table.column_names if table[column].null_count < len(table)]
+        assert table.select(known).equals(real.table(name).select(known)), name
+    assert {"weight", "staleness", "arrived_at"} <= set(dry.pandas("updates").dropna(axis=1, how="all").columns)
+
+
+def test_nothing_is_started_if_one_scenario_is_wrong(tmp_path: Path) -> None:
+    right, wrong = write(tmp_path, digits(), "right"), write(tmp_path, digits(sed=1), "wrong")
+    answer = command("run", right, wrong, "--inline", "--out", tmp_path / "runs")
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"{wrong}: sed: unknown key (did you mean 'seed'?)")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_scenarios_are_run_one_after_another(tmp_path: Path) -> None:
+    path = write(tmp_path, quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, 2))
+    assert command("run", path, path, "--inline", "--out", tmp_path / "runs").exit_code == 0
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+def test_a_failing_client_ends_the_run_with_exit_code_1_and_its_traceback_once(tmp_path: Path) -> None:
+    path = write(tmp_path, digits(algorithm="toys:Failing", run__rounds=30))
+    ended = process("run", path, "--inline", "--out", tmp_path / "runs")
+    assert ended.returncode == 1
+    assert ended.stderr.count("Traceback (most recent call last)") == 1
+    assert "in update" in ended.stderr
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith("The run failed in train for version ")
+    assert "ZeroDivisionError: this client divides by zero - client 3, its dispatch 0, model version " in last
+    assert last.endswith(", train")
+    (folder,) = (tmp_path / "runs").iterdir()
+    result = raysim.Result(folder)
+    assert result.info["status"] == "failed"
+    assert "client 3, its dispatch 0" in result.info["error"]
+    assert len(result.table("updates")) == result.info["totals"]["dispatched"]
+    shown = command("show", folder)
+    assert shown.exit_code == 0
+    assert "digits  failed" in shown.stdout
+
+
+@pytest.mark.parametrize("how", ["--inline", "--dry"])
+def test_a_script_that_cannot_be_followed_fails_the_run(tmp_path: Path, how: str) -> None:
+    delay = {"name": "scripted", "delays": [[2.0, 0.0]]}
+    raw = quadratic([1.0], "fedavg", {"dispatch": {"picks": [[0], [0]]}, "delay": delay}, 2)
+    with pytest.raises(raysim.RunFailed, match=r"ValueError: .*round 1 must pick idle clients"):
+        command("run", write(tmp_path, raw), how, "--out", tmp_path / "runs")
+    (folder,) = (tmp_path / "runs").iterdir()
+    info = raysim.Result(folder).info
+    assert info["status"] == "failed"
+    assert "round 1 must pick idle clients" in info["error"]
+
+
+def test_data_that_are_not_there_fail_the_run(tmp_path: Path) -> None:
+    path = write(tmp_path, digits(data__name="mnist", data__root=str(tmp_path)))
+    for how in ("--inline", "--dry"):
+        with pytest.raises(raysim.RunFailed, match=r"FileNotFoundError: .* set `download: true`"):
+            command("run", path, how, "--out", tmp_path / "runs")
+
+
+def test_results_cannot_go_into_a_file(tmp_path: Path) -> None:
+    path = write(tmp_path, digits())
+    assert command("run", path, "--inline", "--out", path).exit_code == 2
+
+
+def test_a_wrong_scenario_ends_the_process_with_exit_code_2(tmp_path: Path) -> None:
+    ended = process("run", write(tmp_path, digits(sed=1)), "--inline", "--out", tmp_path / "runs")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "sed: unknown key" in ended.stderr
+    assert "Traceback" not in ended.stderr

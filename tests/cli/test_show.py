@@ -1,0 +1,36 @@
+"""`raysim show`: a summary of a run."""
+
+from pathlib import Path
+from typing import Any
+
+from command_line import command
+from conftest import Simulate, digits
+
+from results import write_json
+
+
+def test_show_sums_up_a_finished_run(simulate: Simulate) -> None:
+    result = simulate(digits(data__local_test=0.2, run__evaluate_clients=5))
+    answer = command("show", result.folder)
+    assert answer.exit_code == 0
+    for text in ("digits  finished", "fedbuff, digits, 30 clients, mlp, seed 0", "global", "5 clients", "accuracy"):
+        assert text in answer.stdout
+
+
+def test_show_sums_up_a_killed_run(simulate: Simulate) -> None:
+    """It says running for ever, and has no digest, totals or model."""
+    result = simulate(digits())
+    gone = ("digest", "totals", "seconds", "parameters", "input_shape", "classes")
+    info: dict[str, Any] = {key: value for key, value in result.info.items() if key not in gone}
+    write_json(result.folder, {**info, "status": "running", "finished_at": None})
+    (result.folder / "model.safetensors").unlink()
+    answer = command("show", result.folder)
+    assert answer.exit_code == 0
+    assert "digits  running" in answer.stdout
+    assert "8 rounds" in answer.stdout
+
+
+def test_show_refuses_what_is_no_run(tmp_path: Path) -> None:
+    answer = command("show", tmp_path)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert answer.stderr.startswith(f"{tmp_path}: a run's folder must hold run.json")

@@ -1,0 +1,43 @@
+"""Parts of scenarios that say which data there are, and what is made of them."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from conftest import Raw
+from pydantic import TypeAdapter
+
+from raysim.data import DATA_SETS, SERVER_DATA, Dataset, Federation, ServerData, federate
+from raysim.data.digits import Digits
+from raysim.data.public import Public
+from raysim.data.server import NoServerData
+from raysim.part import OneOf, Part
+from raysim.rng import generator
+
+DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOf(DATA_SETS)])
+SERVER: TypeAdapter[Any] = TypeAdapter(Annotated[ServerData, OneOf(SERVER_DATA)])
+NO_SERVER = SERVER.validate_python("none")
+
+
+def part(**settings: Any) -> Any:
+    """A data part, as a scenario file gives it."""
+    return DATA.validate_json(TypeAdapter(dict[str, Any]).dump_json(settings))
+
+
+def load(**settings: Any) -> Dataset:
+    dataset = part(clients=2, partition="iid", **settings).load()
+    assert isinstance(dataset, Dataset)
+    return dataset
+
+
+def digits(**settings: Any) -> Any:
+    """The data part of the digits."""
+    return part(**{"name": "digits", "clients": 10, "partition": "iid", **settings})
+
+
+def random_images(*shape: int) -> np.ndarray:
+    return generator(0, "images", len(shape)).integers(256, size=shape, dtype=np.uint8)
+
+
+def federation(seed: int = 0, public: Raw | None = None, **settings: Any) -> Federation:
+    data = Digits.model_validate({"clients": 10, "partition": {"name": "iid"}, **settings})
+    return federate(data, NoServerData(), seed, Public(**(public or {})))

@@ -1,0 +1,48 @@
+"""Splits of a data set, and the parts of scenarios that name one."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from data_sets import digits, part
+
+from raysim.data import DATA_SETS, SERVER_DATA, Split
+
+# Splits
+
+
+def test_columns_of_unequal_length_are_an_error() -> None:
+    with pytest.raises(ValueError, match=r"same length, got .*'y': 2"):
+        Split(np.zeros((3, 1, 1, 1), np.uint8), np.zeros(2, np.int64))
+
+
+def test_taking_rows_takes_them_of_every_column() -> None:
+    split = Split(np.arange(8, dtype=np.uint8).reshape(4, 2, 1, 1), np.arange(4), {"user": np.array(list("abca"))})
+    taken = split.take(np.array([3, 1]))
+    assert taken.x[:, 0, 0, 0].tolist() == [6, 2]
+    assert (taken.y.tolist(), taken.columns["user"].tolist(), len(taken)) == ([3, 1], ["a", "b"], 2)
+
+
+# Parts
+
+
+def test_every_part_says_in_one_line_what_it_is() -> None:
+    for kind in (*DATA_SETS, *SERVER_DATA):
+        assert (kind.__doc__ or "").splitlines()[0].endswith((".", ":"))
+
+
+def test_problems_are_those_of_the_partition() -> None:
+    assert (
+        "multiple"
+        in digits(partition={"name": "classes", "per_client": 1, "assignment": "collins"}, clients=7).problems()[0]
+    )
+    assert not digits().problems()
+    assert not part(name="quadratic", centers=[1]).problems()
+
+
+def test_importing_the_parts_loads_no_heavy_library() -> None:
+    heavy = {"torch", "torchvision", "sklearn", "pandas", "PIL", "ray"}
+    code = f"import sys, raysim.data; print({heavy!r} & set(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "set()"

@@ -1,0 +1,72 @@
+"""Data in folders of image files, one for each class."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Simulate, digits
+from image_files import load, shades, write_image
+
+from raysim.data.images import channel_statistics
+
+
+@pytest.mark.parametrize("test", ["test", "val"])
+def test_folders_of_training_and_test_images(tmp_path: Path, test: str) -> None:
+    write_image(tmp_path / "train/cat/1.png", 10)
+    write_image(tmp_path / "train/cat/0.PNG", 20, "L")
+    write_image(tmp_path / "train/ant/x.bmp", 30)
+    (tmp_path / "train/cat/notes.txt").write_text("no image")
+    write_image(tmp_path / test / "cat/0.png", 40)
+    dataset = load("image_folder", tmp_path)
+    assert shades(dataset) == ([30, 20, 10], [40])
+    assert (dataset.train.y.tolist(), dataset.test.y.tolist(), dataset.num_classes) == ([0, 1, 1], [1], 2)
+    assert dataset.train.x.shape == (3, 4, 4, 3)
+    assert (dataset.mean, dataset.std) == channel_statistics(dataset.train.x)
+
+
+@pytest.mark.parametrize("folder", ["", "train"])
+def test_without_a_test_folder_a_share_of_each_class_tests(tmp_path: Path, folder: str) -> None:
+    for label, name in enumerate("ab"):
+        for i in range(10 * (label + 1)):
+            write_image(tmp_path / folder / name / f"{i:02}.png", 100 * label + i)
+    dataset, again = (load("image_folder", tmp_path, test_share=0.2) for _ in range(2))
+    assert np.bincount(dataset.train.y).tolist() == [8, 16]
+    assert np.bincount(dataset.test.y).tolist() == [2, 4]
+    train, test = shades(dataset)
+    assert sorted(train + test) == [*range(10), *range(100, 120)]
+    assert shades(again) == (train, test)
+
+
+def test_only_the_images_that_are_used_are_decoded(tmp_path: Path) -> None:
+    for name in "ab":
+        write_image(tmp_path / f"train/{name}/0.png", 5)
+        (tmp_path / f"train/{name}/1.png").write_text("no image")
+        write_image(tmp_path / f"test/{name}/0.png", 6)
+    assert shades(load("image_folder", tmp_path, train_samples=2)) == ([5, 5], [6, 6])
+    with pytest.raises(ValueError, match=r"1.png' must be a whole image, got .*; fetch it again"):
+        load("image_folder", tmp_path)
+
+
+def test_folders_without_classes_or_images_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="must have a folder for each class, but has none; put the images"):
+        load("image_folder", tmp_path)
+    (tmp_path / "train/cat").mkdir(parents=True)
+    with pytest.raises(FileNotFoundError, match=r"train' must hold images, named \*.bmp, .*but hold none; put them"):
+        load("image_folder", tmp_path)
+    write_image(tmp_path / "train/cat/0.png", 1)
+    write_image(tmp_path / "val/dog/0.png", 1)
+    with pytest.raises(ValueError, match=r"must have folders of the classes in .*train' only, got 'dog'; take it away"):
+        load("image_folder", tmp_path)
+
+
+def test_a_run_on_a_folder_of_images(simulate: Simulate, tmp_path: Path) -> None:
+    for label, name in enumerate(("dark", "light")):
+        for i in range(20):
+            write_image(tmp_path / "images" / name / f"{i:02}.png", 200 * label + i)
+    raw = digits(algorithm="fedavg", world={"dispatch": {"per_round": 4}}, run={"rounds": 3})
+    raw["data"] = {"name": "image_folder", "path": str(tmp_path / "images"), "size": 4, "clients": 4}
+    raw["data"] |= {"partition": "iid", "local_test": "test", "test_share": 0.2}
+    result = simulate(raw)
+    accuracy = result.pandas("evaluations").query("metric == 'accuracy'")
+    assert accuracy.value.iloc[-1] == 1.0
+    assert accuracy.samples.iloc[-1] == 8

@@ -1,0 +1,202 @@
+"""Linear regression: the data are what they should be, and training solves it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import Raw, Simulate, digits, override
+
+from raysim import ScenarioError, parse_scenario
+from raysim.data import Dataset, federate
+from raysim.data.linear_regression import LinearRegression
+from raysim.data.server import NoServerData
+from raysim.local.net import Net, squared_error
+from raysim.models import MLP, Linear, ModelPart
+from raysim.models.build import initialise
+
+SMALL = {"samples": 300, "features": 10}
+EVERYBODY = {"dispatch": {"per_round": 10}}
+
+
+def load(**settings: Any) -> Dataset:
+    return LinearRegression(clients=1, **settings).load()
+
+
+def regression(rounds: int, **more: Any) -> Raw:
+    """Everybody takes one full-batch step in each round: gradient descent on the mean over all samples."""
+    raw: Raw = {
+        "name": "regression",
+        "data": {"name": "linear_regression", "clients": 10, **SMALL},
+        "model": "linear",
+        "algorithm": "fedavg",
+        "local": {"lr": 0.2, "batch_size": None},
+        "world": EVERYBODY,
+        "run": {"rounds": rounds, "evaluate_every": rounds},
+    }
+    return override(raw, **more)
+
+
+def loss(dataset: Dataset, w: np.ndarray) -> float:
+    """1/(2 d) sum_j (<a_j, w> - b_j)^2."""
+    return float(np.square(dataset.train.x @ w - dataset.train.y).mean() / 2)
+
+
+# Data
+
+
+def test_each_third_of_the_rows_has_the_moments_of_its_distribution() -> None:
+    """Student-t with 5 degrees of freedom, uniform on [-5, 5], standard normal: in x and y alike."""
+    dataset = load(samples=8998, features=20)
+    rows = np.column_stack([dataset.train.x, dataset.train.y]).astype(np.float64)
+    student, uniform, normal = rows[:3000], rows[3000:6000], rows[6000:]
+    for third, variance in ((student, 5 / 3), (uniform, 25 / 3), (normal, 1.0)):
+        assert third.mean() == pytest.approx(0, abs=0.05)
+        assert third.var() == pytest.approx(variance, rel=0.05)
+        assert third[:, -1].var() == pytest.approx(variance, rel=0.25)
+    assert np.abs(uniform).max() <= 5
+    assert (np.abs(uniform) > 4).mean() == pytest.approx(0.2, abs=0.01)
+    assert (np.abs(student) > 4.032143).mean() == pytest.approx(0.01, abs=0.002)  # of the t distribution's tables
+    assert (np.abs(normal) > 1.959964).mean() == pytest.approx(0.05, abs=0.005)
+
+
+def test_the_samples_are_a_function_of_their_own_seed() -> None:
+    first, again, other = load(**SMALL), load(**SMALL), load(**SMALL, seed=1)
+    assert (first.train.x.shape, first.train.y.shape) == ((300, 10), (300,))
+    assert first.train.x.dtype == first.train.y.dtype == np.float32
+    np.testing.assert_array_equal(first.train.x, again.train.x)
+    np.testing.assert_array_equal(first.train.y, again.train.y)
+    assert not np.array_equal(first.train.x, other.train.x)
+    whole = LinearRegression(clients=1)
+    assert (whole.samples, whole.features) == (10_000, 1_000)
+
+
+def test_the_scenario_s_seed_shuffles_the_samples_among_clients_of_equal_size() -> None:
+    data = LinearRegression(clients=10, **SMALL)
+    first, other = (federate(data, NoServerData(), seed) for seed in (0, 1))
+    np.testing.assert_array_equal(first.train.x, other.train.x)
+    assert first.samples.tolist() == [30] * 10
+    assert first.train_rows(0).tolist() != other.train_rows(0).tolist()
+    thirds = first.train_rows(0) // 100
+    assert set(thirds.tolist()) == {0, 1, 2}
+
+
+def test_samples_without_labels_are_counted_under_label_0(simulate: Simulate) -> None:
+    table = simulate(regression(1, data={"name": "linear_regression", "clients": 10, **SMALL, "local_test": 0.1}))
+    rows = table.table("partition").to_pylist()
+    assert {(row["split"], row["label"], row["samples"]) for row in rows} == {("train", 0, 27), ("test", 0, 3)}
+
+
+# Loss and gradient
+
+
+@pytest.mark.parametrize("model", [Linear(), MLP(hidden=())])
+def test_the_loss_and_its_gradient_are_those_of_the_formula(model: ModelPart) -> None:
+    """a = (1, 2), (3, -1), b = (2, 0), u = (1, 1): residuals 1 and 2, loss 5/4, gradient (1 + 6, 2 - 2) / 2."""
+    module = initialise(model, (2,), 1, seed=0)
+    net = Net(module, (), "squared_error", torch.device("cpu"))
+    net.w.zero_()
+    net.w[:2] = 1  # of an mlp, the bias comes after
+    x, y = torch.tensor([[1.0, 2.0], [3.0, -1.0]]), torch.tensor([2.0, 0.0])
+    value, gradients = net.gradients(x, y, net.parameters)
+    assert value.item() == 1.25
+    assert gradients[0].tolist() == [[3.5, 0.0]]
+
+
+def test_outputs_of_shape_n_1_and_n_are_the_same_and_others_are_refused() -> None:
+    target, flat = torch.tensor([0.0, 1.0, 5.0]), torch.tensor([1.0, 1.0, 2.0])
+    for output in (flat, flat[:, None]):
+        assert squared_error(output, target, reduction="sum").item() == 5.0
+        assert squared_error(output, target).item() == pytest.approx(5 / 3)
+    with pytest.raises(RuntimeError, match="invalid for input of size 9"):
+        squared_error(torch.zeros(3, 3), target)
+
+
+# Runs
+
+
+def test_federated_averaging_with_one_step_each_is_gradient_descent(simulate: Simulate) -> None:
+    dataset, w = load(**SMALL), np.zeros(10)
+    for _ in range(3):
+        w -= 0.2 * dataset.train.x.T @ (dataset.train.x @ w - dataset.train.y) / 300
+    result = simulate(regression(3))
+    np.testing.assert_allclose(result.vectors()["w"], w, atol=1e-6)
+
+
+def test_it_converges_to_the_least_squares_solution_and_the_table_has_its_loss(simulate: Simulate) -> None:
+    dataset = load(**SMALL)
+    best, *_ = np.linalg.lstsq(dataset.train.x.astype(np.float64), dataset.train.y, rcond=None)
+    result = simulate(regression(100))
+    np.testing.assert_allclose(result.vectors()["w"], best, atol=1e-5)
+    rows = [row for row in result.table("evaluations").to_pylist() if row["step"] == 100]
+    assert [row["metric"] for row in rows] == ["loss"]
+    assert rows[0]["value"] == pytest.approx(loss(dataset, best), rel=1e-6)
+    assert rows[0]["samples"] == 300
+    assert result.module()(torch.from_numpy(dataset.train.x)).shape == (300, 1)
+
+
+def test_weight_decay_is_the_ridge_term(simulate: Simulate) -> None:
+    """Its solution is that of (AᵀA / d + c) u = Aᵀb / d."""
+    x, y = (values.astype(np.float64) for values in (load(**SMALL).train.x, load(**SMALL).train.y))
+    ridge = np.linalg.solve(x.T @ x / 300 + 0.5 * np.eye(10), x.T @ y / 300)
+    result = simulate(regression(100, local={"lr": 0.2, "batch_size": None, "weight_decay": 0.5}))
+    np.testing.assert_allclose(result.vectors()["w"], ridge, atol=1e-5)
+
+
+def test_an_mlp_fits_better_than_the_best_linear_model(simulate: Simulate) -> None:
+    """Its outputs are numbers too, each compared with its own target."""
+    local = {"lr": 0.02, "batch_size": 10, "epochs": 10}
+    result = simulate(regression(20, model={"name": "mlp", "hidden": [64]}, local=local))
+    dataset = load(**SMALL)
+    best, *_ = np.linalg.lstsq(dataset.train.x, dataset.train.y, rcond=None)
+    last = result.table("evaluations").to_pylist()[-1]
+    assert last["value"] < 0.9 * loss(dataset, best)
+    predicted = result.module()(torch.from_numpy(dataset.train.x)).detach().numpy()[:, 0]
+    assert last["value"] == pytest.approx(np.square(predicted - dataset.train.y).mean() / 2, rel=1e-5)
+
+
+def test_a_delay_can_be_computed_from_the_work(simulate: Simulate) -> None:
+    """A sample takes 2 · 10 FLOPs forward and twice that backward; a client has 30 and sends 40 bytes up and down."""
+    speeds = {"flops_per_s": 100.0, "up_bytes_per_s": 10.0, "down_bytes_per_s": 20.0}
+    delay = {"name": "compute", **{key: {"name": "constant", "value": value} for key, value in speeds.items()}}
+    result = simulate(regression(2, world={**EVERYBODY, "delay": delay}))
+    arrivals = {row["arrived_at"] - row["dispatched_at"] for row in result.table("updates").to_pylist()}
+    assert arrivals == {30 * 60 / 100 + 40 / 10 + 40 / 20}
+
+
+def test_softmax_regression_learns(simulate: Simulate) -> None:
+    result = simulate(digits(model="linear", data__scale="unit"))
+    accuracy = [row["value"] for row in result.table("evaluations").to_pylist() if row["metric"] == "accuracy"]
+    assert accuracy[0] < 0.3 < accuracy[-1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"data": {"name": "linear_regression", "clients": 10, "partition": {"name": "dirichlet", "alpha": 1.0}}},
+            "data: partition dirichlet: needs labels or columns, and linear_regression has neither; take iid",
+        ),
+        (
+            {"data": {"name": "linear_regression", "clients": 10, "partition": {"name": "classes", "per_client": 2}}},
+            "data: partition classes: needs labels or columns, and linear_regression has neither; take iid",
+        ),
+        (
+            {"data": {"name": "linear_regression", "clients": 10, "samples": 9}},
+            "data: `samples` must be at least the number of clients, 10, got 9; raise it",
+        ),
+        ({"model": "cnn"}, "model.name: the data linear_regression goes with the models linear and mlp only, got cnn"),
+        (
+            {"model": "vector"},
+            "model.name: the model vector goes with the data quadratic only, got vector on linear_regression",
+        ),
+        (
+            {"server_data": {"name": "in_domain", "samples": 5}},
+            "server_data: the linear_regression data has no samples for the server; leave it out",
+        ),
+    ],
+)
+def test_what_does_not_go_with_a_regression_is_refused(changes: Raw, expected: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(regression(1, **changes))
+    assert [str(problem) for problem in caught.value.problems] == [expected]

@@ -1,0 +1,101 @@
+"""Delays that follow the work that clients really do."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Raw, Simulate, digits
+from witness import WitnessPool, execute
+
+from raysim import ScenarioError, parse_scenario, run
+
+SPEED, UP, DOWN, LATENCY = 2e6, 1e5, 5e5, 0.25
+COMPUTE = {
+    "name": "compute",
+    "flops_per_s": {"name": "constant", "value": SPEED},
+    "up_bytes_per_s": {"name": "constant", "value": UP},
+    "down_bytes_per_s": {"name": "constant", "value": DOWN},
+    "latency_s": LATENCY,
+}
+UNEVEN = COMPUTE | {"flops_per_s": {"name": "log_normal", "median": SPEED, "sigma": 1.0}}
+FLOPS = 3 * 2 * (64 * 16 + 16 * 10)  # of a sample, forward and backward, of the MLP 64-16-10
+
+
+def scenario(algorithm: Any, dispatch: Raw, delay: Raw = COMPUTE, **more: Any) -> Raw:
+    local = {"lr": 0.5, "batch_size": None, "epochs": 30}
+    more = {"run__rounds": 6, "run__evaluate_every": 3, "resources__chunk": 1} | more
+    return digits(algorithm=algorithm, world={"dispatch": dispatch, "delay": delay}, local=local, **more)
+
+
+def test_a_client_that_stops_early_arrives_early(simulate: Simulate) -> None:
+    """Its time is latency, download, the gradients that it really took and upload, to the microsecond."""
+    result = simulate(scenario({"name": "fedadmm_in", "convexity": 5.0}, {"per_round": 5}))
+    used = result.pandas("updates").query("status == 'used'")
+    assert used.local_steps.nunique() > 3
+    stopped = used.residual <= used.tolerance
+    assert stopped.sum() > 20
+    assert (used.samples_seen == (used.local_steps + stopped) * used.samples).all()  # the last gradient said stop
+    expected = LATENCY + used.down_bytes / DOWN + FLOPS * used.samples_seen / SPEED + used.up_bytes / UP
+    np.testing.assert_allclose(used.arrived_at - used.dispatched_at, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("dispatch", [{"per_round": 5}, {"per_round": 5, "round_s": 1.5}])
+def test_where_nobody_stops_early_nothing_is_different(simulate: Simulate, dispatch: Raw) -> None:
+    """A criterion that nobody meets, without memory, is FedADMM, whose timeline is known beforehand: the same bits."""
+    planned = simulate(scenario("fedadmm", dispatch, UNEVEN))
+    never = {"name": "fedadmm_in", "convexity": 1e-12, "memory": 0.0}
+    followed = simulate(scenario(never, dispatch, UNEVEN))
+    assert followed.info["digest"]["model"] == planned.info["digest"]["model"]
+    columns = ["client", "status", "dispatched_at", "arrived_at", "version", "staleness", "weight", "samples_seen"]
+    tables = [result.pandas("updates")[columns] for result in (planned, followed)]
+    known = tables[0].status == "used"
+    assert tables[0][known].equals(tables[1][known])
+    assert tables[0].drop(columns="arrived_at").equals(tables[1].drop(columns="arrived_at"))
+
+
+WORLDS = [
+    ("toys:Leisurely", {"per_round": 6, "round_s": 0.9}),
+    ("toys:Leisurely", {"per_round": 6}),
+    ("toys:Hesitant", {"per_round": 6, "round_s": 0.9}),
+    ("toys:Hesitant", {"concurrency": 6}),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "dispatch"), WORLDS)
+def test_a_clients_state_is_kept_only_if_its_update_was_used(algorithm: str, dispatch: Raw, tmp_path: Any) -> None:
+    """Counting clients remember as many trainings as were used, though all that are dispatched are trained."""
+    pool = WitnessPool()
+    raw = scenario(algorithm, dispatch, UNEVEN, run__rounds=15, run__save_clients=True)
+    updates = execute(raw, tmp_path, pool).pandas("updates")
+    used = updates[updates.status == "used"]
+    remembered = Counter({client: int(state["times"]) for client, state in pool.client_states.items()})
+    assert +remembered == Counter(used.client)
+    if "round_s" in dispatch and algorithm == "toys:Leisurely":
+        assert (updates.status == "discarded").sum() > 3
+    arrived = updates[updates.arrived_at.notna()]
+    assert (arrived.arrived_at > arrived.dispatched_at + LATENCY).all()
+    steps = arrived[arrived.local_steps.notna()].groupby("client").local_steps
+    assert (steps.nunique() <= 2).all()
+
+
+def test_updates_that_need_every_one_of_them_are_stacked(simulate: Simulate) -> None:
+    result = simulate(scenario("toys:Patient", {"per_round": 4}, UNEVEN))
+    assert result.info["totals"]["used"] == 24
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("actors", [1, 2])
+def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: Any, actors: int) -> None:
+    raw = scenario("fedadmm_insa", {"per_round": 6, "round_s": 0.9}, UNEVEN, resources__cpus_per_client=0.5)
+    inline = simulate(raw)
+    raw["resources"]["client_actors"] = actors
+    result = run(parse_scenario(raw), out=tmp_path / "ray")
+    assert result.info["digest"] == inline.info["digest"]
+
+
+def test_a_dry_run_says_that_it_cannot_know(tmp_path: Any) -> None:
+    made = parse_scenario(scenario("fedadmm_in", {"per_round": 5}))
+    with pytest.raises(ScenarioError, match="must not follow the work that clients do in a dry run"):
+        run(made, out=tmp_path, dry=True)
+    assert not list(tmp_path.iterdir())

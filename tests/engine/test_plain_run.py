@@ -1,0 +1,22 @@
+"""What the engine and its workers make of a scenario is what one client after the other makes of it, in one loop."""
+
+import pytest
+import torch
+from conftest import Raw, Simulate, digits
+from plain_run import PlainRun
+
+from raysim.algorithms import ALGORITHMS, Central
+
+WITH_SERVER_DATA = {"fed_ft", "hfcl", "feddf", "feddle", "center"}
+NAMES = [part.model_fields["name"].default for part in ALGORITHMS if issubclass(part, Central)]
+OTHERS = [name for name in NAMES if name not in WITH_SERVER_DATA]
+HEADED: Raw = {"name": "mlp", "hidden": [16], "personal": ["head"]}
+
+
+@pytest.mark.parametrize("algorithm", [*OTHERS, "toys:Counting", "toys:Median"])
+def test_the_engine_does_what_a_plain_loop_does(simulate: Simulate, algorithm: str) -> None:
+    """With clients that come again, late updates and chunks of a sum; to rounding, for a loop sums in another order."""
+    delay = {"name": "half_normal", "sigma": 2}
+    raw = digits(algorithm=algorithm, model=HEADED, world={"dispatch": {"per_round": 8}, "delay": delay})
+    made = torch.tensor(simulate(raw).vectors()["w"])
+    torch.testing.assert_close(made, PlainRun(raw).run().model.w, rtol=1e-3, atol=1e-5)

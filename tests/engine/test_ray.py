@@ -1,0 +1,205 @@
+"""On Ray: the same bits as in this process, for any number of workers, killed ones too; and how a run ends."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from conftest import Raw, digits
+from ruamel.yaml import YAML
+
+import raysim
+from actors import MissingResources
+from raysim.algorithms import ALGORITHMS, Central
+from raysim.engine.execution import Execution
+from raysim.engine.progress import Progress
+
+NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
+
+
+def run(raw: Raw, out: Path, **options: object) -> raysim.Result:
+    return raysim.run(raysim.parse_scenario(raw), out=out, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "actors"),
+    [*((name, 2) for name in NAMES), ("fedbuff", 1), ("toys:Counting", 3), ("toys:Median", 2), ("toys:Heads", 2)],
+)
+def test_ray_with_any_number_of_actors_equals_inline(algorithm: str, actors: int, tmp_path: Path) -> None:
+    """Clients' own models too, of those that took part and of those that did not."""
+    headed = {"name": "mlp", "hidden": [16], "personal": ["head"]}
+    own: Raw = {"model": headed, "data__local_test": 0.2, "data__unseen": 0.2, "run__evaluate_clients": "all"}
+    server: Raw = {"server_data": {"name": "in_domain", "samples": 100}}
+    raw = digits(algorithm=algorithm, resources__client_actors=actors, **own, **server)
+    result = run(raw, tmp_path)
+    assert result.info["digest"] == run(raw, tmp_path, inline=True).info["digest"]
+    assert len(set(result.pandas("updates").worker.dropna())) <= actors
+
+
+def names_of(run_name: str) -> set[str]:
+    """The actors of a run."""
+    import ray
+
+    return {a["name"].removeprefix(f"{run_name}/") for a in ray.util.list_named_actors(all_namespaces=True)}
+
+
+def kill_and_see_another(run_name: str) -> None:
+    """Kills a client actor of a run, and returns when there is another in its place."""
+    import ray
+
+    ray.kill(ray.get_actor(f"{run_name}/client-1", namespace="raysim"))
+    deadline = time.monotonic() + 60
+    while "client-1.1" not in names_of(run_name):
+        assert time.monotonic() < deadline, "nobody took the dead actor's place"
+        time.sleep(0.02)
+
+
+def test_a_killed_client_actor_is_replaced_and_changes_no_bit(tmp_path: Path) -> None:
+    raw = digits(run__rounds=150, run__evaluate_every=150, local__epochs=3, algorithm="toys:Counting")
+    expected = run(raw, tmp_path / "inline", inline=True).digest
+    killed: list[str] = []
+
+    def kill_once(progress: Progress) -> None:
+        if not killed:
+            assert progress.round < 100  # in the middle
+            (folder,) = (tmp_path / "ray").iterdir()
+            kill_and_see_another(folder.name)
+            killed.append(folder.name)
+
+    assert run(raw, tmp_path / "ray", progress=kill_once).digest == expected
+    assert killed
+
+
+def test_a_failing_client_stops_the_run_with_its_traceback(tmp_path: Path) -> None:
+    with pytest.raises(raysim.RunFailed) as caught:
+        run(digits(algorithm="toys:Failing", run__rounds=30), tmp_path)
+    assert "ZeroDivisionError: this client divides by zero" in str(caught.value)
+    assert "client 3" in str(caught.value) and "model version" in str(caught.value) and "train" in str(caught.value)
+    assert "in update" in caught.value.traceback
+    (folder,) = tmp_path.iterdir()
+    result = raysim.Result(folder)
+    assert result.info["status"] == "failed"
+    assert "divides by zero" in result.info["error"]
+    assert result.table("partition").num_rows > 0  # what was written until then is there
+    updates = result.pandas("updates")
+    assert 3 not in set(updates.client[updates.status == "used"])
+
+
+def test_what_the_cluster_has_not_got_is_said_before_anything_starts(tmp_path: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(MissingResources, match="must have 2 GPU, got 0"):
+        run(digits(resources__gpus_per_client=1.0), tmp_path / "runs")
+    assert time.monotonic() - started < 30
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_task_that_kills_its_worker_again_and_again_is_named(tmp_path: Path) -> None:
+    with pytest.raises(raysim.RunFailed, match=r"train for version \d+: its worker died 3 times"):
+        run(digits(algorithm="toys:Deadly"), tmp_path)
+
+
+def test_what_is_never_used_is_never_trained(tmp_path: Path) -> None:
+    """FedAvg at sigma 20: of 200 dispatches about 8 are in time; only they are trained."""
+    world = {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma": 20}}
+    result = run(digits(algorithm="fedavg", world=world, run__rounds=20, data__clients=100), tmp_path)
+    updates = result.pandas("updates")
+    trained = updates[updates.local_steps.notna()]
+    assert set(trained.status) == {"used"}
+    assert len(trained) == result.info["totals"]["used"] < 30
+    assert result.info["totals"]["dispatched"] == len(updates) > 100
+
+
+# --- how a run ends ---------------------------------------------------------------------------------------------------
+
+
+def command(*arguments: object) -> subprocess.Popen[str]:
+    """A process of its own, which does not share this one's connection."""
+    line = [sys.executable, "-m", "raysim", "run", *map(str, arguments)]
+    return subprocess.Popen(line, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def write(folder: Path, raw: Raw) -> Path:
+    path = folder / "scenario.yaml"
+    YAML().dump(raw, path)
+    return path
+
+
+def test_ctrl_c_ends_a_run_with_exit_code_130_and_keeps_what_was_recorded(tmp_path: Path) -> None:
+    import ray
+
+    path = write(tmp_path, digits(run__rounds=100_000))
+    running = command(path, "--address", ray.get_runtime_context().gcs_address, "--out", tmp_path / "runs")
+    while not list((tmp_path / "runs").glob("*/updates/*.parquet")):  # rows are written every few seconds
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.1)
+    time.sleep(1.0)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "Traceback" not in errors
+    (folder,) = (tmp_path / "runs").iterdir()
+    info = raysim.Result(folder).info
+    assert info["status"] == "interrupted"
+    assert info["totals"]["dispatched"] == ds.dataset(folder / "updates").count_rows() > 0
+
+
+def test_an_interrupted_run_has_every_row_that_was_told(tmp_path: Path) -> None:
+    def interrupt(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(digits(run__rounds=100_000), tmp_path, progress=interrupt)
+    (folder,) = tmp_path.iterdir()
+    info = raysim.Result(folder).info
+    assert info["status"] == "interrupted"
+    assert info["totals"]["rounds"] > 0
+    assert info["totals"]["dispatched"] == len(raysim.Result(folder).table("updates"))
+
+
+def test_a_dead_scheduler_fails_the_run(tmp_path: Path) -> None:
+    import ray
+
+    def kill(progress: Progress) -> None:
+        (folder,) = tmp_path.iterdir()
+        ray.kill(ray.get_actor(f"{folder.name}/scheduler", namespace="raysim"))
+
+    with pytest.raises(raysim.RunFailed, match="scheduler: the scheduler actor died"):
+        run(digits(run__rounds=100_000), tmp_path, progress=kill)
+    (folder,) = tmp_path.iterdir()
+    info = raysim.Result(folder).info
+    assert info["status"] == "failed"
+    assert "the scheduler actor died" in info["error"]
+
+
+def test_only_a_run_that_says_running_is_settled(tmp_path: Path) -> None:
+    execution = Execution(raysim.parse_scenario(digits()), tmp_path)
+    for status, expected in (("interrupted", "interrupted"), ("failed", "interrupted")):
+        execution.settle(status)
+        info = raysim.Result(tmp_path).info
+        assert (info["status"], info["name"]) == (expected, "digits")
+        assert info["finished_at"] is not None
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("127.0.0.1:9", "a Ray cluster must answer there, got '127.0.0.1:9'"),
+        ("ray://127.0.0.1:10001", "submit the run as a job to the cluster instead: ray job submit -- raysim run"),
+        ("nonsense", "must be of a Ray cluster, got 'nonsense'"),
+    ],
+)
+def test_an_address_without_a_cluster_is_refused_soon_and_leaves_no_folder(
+    tmp_path: Path, address: str, told: str
+) -> None:
+    path = write(tmp_path, digits())
+    running = command(path, "--address", address, "--out", tmp_path / "runs")
+    output, errors = running.communicate(timeout=30)
+    assert (running.returncode, output) == (2, "")
+    assert errors.startswith("address: ")
+    assert told in errors
+    assert len(errors.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()

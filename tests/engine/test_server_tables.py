@@ -1,0 +1,55 @@
+"""What tables say of a timeline with a server."""
+
+from conftest import Simulate, digits, quadratic
+
+
+def test_tables_of_a_world_without_rounds(simulate: Simulate) -> None:
+    """Every server step counts as a round: step k + 1 closes round k, and is evaluated when it is due, or the last."""
+    delay = {"name": "log_normal", "median": 10.0, "sigma": 1.0, "unit": "seconds"}
+    raw = digits(world={"dispatch": {"concurrency": 6}, "delay": delay}, run={"rounds": 7, "evaluate_every": 3})
+    result = simulate({**raw, "algorithm": {"name": "fedbuff", "buffer": 4}})
+    steps, updates, evaluations = (result.pandas(table) for table in ("steps", "updates", "evaluations"))
+    assert steps.step.tolist() == list(range(1, 8))
+    assert steps["round"].tolist() == list(range(7))
+    assert (steps.used == 4).all()
+    assert (steps.in_flight == 5).all()
+    assert steps.virtual_time.is_monotonic_increasing
+    used, unfinished = updates[updates.status == "used"], updates[updates.status == "unfinished"]
+    assert len(used) == 28
+    assert (used.virtual_time == used.step.map(steps.set_index("step").virtual_time)).all()
+    assert (used.staleness == used.step - 1 - used.version).all()
+    assert (used.arrived_at <= used.virtual_time).all()
+    assert (unfinished.step == 7).all()
+    assert evaluations[evaluations.metric == "accuracy"].step.tolist() == [3, 6, 7]
+    assert evaluations[evaluations.metric == "accuracy"]["round"].tolist() == [2, 5, 6]
+    totals = {"used": 28, "discarded": 0, "dropped": 0, "unfinished": len(unfinished), "steps": 7, "rounds": 7}
+    assert result.info["totals"] == {"dispatched": 28 + len(unfinished), **totals}
+
+
+def test_every_arrival_steps_where_the_buffer_is_one(simulate: Simulate) -> None:
+    seconds = {"name": "exponential", "mean": 3.0, "unit": "seconds"}
+    world = {"dispatch": {"concurrency": 3}, "delay": seconds}
+    result = simulate(quadratic([1.0] * 5, "fedasync", world, 12, run__evaluate_every=1))
+    steps, evaluations = result.pandas("steps"), result.pandas("evaluations")
+    used = result.pandas("updates").query("status == 'used'")
+    assert steps.used.tolist() == [1] * 12
+    assert steps.in_flight.tolist() == [2] * 12
+    assert used.arrived_at.tolist() == used.virtual_time.tolist() == steps.virtual_time.tolist()
+    assert (used.staleness == used.step - 1 - used.version).all()
+    assert evaluations.step.tolist() == steps.step.tolist()
+    assert evaluations.virtual_time.tolist() == steps.virtual_time.tolist()
+
+
+def test_a_run_that_loses_all_its_clients_is_evaluated_at_its_end(simulate: Simulate) -> None:
+    """And counts the rounds that it came to; a dry run says the same."""
+    seconds = {"name": "constant", "value": 1.0, "unit": "seconds"}
+    dropout = {"probability": 0.3, "permanent": True}
+    world = {"dispatch": {"concurrency": 2}, "delay": seconds, "dropout": dropout}
+    raw = quadratic([1.0] * 6, "fedasync", world, 1000, run__evaluate_every=1000)
+    result, dry = simulate(raw), simulate(raw, "--dry")
+    totals = result.info["totals"]
+    assert totals["dropped"] == 6
+    assert 0 < totals["rounds"] == totals["steps"] < 1000
+    assert result.pandas("evaluations").step.tolist() == [totals["steps"]]
+    assert dry.info["totals"] == totals
+    assert dry.info["ended_early"] == "no client is left to pick"

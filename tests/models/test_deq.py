@@ -1,0 +1,108 @@
+"""Deep equilibrium models in runs, and what tables say of their solves."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import Simulate, digits, override
+from equilibria import CPU, MODEL, draw
+
+from raysim.local.net import Net
+from raysim.models import DEQMLP, DEQResNet, DEQTransformer
+from raysim.models.build import initialise
+from raysim.models.equilibrium import Solves
+
+# --- the layer --------------------------------------------------------------------------------------------------------
+
+
+def test_epochs_after_the_first_take_fewer_iterations_where_solves_start_at_the_last(simulate: Simulate) -> None:
+    """Of three epochs with a small rate; and the losses are those of other starts, to the tolerance."""
+    found = {}
+    for start in ("injection", "last"):
+        model = {"name": "deq_mlp", "width": 16, "hidden": 8, "start": start}
+        raw = digits(model=model, local={"lr": 0.01, "epochs": 3, "batch_size": 16}, run__rounds=2)
+        found[start] = simulate(raw).pandas("updates").query("status == 'used'")
+    assert (found["last"].solver_iterations < 0.9 * found["injection"].solver_iterations).all()
+    assert found["last"].loss_after.to_numpy() == pytest.approx(found["injection"].loss_after.to_numpy(), rel=0.02)
+
+
+# --- models and runs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backward", ["jacobian_free", "implicit"])
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (DEQMLP(width=16, hidden=8), (1, 8, 8)),
+        (DEQMLP(width=16, hidden=8, activation="tanh", start="zeros", kappa=None), (1, 8, 8)),
+        (DEQResNet(), (1, 8, 8)),
+        (DEQTransformer(width=8, heads=2, layers=2), (5,)),
+    ],
+)
+def test_every_parameter_of_a_model_gets_a_gradient(model: Any, shape: tuple[int, ...], backward: Any) -> None:
+    model = model.model_copy(update={"backward": backward})
+    net = Net(initialise(model, shape, 4, 0), model.personal, "cross_entropy", CPU)
+    if isinstance(model, DEQTransformer):
+        x, y = torch.arange(10).view(2, 5) % 4, torch.arange(10).view(2, 5) % 3
+    else:
+        x, y = draw(2, *shape), torch.tensor([0, 3])
+    net.mode(training=True)
+    _, gradients = net.gradients(x, y, net.parameters)
+    named = {entry.name: gradient for entry, gradient in zip(net.layout.entries, gradients, strict=True)}
+    assert [name for name, gradient in named.items() if not gradient.any()] == []
+    assert net.take_solves().solves == (4 if backward == "implicit" else 2)
+    assert net.take_solves() == Solves()
+
+
+@pytest.mark.parametrize("algorithm", ["fedbuff", "decfedavg"])
+def test_the_table_of_updates_says_how_solves_went(simulate: Simulate, algorithm: str) -> None:
+    raw = digits(model=MODEL, algorithm=algorithm)
+    if algorithm == "decfedavg":
+        raw = override(raw, topology="ring", world={}, data__clients=5)
+    updates = simulate(raw).pandas("updates").query("status == 'used'")
+    assert updates.solver_iterations.between(1, 20).all()
+    assert (updates.unconverged == 0).all() and updates.solver_residual.between(0, 1e-3).all()
+    loose = simulate(raw, "--set", "model.solver={name: iteration, max_iterations: 2, tolerance: 1.0e-9}")
+    updates = loose.pandas("updates").query("status == 'used'")
+    assert (updates.solver_iterations == 2).all() and (updates.solver_residual > 1e-9).all()
+    if algorithm == "fedbuff":
+        assert (updates.unconverged == updates.samples_seen).all()
+
+
+@pytest.mark.parametrize("subject", ["global", "client", "unseen", "peer"])
+def test_evaluations_say_how_their_solves_went(simulate: Simulate, subject: str) -> None:
+    """Of a solver that never converges, and of one that takes the iterations that it needs."""
+    raw = digits(model=MODEL, algorithm="fedavg_ft", run__evaluate_clients="all", run__rounds=2)
+    raw["data"] |= {"clients": 10, "local_test": 0.2, "unseen": 0.2}
+    if subject == "peer":
+        raw |= {"algorithm": "decfedavg", "topology": "ring", "world": {}}
+        raw["data"] = {"name": "digits", "clients": 5, "partition": "iid"}
+
+    def told(*words: str) -> tuple[Any, Any]:
+        found = simulate(raw, *words).pandas("evaluations").query(f"subject == '{subject}'")
+        values = {metric: of.value for metric, of in found.groupby("metric", observed=True)}
+        return values["iterations"], values["unconverged"]
+
+    iterations, unconverged = told()
+    assert iterations.between(2, 15).all() and (unconverged == 0).all()
+    never = "model.solver={name: iteration, max_iterations: 3, tolerance: 1.0e-9}"
+    iterations, unconverged = told("--set", never)
+    assert (iterations == 3).all() and (unconverged == 1).all()
+
+
+def test_models_without_equilibrium_layers_say_nothing_of_solves(simulate: Simulate) -> None:
+    updates = simulate(digits()).table("updates")
+    for column in ("solver_iterations", "solver_residual", "unconverged"):
+        assert updates[column].null_count == len(updates)
+    assert set(simulate(digits()).pandas("evaluations").metric) == {"accuracy", "loss"}
+
+
+def test_runs_have_the_same_bits_and_the_model_can_be_read(simulate: Simulate) -> None:
+    raw = digits(model={**MODEL, "backward": "implicit"}, algorithm="fedavg", run__rounds=2, run__evaluate_every=2)
+    one, other = simulate(raw), simulate(raw)
+    assert one.digest == other.digest
+    module = one.module()
+    inputs = draw(3, 1, 8, 8)
+    assert np.array_equal(module(inputs).detach(), other.module()(inputs).detach())
+    assert module.equilibrium.g.linear.weight.abs().sum(1).max() <= 0.99 + 1e-5

@@ -1,0 +1,172 @@
+"""Runs side by side: which of them make one number, and what cannot be compared."""
+
+import csv
+import io
+import math
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+from compared_runs import FEDAVG, cells, compare, made, refused, several
+from conftest import Simulate, digits
+
+import raysim
+from results import NotComparable, load
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return several(tmp_path / "runs")
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_group_has_the_mean_and_the_sample_standard_deviation_of_its_runs(runs: Path) -> None:
+    """By default groups are told by all keys that differ but seed; those that go with a part's name say nothing new."""
+    rows = cells(runs)
+    assert list(rows[0]) == ["algorithm.name", "world.delay.sigma", "metric", "mean", "std", "runs", "missing"]
+    assert [(row["algorithm.name"], float(row["world.delay.sigma"])) for row in rows] == [
+        ("fedavg", 5),
+        ("fedavg", 20),
+        ("fedbuff", 5),
+    ]
+    assert [float(row["mean"]) for row in rows] == pytest.approx([0.85, 0.55, 0.75])
+    assert [float(row["std"]) for row in rows] == pytest.approx([math.sqrt(0.005)] * 3)  # 2 * 0.05² / (2 - 1)
+    assert {(row["metric"], row["runs"], row["missing"]) for row in rows} == {("accuracy", "2", "0")}
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_a_group_differ_in_seed_only(runs: Path) -> None:
+    assert refused(runs, "--by", "algorithm") == (
+        "runs that cannot be compared: those with algorithm.name=fedavg must differ in seed only, got several values "
+        "of world.delay.sigma; add --by KEY or --columns KEY, for example --by world.delay.sigma\n"
+    )
+    assert len(cells(runs, "--by", "algorithm", "--columns", "world.delay.sigma")) == 3
+    assert len(cells(runs, "--by", "algorithm", "--by", "seed", "--columns", "world.delay.sigma")) == 6
+
+
+def test_what_numbers_do_not_depend_on_makes_no_groups(tmp_path: Path) -> None:
+    for seed, (name, actors) in enumerate([("x", 1), ("y", 2)]):
+        made(tmp_path / name, {**FEDAVG, "seed": seed, "name": name, "resources": {"client_actors": actors}}, [0.5])
+    assert [row["runs"] for row in cells(tmp_path)] == ["2"]
+    made(tmp_path / "z", {**FEDAVG, "seed": 2, "name": "z", "resources": {"client_actors": 1, "chunk": 9}}, [0.5])
+    assert [row["resources.chunk"] for row in cells(tmp_path)] == ["", "9.0"]
+    assert [row["name"] for row in cells(tmp_path, "--by", "name")] == ["x", "y", "z"]
+
+
+def test_a_key_that_is_null_and_one_that_is_missing_are_one_group(tmp_path: Path) -> None:
+    """Groups are in order: without the value first, then by number."""
+    for seed, extra in enumerate([{"clip": 10}, {"clip": None}, {"clip": 9}, {}]):
+        made(tmp_path / f"r{seed}", {**FEDAVG, **extra, "seed": seed}, [0.5])
+    assert [(row["clip"], row["runs"]) for row in cells(tmp_path)] == [("", "2"), ("9.0", "1"), ("10.0", "1")]
+
+
+def test_of_the_same_seed_twice_the_newest_finished_counts(tmp_path: Path) -> None:
+    made(tmp_path / "b", FEDAVG, [0.2], finished_at="2026-01-02T00:00:00+00:00")
+    made(tmp_path / "a", FEDAVG, [0.1], finished_at="2026-01-01T00:00:00+00:00")
+    made(tmp_path / "c", FEDAVG, [0.3], status="failed", finished_at="2026-01-03T00:00:00+00:00")
+    answer = compare(tmp_path, "--format", "csv", "--unfinished")
+    assert [row["mean"] for row in csv.DictReader(io.StringIO(answer.stdout))] == ["0.2"]
+    for left_out in ("a", "c"):
+        note = f"{tmp_path / left_out}: left out, of the same scenario and seed as {tmp_path / 'b'}, which counts"
+        assert note in answer.stderr.splitlines()
+
+
+def test_runs_that_are_not_finished_are_named_and_left_out(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [0.5])
+    made(tmp_path / "b", {**FEDAVG, "seed": 1}, [0.7], status="failed")
+    made(tmp_path / "c", {**FEDAVG, "seed": 2}, [0.9], status="running")
+    answer = compare(tmp_path, "--format", "csv")
+    assert ",0.5,,1,0\n" in answer.stdout
+    failed, running = answer.stderr.splitlines()
+    assert failed == f"{tmp_path / 'b'}: failed; left out"
+    assert re.fullmatch(rf"{tmp_path}/c: running, last written 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC; left out", running)
+    answer = compare(tmp_path, "--format", "csv", "--unfinished")
+    assert answer.stdout.endswith(",3,0\n")
+    assert f"{tmp_path / 'b'}: failed; counts" in answer.stderr.splitlines()
+
+
+def test_if_no_run_is_finished_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [0.5], status="interrupted")
+    assert refused(tmp_path) == (
+        f"{tmp_path / 'a'}: interrupted; left out\nruns: must be finished to be compared, got none; add --unfinished\n"
+    )
+
+
+# --- what is asked for ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--by sigma", "sigma: must be a key of the runs' scenarios, got none of that name; nearest are "),
+        ("--by algorithm --columns algorithm.name", "columns: must be other keys than those of --by, got algorithm.n"),
+        ("--metric acuracy", "metric: must be evaluated in a run, for subject global on split test, or be a total, "),
+        ("--metric acuracy", "got acuracy; evaluated are global test accuracy; global test loss; totals are virtual_"),
+        ("--split train", "got accuracy; evaluated are global test accuracy; "),
+        ("--subject clients", "subject: must be one of global, client, unseen, peer, got 'clients'"),
+        (
+            "--over worst --subject client",
+            "over: must be one of mean, micro, min, max, gap, p10, p50, p90, got 'worst'",
+        ),
+        ("--over gap", "over: must be of clients or peers, got 'gap' of the one global model"),
+        ("--reduce max_of_last_0", "reduce: must be last, best, max_of_last_K, min_of_last_K or mean_of_last_K, K f"),
+        ("--reduce best --metric auc", "reduce: must not be best for 'auc', of which it is not known which way is b"),
+        ("--target accuracy", "target: must be metric=number, such as accuracy=0.8, got 'accuracy'"),
+        ("--target accuracy=nan", "target: must be a number for accuracy or loss, got accuracy=nan"),
+        ("--target auc=1", "target: must be a number for accuracy or loss, got auc=1"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_a_reason(runs: Path, options: str, message: str) -> None:
+    assert message in refused(runs, *options.split())
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    assert "must be a run's folder, with run.json in it" in refused(tmp_path)
+
+
+# --- Python, and real runs --------------------------------------------------------------------------------------------
+
+
+def test_python_is_given_a_frame_and_warned_of_runs_that_do_not_count(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [0.5])
+    made(tmp_path / "b", {**FEDAVG, "seed": 1}, [0.7], status="failed")
+    with pytest.warns(UserWarning, match=r"b: failed; left out"):
+        frame = load(tmp_path).compare(by="algorithm", metric="accuracy", reduce="best")
+    assert frame.to_dict("records")[0] == pytest.approx(
+        {
+            "algorithm.name": "fedavg",
+            "metric": "accuracy",
+            "mean": 0.5,
+            "std": math.nan,
+            "runs": 1,
+            "missing": 0,
+        },
+        nan_ok=True,
+    )
+    with pytest.raises(NotComparable, match="reduce: must be last"):
+        load(tmp_path).compare(reduce="worst")
+
+
+def test_real_runs(simulate: Simulate) -> None:
+    """The last accuracies, bytes and wall seconds that their own tables and run.json say."""
+    results: dict[str, list[raysim.Result]] = {}
+    for algorithm in ("fedavg", "fedbuff"):
+        results[algorithm] = [simulate(digits(algorithm=algorithm), "--set", f"seed={seed}") for seed in (0, 1)]
+    folder = results["fedavg"][0].folder.parent
+    rows = cells(folder, "--by", "algorithm", "--metric", "accuracy", "--metric", "up_bytes", "--metric", "seconds")
+    for row in rows:
+        of_group = results[row["algorithm.name"]]
+        last = [run.pandas("evaluations").query("metric == 'accuracy'").value.iloc[-1] for run in of_group]
+        numbers = {
+            "accuracy": last,
+            "up_bytes": [run.pandas("steps").up_bytes.sum() for run in of_group],
+            "seconds": [run.info["seconds"]["total"] for run in of_group],
+        }[row["metric"]]
+        assert float(row["mean"]) == pytest.approx(statistics.mean(numbers))
+        assert float(row["std"]) == pytest.approx(statistics.stdev(map(float, numbers)))
+    assert len(rows) == 6

@@ -1,0 +1,107 @@
+"""Numbers that runs are compared by, against those worked out by hand."""
+
+import math
+from pathlib import Path
+
+import pytest
+from compared_runs import FEDAVG, FEDBUFF, cells, compare, made
+
+from results import load
+
+
+@pytest.mark.parametrize(
+    ("reduce", "accuracy"),
+    [
+        ("last", 0.5),
+        ("best", 0.9),
+        ("max_of_last_1", 0.5),
+        ("max_of_last_2", 0.6),
+        ("max_of_last_9", 0.9),
+        ("min_of_last_2", 0.5),
+        ("mean_of_last_3", 2 / 3),
+    ],
+)
+def test_evaluations_become_one_number(tmp_path: Path, reduce: str, accuracy: float) -> None:
+    made(tmp_path / "a", FEDAVG, [0.1, 0.9, 0.6, 0.5])
+    (row,) = cells(tmp_path, "--reduce", reduce)
+    assert float(row["mean"]) == pytest.approx(accuracy)
+    assert (row["std"], row["runs"]) == ("", "1")
+
+
+def test_the_best_loss_is_the_smallest_and_no_nan(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [0.1, 0.2, 0.3], losses=[0.5, 0.7, math.nan])
+    frame = load(tmp_path).compare(metric=["accuracy", "loss"], reduce="best")
+    assert frame["mean"].tolist() == [0.3, 0.5]
+    assert math.isnan(load(tmp_path).compare(metric="loss")["mean"].item())
+
+
+@pytest.mark.parametrize(
+    ("over", "value"),
+    [
+        ("mean", 0.6),
+        ("micro", 41 / 60),
+        ("min", 0.3),
+        ("max", 0.8),
+        ("gap", 0.5),
+        ("p10", 0.38),
+        ("p50", 0.7),
+        ("p90", 0.78),
+    ],
+)
+def test_clients_are_taken_together_in_each_evaluation(tmp_path: Path, over: str, value: float) -> None:
+    made(tmp_path / "a", FEDAVG, [0.0, 0.0], clients=[(0.0, 1.0, 0.5), (0.3, 0.7, 0.8)])
+    (row,) = cells(tmp_path, "--subject", "client", "--over", over)
+    assert float(row["mean"]) == pytest.approx(value)
+    answer = compare(tmp_path, "--subject", "client", "--over", over)
+    text = "mean weighted by samples" if over == "micro" else f"unweighted {over}"
+    assert f"{text} over clients" in answer.stdout
+
+
+def test_a_gap_is_best_when_it_is_smallest(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [0.0, 0.0], clients=[(0.0, 0.2), (0.3, 0.7)])
+    (row,) = cells(tmp_path, "--subject", "client", "--over", "gap", "--reduce", "best")
+    assert float(row["mean"]) == pytest.approx(0.2)
+
+
+def test_totals_are_of_the_whole_run(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [0.1, 0.2])
+    made(tmp_path / "b", {**FEDAVG, "seed": 1}, [0.1, 0.2, 0.3], seconds={"total": 12.0})
+    names = ["up_bytes", "down_bytes", "local_steps", "virtual_time", "seconds"]
+    frame = load(tmp_path).compare(metric=names)
+    assert frame["metric"].tolist() == names
+    assert frame["mean"].tolist() == [500, 1000, 35, 5.5, 10]
+    assert frame["std"].tolist() == pytest.approx([math.sqrt(2) * half for half in (100, 200, 7, 1, 2)])
+
+
+def test_a_target_takes_rounds_time_and_bytes(tmp_path: Path) -> None:
+    """Until the first evaluation that is as good, after the second round or the fourth. Two runs never get there."""
+    made(tmp_path / "a", FEDAVG, [0.7, 0.8, 0.6])
+    made(tmp_path / "b", {**FEDAVG, "seed": 1}, [0.8, 0.2, 0.3])
+    made(tmp_path / "c", FEDBUFF, [0.8, 0.9, 0.9])
+    made(tmp_path / "d", {**FEDBUFF, "seed": 1}, [0.1, 0.2, 0.3])
+    made(tmp_path / "e", {"algorithm": {"name": "scaffold"}}, [0.1, 0.2, 0.3])
+    frame = load(tmp_path).compare("algorithm", target=[("accuracy", 0.8)])
+    table = frame.pivot(index="algorithm.name", columns="metric", values="mean")
+    assert table["rounds_to_accuracy_0.8"].fillna(-1).tolist() == [3, 2, -1]
+    assert table["virtual_time_to_accuracy_0.8"].fillna(-1).tolist() == [3.5, 2.5, -1]
+    assert table["bytes_to_accuracy_0.8"].fillna(-1).tolist() == [900, 600, -1]
+    rounds = frame[frame["metric"] == "rounds_to_accuracy_0.8"]
+    assert rounds[["runs", "missing"]].to_numpy().tolist() == [[2, 0], [1, 1], [0, 1]]
+    lines = compare(tmp_path, "--by", "algorithm", "--target", "accuracy=0.8", "--format", "markdown").stdout
+    assert "3.000 ± 1.414 (2) |" in lines
+    assert "| 2 (1/2) |" in lines
+    assert "| - (0/1) |" in lines
+
+
+def test_a_loss_reaches_a_target_from_above(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [0.1, 0.1, 0.1], losses=[3.0, 0.9, 0.5])
+    frame = load(tmp_path).compare(metric=(), target=[("loss", 1.0), ("loss", 0.1)])
+    assert frame["metric"].tolist()[::3] == ["rounds_to_loss_1", "rounds_to_loss_0.1"]
+    assert frame["mean"].tolist()[::3] == pytest.approx([4, math.nan], nan_ok=True)
+
+
+def test_a_metric_may_be_missing_in_some_runs(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [0.5], losses=[1.0])
+    made(tmp_path / "b", {**FEDAVG, "seed": 1}, [0.7])
+    rows = cells(tmp_path, "--metric", "loss", "--metric", "accuracy")
+    assert [(row["mean"], row["runs"], row["missing"]) for row in rows] == [("1.0", "1", "1"), ("0.6", "2", "0")]

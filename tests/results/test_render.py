@@ -1,0 +1,105 @@
+"""A comparison in each of its formats."""
+
+import re
+from pathlib import Path
+
+import pytest
+from compared_runs import FEDAVG, compare, made, several
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return several(tmp_path / "runs")
+
+
+def test_the_table_in_the_terminal(runs: Path) -> None:
+    answer = compare(runs, "--columns", "world.delay.sigma")
+    assert [line.rstrip() for line in answer.stdout.splitlines()] == [
+        "algorithm          sigma=5         sigma=20",
+        "fedavg     0.8500 ± 0.0707  0.5500 ± 0.0707",
+        "fedbuff    0.7500 ± 0.0707                -",
+        "",
+        "accuracy: last evaluation of the global model, split test",
+        "mean ± sample standard deviation over seeds, 2 runs each",
+    ]
+
+
+def test_a_terminal_that_is_too_narrow_gets_several_tables_and_nothing_is_cut(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns of one metric stay together where they can."""
+    options = ("--columns", "world.delay.sigma", "--metric", "accuracy", "--metric", "loss")
+    monkeypatch.setenv("COLUMNS", "80")
+    wide = compare(runs, *options).stdout
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = compare(runs, *options).stdout
+    assert [line.split() for line in narrow.splitlines() if line.startswith("algorithm")] == [
+        ["algorithm", "sigma=5", "sigma=20"]
+    ] * 2
+    monkeypatch.setenv("COLUMNS", "12")
+    tiny = compare(runs, *options).stdout
+    numbers = re.findall(r"\d\.\d{4}", wide)
+    assert len(numbers) == 12
+    assert sorted(re.findall(r"\d\.\d{4}", narrow)) == sorted(numbers)
+    assert all(text.replace(" ", "") in re.sub(r"\s", "", tiny) for text in ("0.8500 ± 0.0707", "sigma=20"))
+
+
+def test_markdown(runs: Path) -> None:
+    lines = compare(runs, "--metric", "accuracy", "--metric", "loss", "--format", "markdown").stdout.splitlines()
+    table = [[text.strip() for text in line.strip("|").split("|")] for line in lines[:5]]
+    assert table == [
+        ["algorithm", "sigma", "accuracy", "loss"],
+        [":--", ":--", "--:", "--:"],
+        ["fedavg", "5", "0.8500 ± 0.0707", "0.1500 ± 0.0707"],
+        ["fedavg", "20", "0.5500 ± 0.0707", "0.4500 ± 0.0707"],
+        ["fedbuff", "5", "0.7500 ± 0.0707", "0.2500 ± 0.0707"],
+    ]
+    assert lines[6].startswith("accuracy, loss: last evaluation")
+
+
+def test_latex_has_the_best_of_each_column_in_bold(runs: Path) -> None:
+    """The largest accuracy, the smallest loss; heads above heads where there are metrics and keys."""
+    options = ("--columns", "world.delay.sigma", "--metric", "accuracy", "--metric", "loss", "--format", "latex")
+    lines = compare(runs, *options).stdout.splitlines()
+    assert [line for line in lines if not line.startswith("%")] == [
+        r"\begin{tabular}{lrrrr}",
+        r"\toprule",
+        r" & \multicolumn{2}{c}{accuracy} & \multicolumn{2}{c}{loss} \\",
+        r"algorithm & sigma=5 & sigma=20 & sigma=5 & sigma=20 \\",
+        r"\midrule",
+        r"fedavg & \textbf{0.8500 $\pm$ 0.0707} & 0.5500 $\pm$ 0.0707 & "
+        r"\textbf{0.1500 $\pm$ 0.0707} & 0.4500 $\pm$ 0.0707 \\",
+        r"fedbuff & 0.7500 $\pm$ 0.0707 & -- & 0.2500 $\pm$ 0.0707 & -- \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_special_characters_are_escaped(tmp_path: Path) -> None:
+    for name in ("a_b|50%", "c"):
+        made(tmp_path / name[0], {**FEDAVG, "x_y": name, "z.x_y": 0}, [0.5])
+    latex = compare(tmp_path, "--format", "latex").stdout
+    assert r"x\_y & accuracy \\" in latex
+    assert r"a\_b|50\% & " in latex
+    assert r"| a_b\|50% | " in compare(tmp_path, "--format", "markdown").stdout
+
+
+def test_percent_is_of_accuracies_and_bytes_are_in_megabytes(runs: Path) -> None:
+    options = ("--by", "algorithm", "--columns", "world.delay.sigma", "--percent", "--format", "markdown")
+    assert "| fedavg | 85.0 ± 7.1 | 55.0 ± 7.1 |" in compare(runs, *options).stdout
+    options = ("--metric", "up_bytes", "--metric", "accuracy", "--metric", "loss", "--percent", "--format", "markdown")
+    lines = compare(runs, *options).stdout.splitlines()
+    assert lines[0] == "| algorithm | sigma | up bytes, MB | accuracy, % | loss |"
+    assert lines[2] == "| fedavg | 5 | 0.0004 ± 0 | 85.0 ± 7.1 | 0.1500 ± 0.0707 |"
+
+
+def test_one_run_has_no_deviation(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [2 / 3])
+    assert compare(tmp_path).stdout.splitlines()[:2] == ["accuracy", "  0.6667"]
+    assert "one run each" in compare(tmp_path).stdout
+
+
+def test_keys_with_the_same_last_name_are_shown_whole(tmp_path: Path) -> None:
+    for place in range(2):
+        made(tmp_path / f"r{place}", {"local": {"lr": place}, "algorithm": {"lr": place}}, [0.5])
+    assert compare(tmp_path).stdout.split()[:3] == ["local.lr", "algorithm.lr", "accuracy"]

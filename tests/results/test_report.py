@@ -1,0 +1,273 @@
+"""The report: a page of what the runs' tables hold, and of nothing else."""
+
+import math
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from command_line import command
+from conftest import Simulate, digits
+from reported_runs import Rows, evaluation, made, peers, step, when
+from typer.testing import Result
+
+from results import load, write_json
+from results.report import report, style
+from results.report.curves import points
+from results.report.groups import grouped
+
+
+def told(*arguments: str | Path) -> Result:
+    """What the command answers."""
+    return command("report", *arguments)
+
+
+def page(*runs: Path, by: list[str] | None = None) -> str:
+    return report(load(*runs), by).html
+
+
+def sections(html: str) -> list[str]:
+    return re.findall(r'<section id="(\w+)">', html)
+
+
+def rows(html: str, heading: str) -> list[list[str]]:
+    """The cells of the first table after a heading."""
+    table = html[html.index(heading) :]
+    table = table[: table.index("</table>")]
+    plain = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in table.split("<tr>")[1:]]
+    return [[re.sub(r"<[^>]*>", "", cell) for cell in row] for row in plain]
+
+
+def test_a_comparison_of_real_runs(simulate: Simulate, tmp_path: Path) -> None:
+    """Groups by algorithm, of which one has runs of two seeds; a page, and each of its figures as a file."""
+    for algorithm, seed in (("fedavg", 0), ("fedavg", 1), ("fedbuff", 0)):
+        runs = simulate(digits(algorithm=algorithm), "--set", f"seed={seed}").folder.parent
+    answer = told(runs, "-o", tmp_path / "page.html", "--svg", tmp_path / "figures")
+    figures = sorted((tmp_path / "figures").iterdir())
+    assert (answer.exit_code, answer.stdout) == (0, f"{len(figures)} figures in {tmp_path / 'page.html'}\n")
+    html = (tmp_path / "page.html").read_text()
+    assert sections(html) == ["runs", "curves", "staleness", "timeline", "partition", "updates", "work"]
+    assert [row[:4] for row in rows(html, "What ran")[1:]] == [
+        ["fedavg", "2", "0, 1", "finished"],
+        ["fedbuff", "1", "0", "finished"],
+    ]
+    assert "band: from their smallest to their largest" in html
+    for file in figures:
+        assert f'<figure id="{file.stem}">' in html
+        ElementTree.fromstring(file.read_text())
+
+
+def test_a_page_needs_nothing_beside_it(tmp_path: Path) -> None:
+    """No address; every reference is to something on the page, and every id is there once. It is always the same."""
+    made(tmp_path / "a", peers(5) | {"steps": [step(1, 10, 0.5)]})
+    made(tmp_path / "b", peers(4), {"algorithm": {"name": "other"}})
+    html = page(tmp_path)
+    assert html == page(tmp_path)
+    assert not re.search(r'(?:href|src)="(?!#|data:)', re.sub(r"data:[^\"]*", "data:", html))
+    assert "url(http" not in html and "@import" not in html and "<script" not in html
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids)) > 50
+    assert set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', html)) <= {
+        pair for id in ids for pair in ((id, ""), ("", id))
+    }
+
+
+def test_figures_take_their_colours_from_the_page(tmp_path: Path) -> None:
+    made(tmp_path / "a", peers(5))
+    made(tmp_path / "b", peers(4), {"algorithm": {"name": "other"}})
+    for picture in report(load(tmp_path)).pictures:
+        assert set(re.findall("#[0-9a-f]{6}", picture.svg)) <= {light for light, _ in style.variables().values()}
+        assert not re.search("#[0-9a-f]{6}", picture.inline)
+        assert set(re.findall(r"var\(--(\w+)\)", picture.inline)) <= {"font", *style.variables()}
+
+
+@pytest.mark.parametrize(("background", "which"), [("#ffffff", 0), ("#17181a", 1)])
+def test_colours_stand_out_from_the_page(background: str, which: int) -> None:
+    """WCAG 2.1: a contrast of 4.5 for text, of 3 for lines."""
+    for name, pair in style.variables().items():
+        wanted = {"ink": 4.5, "muted": 4.5, "grid": 1.0}.get(name, 3.0)
+        lights = sorted(luminance(colour) for colour in (background, pair[which]))
+        assert (lights[1] + 0.05) / (lights[0] + 0.05) >= wanted, name
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_points_of_curves_are_means_over_seeds(tmp_path: Path) -> None:
+    """Bytes and seconds are those of the steps up to the evaluation; none before the first step."""
+    values = {0: (0.1, 0.3), 1: (0.2, 0.8)}
+    for seed, (early, late) in values.items():
+        evaluations = [evaluation(0, early), evaluation(2, late, virtual_time=5.0 + seed)]
+        steps = [step(1, 10 * (seed + 1), 1.0), step(2, 100, 2.0 + seed), step(3, 1000, 9.0)]
+        made(tmp_path / f"s{seed}", {"evaluations": evaluations, "steps": steps}, {"seed": seed})
+    table = points(grouped(load(tmp_path)))
+    found = table[["group", "round", "mean", "min", "max", "virtual_time", "bytes", "seconds"]].to_numpy().tolist()
+    assert found == [
+        pytest.approx([0, 0, 0.15, 0.1, 0.2, 0.0, 0.0, 0.0]),
+        pytest.approx([0, 2, 0.55, 0.3, 0.8, 5.5, (220 + 240) / 2, 2.5]),
+    ]
+
+
+def test_axes_that_were_not_measured_are_left_out(tmp_path: Path) -> None:
+    made(tmp_path / "a", {"evaluations": [evaluation(1, 0.5), evaluation(2, 0.6)]})
+    made(tmp_path / "b", {"evaluations": [evaluation(1, 0.5)], "steps": [step(1, None, 0.5)]}, {"seed": 1})
+    assert re.findall(r'"accuracy-test-by-([a-z-]+)"', page(tmp_path / "a")) == ["round", "virtual-time"]
+    assert re.findall(r'"accuracy-test-by-([a-z-]+)"', page(tmp_path)) == ["round", "virtual-time", "seconds"]
+
+
+def test_means_and_ranges_of_a_group(tmp_path: Path) -> None:
+    for seed, value in enumerate((0.5, 0.7)):
+        made(tmp_path / f"s{seed}", {"evaluations": [evaluation(1, 0.9), evaluation(2, value)]}, {"seed": seed})
+    head, row = rows(page(tmp_path), "What ran")
+    cells = dict(zip(head, row, strict=True))
+    assert cells["accuracy, last"] == "0.6 (0.5 to 0.7)"
+    assert cells["accuracy, best"] == "0.9"
+    assert cells["updates used"] == cells["up and down"] == "-"
+
+
+def test_clients_models_are_a_section_of_their_own(simulate: Simulate) -> None:
+    html = page(simulate(digits(data__local_test=0.2, data__unseen=0.2, run__evaluate_clients=10)).folder)
+    assert "members" in sections(html)
+    for kind in ("spread", "worst", "gap", "end"):
+        assert f'id="client-accuracy-test-{kind}"' in html
+    assert re.findall(r'"unseen-accuracy-test-([a-z]+)"', html) == ["end"]  # they are evaluated once
+    assert "The last evaluation of all unseen clients of all runs" in html
+
+
+def test_peers_have_a_topology_and_a_distance(tmp_path: Path) -> None:
+    html = page(made(tmp_path / "few", peers(6)))
+    assert sections(html) == ["runs", "curves", "members", "topology"]
+    assert re.findall(r'"([a-z_-]+)-test-by-round"', html) == ["accuracy"]
+    assert 'id="consensus"' in html and 'id="peer-accuracy-test-worst"' in html
+    assert "6 peers, 6 directed edges in round 0. A line goes both ways, an arrow one way." in html
+    assert "6 edges carried 0.001845 MB in all rounds" in html
+    html = page(made(tmp_path / "many", peers(201, 1)))
+    assert "201 peers, too many to draw" in html and 'id="topology-0"' not in html
+
+
+def test_coefficients_are_a_section_of_their_own(tmp_path: Path) -> None:
+    found = [
+        {**when(t), "anchor": c, "client": c, "arrived": t, "coefficient": 0.1 * (c - 1), "fallback": 0.1, "norm": 1.0}
+        for t in range(50)
+        for c in range(10)
+    ]
+    html = page(made(tmp_path / "a", {"coefficients": found}))
+    assert sections(html) == ["runs", "coefficients"]
+    assert "400 of 500 coefficients of all rounds." in html
+
+
+def test_what_a_dry_run_has(simulate: Simulate) -> None:
+    found = sections(page(simulate(digits(), "--dry").folder))
+    assert {"staleness", "timeline"} <= set(found)
+    assert not {"curves", "members", "work"} & set(found)
+
+
+def test_runs_that_did_not_finish_are_marked(tmp_path: Path) -> None:
+    accuracy: Rows = {"evaluations": [evaluation(1, 0.5)]}
+    error = "client 3: <b>out of memory</b>\nTraceback: ..."
+    made(tmp_path / "a", accuracy, status="failed", error=error)
+    made(tmp_path / "b", accuracy, {"seed": 1}, status="interrupted")
+    made(tmp_path / "c", accuracy, {"seed": 2}, status="running")
+    killed = made(tmp_path / "d", accuracy, {"seed": 3}, status="running")
+    for path in (killed, *killed.rglob("*")):
+        os.utime(path, (0, time.time() - 3600))
+    html = page(tmp_path)
+    (group,) = rows(html, "What ran")[1:]
+    assert group[3] == "1 failed, 1 interrupted, 1 running, 1 killed?"
+    lines = rows(html, "Every run")[1:]
+    assert [line[2] for line in lines] == ["failed", "interrupted", "running", "killed?"]
+    assert lines[0][6] == "client 3: &lt;b&gt;out of memory&lt;/b&gt;"
+    assert lines[3][6].endswith("UTC, not since")
+    assert html.count('class="alarm"') == 3
+
+
+def test_a_run_that_wrote_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    write_json(folder, {"run": "a", "status": "failed", "error": "no data"})
+    html = page(folder)
+    assert sections(html) == ["runs"]
+    assert "no data" in html and "<figure" not in html
+
+
+def test_groups_are_told_apart_by_few_keys(tmp_path: Path) -> None:
+    """Not by seed, name or resources; names of parts come before their parameters."""
+    varied: list[dict[str, Any]] = [
+        {"algorithm": {"name": "fedavg"}},
+        {"algorithm": {"name": "fedavg"}, "seed": 1, "name": "other", "resources": {"client_actors": 9}},
+        {"algorithm": {"name": "fedbuff", "buffer": 5, "exponent": 0.5}},
+        {"algorithm": {"name": "fedbuff", "buffer": 10, "exponent": 0.5}},
+    ]
+    for place, scenario in enumerate(varied):
+        made(tmp_path / f"r{place}", {}, scenario)
+    groups = grouped(load(tmp_path)).groups
+    assert [group.label for group in groups] == ["fedavg", "fedbuff, buffer=5", "fedbuff, buffer=10"]
+    assert [len(group.runs) for group in groups] == [2, 1, 1]
+    by = grouped(load(tmp_path), ["algorithm.buffer"]).groups
+    assert [group.label for group in by] == ["no buffer", "buffer=5", "buffer=10"]
+    html = page(tmp_path, by=["algorithm"])
+    assert [row[0] for row in rows(html, "What ran")[1:]] == ["fedavg", "fedbuff"]
+    assert "Runs of a group differ also in" in html and "algorithm.buffer" in html
+
+
+def test_where_scenarios_differ_and_what_they_share(tmp_path: Path) -> None:
+    shared = {"data": {"clients": 5, "shape": [1, 2]}, "world": {"picks": None}}
+    made(tmp_path / "a", {}, {**shared, "algorithm": {"name": "fedavg"}})
+    made(tmp_path / "b", {}, {**shared, "algorithm": {"name": "fedbuff", "buffer": 5}})
+    html = page(tmp_path)
+    assert rows(html, "Where the scenarios differ") == [
+        ["key", "fedavg", "fedbuff"],
+        ["algorithm.name", "fedavg", "fedbuff"],
+        ["algorithm.buffer", "", "5"],
+    ]
+    text = html.split("<pre>")[1].split("</pre>")[0]
+    assert text == "name: made\nseed: 0\ndata:\n  clients: 5\n  shape: [1, 2]\nworld:\n  picks: null"
+
+
+def test_a_scenario_that_ran_again_is_drawn_once(tmp_path: Path) -> None:
+    """Of the same scenario and seed, what finished counts; all are listed."""
+    whole: Rows = {"evaluations": [evaluation(1, 0.5), evaluation(2, 0.9)]}
+    made(tmp_path / "a", {"evaluations": [evaluation(1, 0.4)]}, status="running", scenario_hash="same")
+    made(tmp_path / "b", whole, scenario_hash="same")
+    made(tmp_path / "c", {"evaluations": [evaluation(1, 0.3)]}, status="failed", scenario_hash="same")
+    runs = load(tmp_path)
+    (group,) = grouped(runs).groups
+    assert [run.id for run in group.drawn] == ["b"]
+    assert points(grouped(runs))["mean"].tolist() == [0.5, 0.9]
+    assert len(rows(page(tmp_path), "Every run")) == 4
+
+
+def test_values_that_are_not_numbers_leave_gaps(tmp_path: Path) -> None:
+    """A run that diverged is reported all the same."""
+    values = [0.5, math.nan, math.inf]
+    html = page(made(tmp_path / "a", {"evaluations": [evaluation(t, v, metric="loss") for t, v in enumerate(values)]}))
+    assert 'id="loss-test-by-round"' in html
+
+
+def test_no_more_runs_are_shown_one_by_one_than_fit(tmp_path: Path) -> None:
+    for place in range(8):
+        made(tmp_path / f"r{place}", peers(3), {"algorithm": {"name": f"a{place}"}})
+    html = page(tmp_path)
+    assert "The first run of the first 6 of 8 groups." in html
+    assert len(re.findall('<figure id="topology-', html)) == 6
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    """With a message and exit code 2; what cannot be written, before anything is read."""
+    folder, nowhere = made(tmp_path / "a", {}), tmp_path / "nowhere"
+    answers = {
+        "must be a folder of runs, but there is none": told(nowhere, "-o", tmp_path / "x.html"),
+        "bufer: must be a key of the runs' scenarios": told(folder, "-o", tmp_path / "x.html", "--by", "bufer"),
+        "x.html: must be in a folder that is there": told(nowhere, "-o", nowhere / "x.html"),
+        "y: must be in a folder that is there": told(nowhere, "-o", tmp_path / "x.html", "--svg", nowhere / "y"),
+    }
+    for message, answer in answers.items():
+        assert answer.exit_code == 2
+        assert message in answer.stderr and answer.stderr.count("\n") == 1
+    assert not (tmp_path / "x.html").exists()

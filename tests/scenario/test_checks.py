@@ -1,0 +1,98 @@
+"""Parts of a scenario that are right alone must fit together."""
+
+from typing import Any
+
+import pytest
+from conftest import Raw, digits, quadratic
+from refusals import compute, problem
+
+from raysim import parse_scenario
+
+SECONDS = {"name": "constant", "value": 1, "unit": "seconds"}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            {"world__dispatch": {"per_round": 31}},
+            "world.dispatch.per_round: must be at most the number of clients, 30, ",
+        ),
+        ({"world__dispatch": {"concurrency": 31}}, "world.dispatch.concurrency: must be at most the number of clients"),
+        ({"world__dispatch": {"picks": [[0]]}}, "world.dispatch.picks: must have a list for each of 8 rounds, got 1"),
+        ({"world__dispatch": {"picks": [[-1], [30]] * 4}}, "must be numbers of clients, 0 to 29, got [-1, 30]"),
+        (
+            {"world__dispatch": {"picks": [[0, 1]] * 7 + [[2, 3, 2]]}},
+            "world.dispatch.picks.7: must name a client once on",
+        ),
+        (
+            {"world": {"dispatch": {"picks": [[0, 1], [0]] * 4}, "delay": {"name": "scripted", "delays": [[0.0] * 7]}}},
+            "world.delay.delays: must hold a delay for every time that a client is picked, got 7 of 8 for client 0, "
+            "0 of 4 for client 1; add the others",
+        ),
+        ({"world__dropout": {"probability": 1}}, "world.dropout.probability: must be less than 1, or no update ever"),
+        (
+            {"world__availability": {"name": "periodic", "period": 1, "slot": 0.1}},
+            "world.availability: `on` * `period` must be at least a round, or some are never there, got 0.5",
+        ),
+        ({"run__evaluate_clients": 3}, "run.evaluate_clients: needs samples of each client's own to test on"),
+        (
+            {"data__partition": {"name": "classes", "per_client": 11}},
+            "data: partition classes: `per_client` must be at",
+        ),
+        ({"model": "vector"}, "model.name: the model vector goes with the data quadratic only, got vector on digits"),
+        (
+            {"algorithm": "fedavg", "world": {"dispatch": {"concurrency": 3}, "delay": SECONDS}},
+            "world.dispatch: must be per_round or picks, for fedavg steps at the end of rounds, got concurrency with",
+        ),
+    ],
+)
+def test_parts_that_are_right_alone_must_fit_together(change: Raw, expected: str) -> None:
+    assert expected in problem(digits(**change))
+
+
+@pytest.mark.parametrize(
+    ("delay", "dispatch", "least"),
+    [
+        ({"name": "half_normal", "sigma": 5, "rounding": "ceil"}, {}, 1),
+        ({"name": "uniform", "low": 1.5, "high": 2, "rounding": "ceil"}, {}, 2),
+        ({"name": "constant", "value": 1}, {}, 1),
+        ({"name": "constant", "value": 0.5, "rounding": "nearest"}, {}, 1),
+        ({"name": "scripted", "delays": [[2.0], [3.5]]}, {}, 2),
+        ({"name": "uniform", "low": 9, "high": 10, "unit": "seconds"}, {"round_s": 9}, 9),
+        (compute() | {"latency_s": 7}, {"round_s": 7}, 7),
+    ],
+)
+def test_an_algorithm_that_discards_late_updates_needs_some_in_time(delay: Raw, dispatch: Raw, least: int) -> None:
+    """One that keeps them needs some before the end."""
+    world = {"dispatch": {"per_round": 3, **dispatch}, "delay": delay}
+    end = dispatch.get("round_s", 1)
+    unit = "seconds" if dispatch else "rounds"
+    assert problem(digits(algorithm="fedavg", world=world)) == (
+        f"world.delay: must leave room for delays of less than {end} {unit}, for fedavg discards what arrives after "
+        f"its round, got none below {least}"
+    )
+    assert parse_scenario(digits(algorithm="fedasync", world=world))
+    assert "for the run is over then" in problem(digits(algorithm="fedasync", world=world, run={"rounds": 1}))
+
+
+@pytest.mark.parametrize(
+    "delay",
+    [
+        "none",
+        {"name": "half_normal", "sigma": 20},
+        {"name": "constant", "value": 0, "rounding": "ceil"},
+        {"name": "uniform", "low": 0.5, "high": 9},
+        {"name": "log_normal", "median": 9, "sigma": 1},
+        {"name": "log_normal", "median": 9, "sigma": 0, "unit": "seconds"},
+        compute(latency_s=3.0),
+    ],
+)
+def test_what_may_be_in_time_is_let_through(delay: Any) -> None:
+    assert parse_scenario(digits(algorithm="fedavg", world__delay=delay))
+
+
+def test_quadratic_data_has_no_samples_for_a_server() -> None:
+    raw = quadratic([1.0], "fedavg", {"dispatch": {"per_round": 1}}, 1)
+    raw["server_data"] = {"name": "in_domain", "samples": 1}
+    assert problem(raw) == "server_data: the quadratic data has no samples for the server; leave it out"

@@ -1,0 +1,137 @@
+"""Scenario files, and keys that are set beside them."""
+
+from pathlib import Path
+
+import pytest
+
+from raysim import Scenario, ScenarioError, load_scenario
+
+TEXT = """
+name: small
+data: {name: digits, clients: 50, partition: iid}
+model: mlp
+algorithm: fedbuff
+world: {dispatch: {per_round: 10}}
+run: {rounds: 5}
+"""
+
+
+def load(folder: Path, text: str | bytes, *overrides: str) -> Scenario:
+    path = folder / "s.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load_scenario(path, overrides)
+
+
+def refusal(folder: Path, text: str | bytes, *overrides: str) -> str:
+    """What is said of a file, without its own name."""
+    with pytest.raises(ScenarioError) as caught:
+        load(folder, text, *overrides)
+    lines = str(caught.value).splitlines()
+    assert all(line.startswith(f"{folder / 's.yaml'}: ") for line in lines)
+    return "\n".join(line.removeprefix(f"{folder / 's.yaml'}: ") for line in lines)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "must be a block of keys such as data and model, got None"),
+        ("- a", "must be a block of keys such as data and model, got ['a']"),
+        ("a: b: c", "must be YAML in UTF-8: line 1, column 5: mapping values are not allowed here"),
+        ("a: [1", "must be YAML in UTF-8: line 1, column 6: while parsing a flow sequence, expected ',' or ']', but"),
+        (TEXT + "seed: 1\nseed: 2", 'found duplicate key "seed" with value "2" (original value: "1")'),
+        (TEXT + "---\nname: other", "expected a single document in the stream, but found another document"),
+        (TEXT + "x: !!python/object:os.system {}", "line 8, column 4: could not determine a constructor for the tag"),
+        (TEXT + "x: *nothing", "found undefined alias 'nothing'"),
+        ("\tname: x", "found character '\\t' that cannot start any token"),
+        ("a: \0", "must be YAML in UTF-8: unacceptable character #x0000"),
+        (b"name: \xff", "must be YAML in UTF-8: 'utf-8' codec can't decode byte 0xff"),
+        (TEXT + "seed: 2001-13-01", "must be YAML in UTF-8: month must be in 1..12"),
+        (TEXT + "seed: 2001-01-01", "seed: must be an integer, got datetime.date(2001, 1, 1)"),
+        (TEXT + "local: &a {lr: *a}", "must not hold an alias of a block within that block"),
+        (TEXT + "null: 1", "None: must be a key of text, got None; put it in quotes"),
+        (TEXT + "? [a, b]\n: 1", "('a', 'b'): must be a key of text, got ('a', 'b'); put it in quotes"),
+        (TEXT + "local:", "local: must be a block of keys, got None"),
+    ],
+)
+def test_files_that_hold_no_scenario_are_clear_errors(tmp_path: Path, text: str | bytes, expected: str) -> None:
+    said = refusal(tmp_path, text)
+    assert expected in said
+    assert "\n" not in said
+
+
+def test_a_file_that_is_missing_or_a_folder_is_a_clear_error(tmp_path: Path) -> None:
+    for path, expected in ((tmp_path / "no.yaml", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(ScenarioError) as caught:
+            load_scenario(path)
+        assert str(caught.value) == f"{path}: cannot be read: {expected}"
+
+
+def test_numbers_are_those_of_yaml_1_2(tmp_path: Path) -> None:
+    local = load(tmp_path, TEXT + "local: {lr: 1e-3, momentum: 0, weight_decay: 5.0E-4}").local
+    assert (local.lr, local.momentum, local.weight_decay) == (0.001, 0.0, 0.0005)
+
+
+def test_a_bare_name_stands_for_a_block(tmp_path: Path) -> None:
+    spelled_out = TEXT.replace("iid", "{name: iid}").replace("mlp", "{name: mlp}").replace("fedbuff", "{name: fedbuff}")
+    assert load(tmp_path, TEXT) == load(tmp_path, spelled_out)
+    assert load(tmp_path, TEXT, "world.delay=none", "server_data=none") == load(tmp_path, TEXT)
+
+
+# --- overrides --------------------------------------------------------------------------------------------------------
+
+
+def test_set_replaces_keys_makes_blocks_and_goes_through_bare_names(tmp_path: Path) -> None:
+    scenario = load(
+        tmp_path,
+        TEXT,
+        "algorithm.buffer=20",
+        "algorithm.staleness.name=hinge",
+        "model.hidden=[8, 4]",
+        "local.lr = 1e-2",
+        "world.delay={name: constant, value: 2}",
+        "world.dropout.permanent=true",
+        "name='other'",
+    )
+    resolved = scenario.resolved()
+    assert resolved["algorithm"]["buffer"] == 20
+    assert resolved["algorithm"]["staleness"]["name"] == "hinge"
+    assert resolved["model"]["hidden"] == [8, 4]
+    assert resolved["local"]["lr"] == 0.01
+    assert resolved["world"]["delay"]["value"] == 2.0
+    assert resolved["world"]["dropout"]["permanent"] is True
+    assert resolved["name"] == "other"
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("", "--set: must be key.path=value, got ''"),
+        ("algorithm.buffer", "--set: must be key.path=value, got 'algorithm.buffer'"),
+        ("algorithm..buffer=3", "--set: must be key.path=value, got 'algorithm..buffer=3'"),
+        ("=3", "--set: must be key.path=value, got '=3'"),
+        ("local={lr: 1", "--set: local must be set to YAML, got '{lr: 1': line 1, column 7: while parsing a flow mapp"),
+        ("run.rounds.x=3", "--set: run.rounds must be a block to set run.rounds.x in, got 5"),
+        ("data.partition.0.x=3", "data.partition.0: unknown key; known here: name"),
+        ("algoritm.buffer=3", "algoritm: unknown key (did you mean 'algorithm'?); known here: name, seed, data"),
+        ("local.lr=", "local.lr: must be a number, got None"),
+        ("seed=1=2", "seed: must be an integer, got '1=2'"),
+        ("local.lr=&a [*a]", "must not hold an alias of a block within that block"),
+        ("model.hidden.0=3", "model.hidden: must be a list, got {'0': 3}"),
+    ],
+)
+def test_what_is_set_goes_through_the_same_checks(tmp_path: Path, override: str, expected: str) -> None:
+    assert refusal(tmp_path, TEXT, override).startswith(expected)
+
+
+def test_set_does_not_reach_into_lists(tmp_path: Path) -> None:
+    text = TEXT.replace("model: mlp", "model: {name: mlp, hidden: [64]}")
+    assert refusal(tmp_path, text, "model.hidden.0=3") == (
+        "--set: model.hidden must be a block to set model.hidden.0 in, got [64]"
+    )
+
+
+def test_all_wrong_overrides_are_said_at_once(tmp_path: Path) -> None:
+    assert len(refusal(tmp_path, TEXT, "seed", "local=[", "a.=1").splitlines()) == 3

@@ -1,0 +1,78 @@
+"""Scenarios that come with raysim are right, and those of papers make the runs that published numbers are of."""
+
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from command_line import command
+from conftest import ROOT, SHIPPED, Simulate
+from ruamel.yaml import YAML
+
+import raysim
+from raysim.sweep import load_sweep
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_scenario_is_right(path: Path) -> None:
+    assert all(scenario.name for scenario in load_sweep(path).scenarios())
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [("seed=0", 1 + (1 + 3**-0.5) / 2), ("algorithm.staleness=none", 2.0), ("algorithm=fedavg", 3.0)],
+)
+def test_the_run_by_hand_ends_where_its_comments_say(simulate: Simulate, override: str, expected: float) -> None:
+    (path,) = (path for path in SHIPPED if path.stem == "by_hand")
+    result = simulate(YAML(typ="safe").load(path), "--set", override)
+    assert result.vectors()["w"].tolist() == pytest.approx([expected], abs=1e-6)
+
+
+# --- of papers --------------------------------------------------------------------------------------------------------
+
+SCENARIOS = ROOT / "scenarios" / "fedadmm_insa"
+PUBLISHED = ROOT / "benchmarks" / "reproductions" / "fedadmm_insa"
+SMALL = {  # of data that comes with scikit-learn, or in a moment
+    "example_1": ["data.samples=200", "data.features=8", "data.clients=10", "run.rounds=4"],
+    "example_2": [
+        "data={name: digits, clients: 10, partition: {name: shards, per_client: 2}}",
+        "model.hidden=[8]",
+        "run.rounds=4",
+    ],
+}
+
+
+@pytest.fixture(params=SMALL)
+def runs(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
+    """A file's name, and the folder of all its runs, made small."""
+    for scenario in load_sweep(SCENARIOS / f"{request.param}.yaml", SMALL[request.param]).scenarios():
+        raysim.run(scenario, out=tmp_path, inline=True)
+    return request.param, tmp_path
+
+
+def test_fedadmm_insa_makes_the_rows_of_its_table(runs: tuple[str, Path]) -> None:
+    name, folder = runs
+    metrics = ["loss", "local_steps"] if name == "example_1" else ["accuracy", "loss", "local_steps"]  # 1: no labels
+    for metric in metrics:
+        options = ["--metric", metric, "--paper", str(PUBLISHED / f"{metric}.yaml"), "--format", "csv"]
+        answer = command("compare", folder, *options)
+        assert answer.exit_code == 0, answer.output
+        assert "not run" not in answer.output
+        table = pd.read_csv(StringIO(answer.stdout), index_col=["algorithm.name", "local.epochs"])
+        assert len(table) == 5
+        assert table["paper"].notna().all()
+    steps = table["mean"]
+    assert [steps["fedadmm", epochs] for epochs in (2, 5, 10)] == [80, 200, 400]  # ten clients in each of four rounds
+    assert 0 < steps["fedadmm_in", 10] < 400
+    assert 0 < steps["fedadmm_insa", 10] < 400
+
+
+SCENARIOS = ROOT / "scenarios" / "fedf_admm"
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_scenarios_of_the_paper_divide_as_many_images_in_each_figure(path: Path) -> None:
+    """10,000 of Fashion-MNIST, and all of CIFAR-10 and of the digits."""
+    wanted = {"fashion_mnist": 10_000, "cifar10": None, "digits": None}
+    for scenario in load_sweep(path).scenarios():
+        assert scenario.data.train_samples == wanted[scenario.data.name]

@@ -1,0 +1,264 @@
+"""Sweeps: what they expand to, how their runs are carried out, and searches."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import command
+from conftest import Raw, digits
+from ruamel.yaml import YAML
+from typer.testing import Result
+
+import raysim
+from raysim.cli.sweep_display import labels
+from raysim.sweep import load_sweep, run_all
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    """Writes a small scenario with a sweep, gives its path."""
+
+    def to(sweep: Raw | None, **more: Any) -> Path:
+        path = tmp_path / "scenario.yaml"
+        raw = digits(**{"run__rounds": 4, "run__evaluate_every": 2} | more)
+        YAML().dump(raw | ({} if sweep is None else {"sweep": sweep}), path)
+        return path
+
+    return to
+
+
+def sweep(path: Path, out: Path, *words: Any) -> Result:
+    return command("sweep", path, "--inline", "--out", out, *words)
+
+
+# --- what a sweep expands to ------------------------------------------------------------------------------------------
+
+
+def test_every_case_with_every_combination_seeds_innermost(write: Any) -> None:
+    cases = {"slow": {"local.lr": 0.01, "algorithm": "fedavg"}, "fast": {"local": {"lr": 1.0}}}
+    path = write({"grid": {"seed": [0, 1], "world.delay.sigma": [1, 2]}, "cases": cases})
+    plan = load_sweep(path)
+    made = [(s.name, s.algorithm.name, s.local.lr, s.world.delay.sigma, s.seed) for s in plan.scenarios()]  # type: ignore[union-attr]
+    slow = [("digits-slow", "fedavg", 0.01, sigma, seed) for sigma in (1, 2) for seed in (0, 1)]
+    fast = [("digits-fast", "fedbuff", 1.0, sigma, seed) for sigma in (1, 2) for seed in (0, 1)]
+    assert made == slow + fast
+    assert [len(group) for group in plan.groups()] == [2] * 4
+    assert [scenario.local.batch_size for scenario in plan.scenarios()] == [16] * 4 + [32] * 4  # a block is replaced
+
+
+def test_the_command_line_adds_values_and_overrules_the_file(write: Any) -> None:
+    path = write({"grid": {"seed": [7, 8, 9], "local.lr": [0.1]}, "cases": {"a": {"run.rounds": 3}}})
+    plan = load_sweep(path, ["seed=0,1", "local.lr=0.5", "run.rounds=2", "algorithm=fedavg,{name: fedbuff, buffer: 3}"])
+    made = [(s.seed, s.local.lr, s.run.rounds, s.algorithm.name) for s in plan.scenarios()]
+    assert made == [(seed, 0.5, 2, name) for name in ("fedavg", "fedbuff") for seed in (0, 1)]
+    lists = load_sweep(write(None), ["model.hidden=[8],[8, 4]"]).scenarios()
+    assert [scenario.model.hidden for scenario in lists] == [(8,), (8, 4)]  # type: ignore[union-attr]
+
+
+def test_a_block_that_is_set_does_not_undo_what_varies_in_it(write: Any) -> None:
+    for words in (["algorithm=fedasync", "algorithm.alpha=0.2,0.4"], ["algorithm.alpha=0.2,0.4", "algorithm=fedasync"]):
+        made = load_sweep(write(None), words).scenarios()
+        assert [s.algorithm.model_dump()["alpha"] for s in made] == [0.2, 0.4]
+
+
+def test_labels_name_what_differs(write: Any) -> None:
+    scenarios = load_sweep(write(None), ["seed=0,1", "algorithm=fedavg,fedbuff"]).scenarios()
+    assert labels(scenarios) == ["seed=0, fedavg", "seed=1, fedavg", "seed=0, fedbuff", "seed=1, fedbuff"]
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ({}, "sweep: must have grid, cases or search in it, got {}"),
+        ([1], "sweep: must have grid, cases or search in it, got [1]"),
+        ({"gird": {"seed": [1]}}, "sweep.gird: unknown key (did you mean 'grid'?)"),
+        ({"grid": {"seed": 3}}, "sweep.grid.seed: must be a list, got 3"),
+        ({"grid": {"seed": []}}, "sweep.grid.seed: must have at least 1, got []"),
+        ({"grid": {"lr": [1]}}, "lr: unknown key"),
+        ({"grid": {"local.lr": [0.1, -1.0]}}, "local.lr: must be greater than 0, got -1.0 (in run local.lr=-1.0)"),
+        ({"grid": {"seed.x": [1]}}, "sweep: seed must be a block to set seed.x in, got 0"),
+        ({"cases": {"a b": {"seed": 1}}}, "sweep.cases.a b: must be text that matches"),
+        (
+            {"search": {"over": {"local.lr": {"low": 1.0, "high": 0.1}}}},
+            "must have low < high, or choices",
+        ),
+        ({"search": {"over": {"local.lr": {"low": 0, "high": 1, "log": True}}}}, "low must be positive where log"),
+        ({"search": {"over": {"local.lr": {"low": 0.1, "high": 1, "choices": [1]}}}}, "got both"),
+        ({"search": {"over": {}}}, "sweep.search.over: must have at least 1, got {}"),
+    ],
+)
+def test_a_wrong_sweep_is_refused_before_anything_runs(write: Any, block: Any, text: str, tmp_path: Path) -> None:
+    answer = command("check", write(block, seed=0))
+    assert answer.exit_code == 2
+    assert text in answer.stderr
+    assert sweep(tmp_path / "scenario.yaml", tmp_path / "runs").exit_code == 2
+    assert not (tmp_path / "runs").exists()
+
+
+def test_wrong_words_on_the_command_line_are_told_by_their_option(write: Any, tmp_path: Path) -> None:
+    answer = sweep(write(None), tmp_path, "--set", "seed", "--set", "x=[", "--search", "local.lr=1,2,3")
+    assert answer.exit_code == 2
+    for text in ("--set: must be key.path=value, got 'seed'", "--set: x must be set to YAML, got '['"):
+        assert text in answer.stderr
+    answer = sweep(write(None), tmp_path, "--search", "local.lr=1,2,3", "--set", "local.lr=", "--seeds", "")
+    assert "--search: local.lr must be LOW,HIGH or LOW,HIGH,log or a block, got [1, 2, 3]" in answer.stderr
+    assert "--set: local.lr must be set to a value, got none" in answer.stderr
+    assert "--set: seed must be set to a value, got none" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["local.lr=0.5"], "sweep.search.over.local.lr: is to be tuned, but is also set or in the grid"),
+        (["local.lr=0.5,0.6"], "sweep.search.over.local.lr: is to be tuned, but is also set or in the grid"),
+        ([], "sweep.search.over.seed: must not be tuned"),
+    ],
+)
+def test_what_is_given_cannot_be_tuned(write: Any, tmp_path: Path, given: list[str], text: str) -> None:
+    words = [word for key in given for word in ("--set", key)]
+    tuned = "local.lr=0.1,1.0" if given else "seed=0,5"
+    answer = sweep(write(None), tmp_path, "--search", tuned, *words)
+    assert answer.exit_code == 2
+    assert text in answer.stderr
+
+
+def test_a_file_with_a_sweep_is_not_one_run(write: Any, tmp_path: Path) -> None:
+    path = write({"grid": {"seed": [0, 1]}})
+    answer = command("run", path, "--inline", "--out", tmp_path / "runs")
+    assert answer.exit_code == 2
+    assert "sweep: makes several runs of this file; run it with `raysim sweep`" in answer.stderr
+    assert "2 runs" in command("check", path).stdout
+
+
+# --- how its runs are carried out -------------------------------------------------------------------------------------
+
+
+def test_runs_give_what_they_give_alone_and_finished_ones_are_not_run_again(write: Any, tmp_path: Path) -> None:
+    path, out = write({"grid": {"seed": [0, 1]}}), tmp_path / "runs"
+    answer = sweep(path, out)
+    assert answer.exit_code == 0
+    assert "2 runs: 2 finished" in answer.stdout
+    runs = raysim.load(out / "digits")
+    digests = {run.info["seed"]: run.info["digest"]["run"] for run in runs.runs}
+    alone = raysim.run(load_sweep(path).scenarios()[1], out=tmp_path / "alone", inline=True)
+    assert digests[1] == alone.digest != digests[0]
+    answer = sweep(path, out, "--seeds", "0,1,2", "--parallel", "1", "--set", "resources.client_actors=7")
+    assert "3 runs: 2 done before, 1 finished" in answer.stdout
+    assert len(raysim.load(out)) == 3
+
+
+def test_a_name_that_is_set_is_that_of_runs_and_folder(write: Any, tmp_path: Path) -> None:
+    path = write({"cases": {"slow": {"local.lr": 0.1}, "fast": {"local.lr": 0.5}}})
+    assert sweep(path, tmp_path, "--set", "name=other").exit_code == 0
+    assert [run.info["name"] for run in raysim.load(tmp_path / "other").runs] == ["other-fast", "other-slow"]
+    assert [folder.name for folder in tmp_path.iterdir() if folder.is_dir()] == ["other"]
+
+
+def test_equal_scenarios_run_once(write: Any, tmp_path: Path) -> None:
+    scenarios = load_sweep(write(None), ["resources.client_actors=1,2,3"]).scenarios()
+    outcomes = run_all(scenarios, out=tmp_path / "runs", inline=True)
+    assert [outcome.status for outcome in outcomes] == ["finished"] * 3
+    assert len({outcome.folder for outcome in outcomes}) == 1
+
+
+@pytest.mark.parametrize("where", ["inline", pytest.param("ray", marks=pytest.mark.ray)])
+def test_a_run_that_fails_stops_no_other_and_is_named(
+    where: str, write: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if where == "ray":
+        request.getfixturevalue("ray_session")
+    path = write({"grid": {"algorithm": ["fedavg", "toys:Failing", "fedbuff"]}})
+    words = ["--inline"] if where == "inline" else ["--parallel", "2", "--set", "resources.cpus_per_client=0.5"]
+    answer = command("sweep", path, "--out", tmp_path / "runs", *words)
+    assert answer.exit_code == 1
+    assert "3 runs: 2 finished, 1 failed" in answer.stdout
+    assert "failed toys:Failing" in answer.stdout.replace("\n", "")
+    assert "this client divides by zero" in answer.stdout.replace("\n", " ")
+    statuses = sorted(run.status for run in raysim.load(tmp_path / "runs").runs)
+    assert statuses == ["failed", "finished", "finished"]
+
+
+@pytest.mark.ray
+def test_the_same_bits_side_by_side_on_ray(ray_session: None, write: Any, tmp_path: Path) -> None:
+    path = write({"grid": {"seed": [0, 1, 2]}}, resources__cpus_per_client=0.5)
+    digests = []
+    for words in (["--inline"], ["--parallel", "3"]):
+        out = tmp_path / words[0].strip("-")
+        assert command("sweep", path, "--out", out, *words).exit_code == 0
+        digests.append({run.info["seed"]: run.info["digest"]["run"] for run in raysim.load(out).runs})
+    assert digests[0] == digests[1]
+
+
+# --- search -----------------------------------------------------------------------------------------------------------
+
+
+SEARCH = {"over": {"local.lr": {"low": 1e-4, "high": 1.0, "log": True}}, "trials": 8, "batch": 2}
+
+
+def test_a_search_depends_on_its_file_alone(write: Any, tmp_path: Path) -> None:
+    """One process or two, fresh or with all its runs done before: the same trials, the same best."""
+    path = write({"grid": {"seed": [0, 1]}, "search": SEARCH})
+    first = sweep(path, tmp_path / "a", "--parallel", "2")
+    assert first.exit_code == 0
+    assert "8 trials: " in first.stdout
+    assert sweep(path, tmp_path / "b", "--parallel", "1").stdout == first.stdout
+    runs = len(raysim.load(tmp_path / "a"))
+    assert sweep(path, tmp_path / "a").stdout == first.stdout
+    assert len([run for run in raysim.load(tmp_path / "a").runs if run.status == "finished"]) <= runs
+
+
+def test_the_best_trial_is_the_best_of_the_runs(write: Any, tmp_path: Path) -> None:
+    """Given as options to run it again with; the loss is minimised."""
+    path = write({"search": SEARCH | {"metric": "loss", "trials": 6}})
+    answer = sweep(path, tmp_path / "runs")
+    runs = raysim.load(tmp_path / "runs")
+    frame = runs.pandas("evaluations", ["metric", "round", "value"], keys=["local.lr"])
+    last = frame[(frame.metric == "loss") & (frame["round"] == frame["round"].max())]
+    best = last.sort_values("value").iloc[0]
+    assert f"--set local.lr={best['local.lr']}" in answer.stdout
+    assert f"{best.value:.4g}" in answer.stdout
+
+
+def test_trials_that_lag_behind_are_pruned(write: Any, tmp_path: Path) -> None:
+    """Of learning rates one of which does nothing, that one is stopped, after the first five trials."""
+    over = {"local.lr": {"choices": [0.5, 1e-9]}}
+    path = write({"search": {"over": over, "trials": 24, "batch": 1}}, run__rounds=20)
+    answer = sweep(path, tmp_path / "runs", "--parallel", "1")
+    pruned = [line for line in answer.stdout.splitlines() if "local.lr" in line and line.endswith("pruned")]
+    assert pruned
+    assert all("lr=1e-09" in line for line in pruned)
+    stopped = [run for run in raysim.load(tmp_path / "runs").runs if run.status == "stopped"]
+    assert "pruned: accuracy" in stopped[0].info["ended_early"]
+    unpruned = sweep(write({"search": {"over": over, "trials": 8, "prune": False}}), tmp_path / "other")
+    assert "pruned" not in unpruned.stdout
+
+
+def test_a_metric_that_is_not_measured_is_named(write: Any, tmp_path: Path) -> None:
+    answer = sweep(write({"search": SEARCH | {"metric": "f1"}}), tmp_path / "runs")
+    assert answer.exit_code == 2
+    assert "search.metric: must be one of loss, accuracy, which these runs measure, got 'f1'" in answer.stderr
+    over = {"local.lr": {"choices": [0.1, 0.2]}}
+    for metric, code in (("loss", 0), ("f1", 2)):  # the second finds its runs done
+        path = write({"search": {"over": over, "metric": metric, "trials": 2}})
+        answer = sweep(path, tmp_path / "done")
+        assert answer.exit_code == code
+    assert "which these runs measure, got 'f1'" in answer.stderr
+
+
+def test_ranges_on_the_command_line(write: Any, tmp_path: Path) -> None:
+    search = ["local.lr=0.001,1,log", "algorithm.buffer=2,6", "local.batch_size={choices: [8, 16]}"]
+    plan = load_sweep(write(None), [], search)
+    assert plan.search is not None
+    over = plan.search.over
+    assert (over["local.lr"].log, over["algorithm.buffer"].high, over["local.batch_size"].choices) == (True, 6, [8, 16])
+    (scenario,) = plan.scenarios()
+    assert (scenario.local.lr, scenario.local.batch_size) == (0.001, 8)
+
+
+def test_the_json_schema_knows_sweeps() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    valid = jsonschema.Draft202012Validator(json.loads(command("schema").stdout)).is_valid
+    assert valid(digits() | {"sweep": {"grid": {"seed": [0, 1]}, "search": SEARCH}})
+    assert not valid(digits() | {"sweep": {"gird": {"seed": [0, 1]}}})
+    assert not valid(digits() | {"sweep": {"search": {"over": {"local.lr": {"lw": 1}}}}})

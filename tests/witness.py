@@ -1,0 +1,56 @@
+"""For tests that look inside a run: a pool that remembers its jobs, and workers by themselves."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from conftest import Raw
+
+import raysim
+from actors import InlinePool, Job, Request
+from raysim.data import federate
+from raysim.engine.execution import Execution
+from raysim.workers.requests import SaveClientsRequest, StepRequest
+from raysim.workers.workbench import Workbench
+
+Worker = TypeVar("Worker", bound=Workbench)
+Arrays = dict[str, np.ndarray]
+
+
+class WitnessPool(InlinePool):
+    """Remembers every request with its job, in the order of submission."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[Any, Job[Any]]] = []
+
+    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+        job = super().submit(group, request, **options)
+        self.seen.append((request, job))
+        return job
+
+    @property
+    def server_state(self) -> Arrays:
+        """The server's state after its last step."""
+        request, job = next(pair for pair in reversed(self.seen) if isinstance(pair[0], StepRequest))
+        return {name: value.content for name, value in zip(request.state, job.values[1:], strict=True)}
+
+    @property
+    def client_states(self) -> dict[int, Arrays]:
+        """The clients' last states, by client, of a run with `run.save_clients`."""
+        saved = [request.own for request, _ in self.seen if isinstance(request, SaveClientsRequest)]
+        return {client: state.content for own in saved for client, state in zip(own.clients, own.states, strict=True)}
+
+
+def execute(raw: Raw, folder: Path, pool: InlinePool) -> raysim.Result:
+    """Runs a scenario on a pool of one's own."""
+    assert list(Execution(raysim.parse_scenario(raw), folder)(pool))
+    return raysim.Result(folder)
+
+
+def worker_of(raw: Raw, kind: type[Worker]) -> Worker:
+    """A worker for the scenario, in this process."""
+    scenario = raysim.parse_scenario(raw)
+    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    return kind(scenario, federation, torch.device("cpu"))
