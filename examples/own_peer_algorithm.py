@@ -46,7 +46,7 @@ SCENARIO = {
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as out:
-        for algorithm in ("dec_fed_avg", "own_peer_algorithm:GradientTracking"):
+        for algorithm in ("decfedavg", "own_peer_algorithm:GradientTracking"):
             scenario = raysim.parse_scenario({**SCENARIO, "algorithm": algorithm})
             evaluations = raysim.run(scenario, out=out, inline=True).pandas("evaluations")
             last = evaluations[evaluations.step == evaluations.step.max()]

@@ -36,7 +36,6 @@ class KNNPer(FedAvg):
     distance: Literal["squared", "euclidean"] = "squared"
     """A neighbour counts exp(-d^2 / (dimension * scale)), or exp(-d / scale)."""
     scale: Positive = 1.0
-    """Scale of the distances: a larger one lets farther neighbours count for more."""
 
     def problems(self, scenario: Scenario) -> Iterator[Problem]:
         if scenario.data.classes == 0:

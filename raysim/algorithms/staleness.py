@@ -30,7 +30,6 @@ class Polynomial(StalenessFunction):
 
     name: str = "poly"
     exponent: NonNegative = 0.5
-    """a in the paper: 0 makes all updates weigh alike."""
 
     def __call__(self, staleness: float) -> float:
         return float((1.0 + staleness) ** -self.exponent)

@@ -20,7 +20,6 @@ class ImageFolder(Images):
 
     name: str = "image_folder"
     path: str
-    """The folder that holds the images."""
     size: Count
     """Side in pixels of the square to resize to."""
     test_share: Share = 0.1

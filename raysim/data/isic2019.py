@@ -25,7 +25,6 @@ class Isic2019(Images):
 
     name: str = "isic2019"
     path: str
-    """The folder that holds the images and the table of labels."""
     size: Count
     """Side in pixels of the square to resize to."""
     test_share: Share = 0.2

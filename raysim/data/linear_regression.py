@@ -27,9 +27,7 @@ class LinearRegression(PooledData):
     partition: Partition = Iid()
     """`iid` only, for there are neither labels nor columns to divide by."""
     samples: Count = 10_000
-    """Training samples of all clients together."""
     features: Count = 1_000
-    """Numbers in each sample."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Of the samples. Not the scenario's, so that runs with several seeds are of one problem, with one solution."""
 

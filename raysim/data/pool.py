@@ -24,7 +24,6 @@ class PooledData(Part):
 
     name: str
     clients: Count
-    """How many clients, or peers, share the training samples."""
     partition: Partition
     """Who holds which of the training samples."""
     local_test: Fraction | Literal["test"] = 0.0

@@ -40,7 +40,6 @@ class Classes(Partitioner):
     per_client: Count
     """Blocks, and so labels."""
     assignment: Literal["cyclic", "collins"] = "cyclic"
-    """How labels are assigned to clients: see above."""
     samples_per_class: Count | None = None
     """Size of a block; by default a label's samples are all given out."""
 

@@ -9,7 +9,6 @@ class Local(Part):
     """Training on a client's own samples, with a fresh optimiser for each dispatch."""
 
     optimizer: Literal["sgd", "adam"] = "sgd"
-    """Which optimiser takes the steps."""
     lr: Positive = 0.1
     """Learning rate."""
     momentum: Fraction = 0.0

@@ -36,7 +36,6 @@ class CNN(ModelPart):
     hidden: Count = 512
     """Units of the dense layer."""
     padding: Literal["valid", "same"] = "valid"
-    """same: convolutions keep the size of an image (divided by the stride). valid: nothing is padded."""
     pool: Literal["each", "last"] = "each"
     """The convolutions that are followed by pooling."""
 

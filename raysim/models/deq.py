@@ -16,7 +16,6 @@ class DEQ(ModelPart):
     """A model with a deep equilibrium layer z = g(z, x)."""
 
     solver: Annotated[Solver, OneOf(SOLVERS)] = Anderson()
-    """How the fixed point is looked for."""
     backward: Backward = "jacobian_free"
     """Gradients: of the last application of g alone, or exact ones, by another solve."""
     start: Start = "injection"

@@ -29,7 +29,6 @@ class DEQMLP(DEQ):
     hidden: Count = 128
     """Units of the dense layer."""
     activation: Literal["relu", "tanh"] = "relu"
-    """Activation of the equilibrium layer."""
     kappa: Annotated[float, Field(gt=0, lt=1)] | None = 0.99
     """The largest l1 norm of a row of B, kept by a projection after each local step; null: none.
 

@@ -17,7 +17,6 @@ class Linear(ModelPart):
 
     name: str = "linear"
     bias: bool = False
-    """Whether a bias is added to the outputs."""
     start: Literal["zeros", "random"] = "zeros"
     """The initial values: zeros, or torch's default ones."""
 

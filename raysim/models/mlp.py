@@ -20,7 +20,6 @@ class MLP(ModelPart):
     hidden: tuple[Count, ...] = (200,)
     """Widths of the hidden layers; none gives softmax regression."""
     activation: Literal["relu", "tanh", "gelu"] = "relu"
-    """Activation after each hidden layer."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Layers hidden1, hidden2, ... and head, with torch's default initial values."""

@@ -58,7 +58,6 @@ class RandomAvailability(Slotted):
 
     name: str = "random"
     probability: Annotated[float, Field(gt=0, le=1)]
-    """Probability that a client can be picked in a slot."""
 
     def mask(self, seed: int, clients: int, time: float) -> NDArray[np.bool_]:
         return generator(seed, "availability", self.number(time)).random(clients) < self.probability

@@ -30,7 +30,6 @@ class Constant(Distribution):
 
     name: str = "constant"
     value: NonNegative
-    """What is always drawn."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -45,7 +44,6 @@ class HalfNormal(Distribution):
 
     name: str = "half_normal"
     sigma: NonNegative
-    """Standard deviation of the normal distribution whose absolute value is drawn."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -60,7 +58,6 @@ class LogNormal(Distribution):
 
     name: str = "log_normal"
     median: Positive
-    """Half of the draws are larger."""
     sigma: NonNegative
     """Standard deviation of the logarithm: 0.5 makes one in six more than 1.6 times the median, 1 more than 2.7."""
 
@@ -77,9 +74,7 @@ class Uniform(Distribution):
 
     name: str = "uniform"
     low: NonNegative = 0.0
-    """The smallest draw."""
     high: NonNegative
-    """The largest draw."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -100,7 +95,6 @@ class Exponential(Distribution):
 
     name: str = "exponential"
     mean: NonNegative
-    """Mean of the draws."""
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -47,7 +47,6 @@ class NeighbourMean(Weighting):
 
     name: str = "neighbours"
     beta: Fraction = 0.5
-    """Share of the neighbours; what is left to 1 is the share of the peer itself."""
 
     def weight(self, own: int, other: int, largest: int) -> float:
         return self.beta / own

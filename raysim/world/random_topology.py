@@ -100,7 +100,6 @@ class ErdosRenyi(RandomTopology):
 
     name: str = "erdos_renyi"
     probability: Annotated[float, Field(gt=0, le=1)]
-    """Probability of each edge."""
 
     cure: ClassVar[str] = "raise `probability`"
 

@@ -47,9 +47,7 @@ class World(Part):
     dispatch: Dispatch = Dispatch()
     """Needed with a server; peers are all at work, always."""
     delay: Annotated[Delay, OneOf(DELAYS)] = NoDelay()
-    """How long a client takes from its dispatch until its update arrives. Its unit is that of all virtual time."""
     availability: Annotated[Availability, OneOf(AVAILABILITY)] = Always()
-    """When clients can be picked."""
     dropout: Dropout = Dropout()
     staleness: Literal["rounds", "versions"] | None = None
     """Its unit: rounds or versions (server steps) between dispatch and arrival. Unset: rounds, if there are any."""
