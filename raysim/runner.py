@@ -13,7 +13,7 @@ from actors import InlinePool, JobFailed
 from actors.host import describe
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
-from raysim.engine.family import family_of
+from raysim.engine.families import family_of
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result

@@ -4,6 +4,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def test_imports_flow_one_way(file: Path) -> None:
 def test_every_package_is_installed() -> None:
     """Setuptools takes folders with an `__init__.py` only."""
     assert all((file.parent / "__init__.py").exists() for file in FILES)
+
+
+def test_no_two_classes_have_one_name() -> None:
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in FILES)
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == ["Search"]  # of a sweep, and of a server
 
 
 def loaded(code: str) -> set[str]:

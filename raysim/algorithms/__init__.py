@@ -44,6 +44,8 @@ from raysim.terms import Buffer as Buffer
 from raysim.terms import Population as Population
 from raysim.terms import Record as Record
 from raysim.terms import Round as Round
+from raysim.terms import Search as Search
+from raysim.terms import ServerStep as ServerStep
 from raysim.terms import Trigger as Trigger
 
 # All that are imported above, those with a server first.

@@ -15,7 +15,7 @@ from rich.table import Table
 from raysim.cli.display import describe
 from raysim.engine.progress import Progress
 from raysim.scenario import Scenario
-from raysim.sweep.batch import Outcome, run_all
+from raysim.sweep.batch import RunOutcome, run_all
 from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, search
 from raysim.sweep.settings import Search
@@ -74,7 +74,7 @@ class _Lines:
     def __exit__(self, *exception: object) -> None:
         self._bars.stop()
 
-    def show(self, place: int, news: Progress | Outcome) -> None:
+    def show(self, place: int, news: Progress | RunOutcome) -> None:
         if isinstance(news, Progress):
             if place not in self._lines:
                 total = self._scenarios[place].run.rounds
@@ -88,7 +88,7 @@ class _Lines:
             self._bars.console.print(f"[red]failed[/] {escape(self._labels[place])}: {escape(news.why or '')}")
 
 
-def _show_outcomes(console: Console, labels: list[str], outcomes: list[Outcome], folder: Path) -> bool:
+def _show_outcomes(console: Console, labels: list[str], outcomes: list[RunOutcome], folder: Path) -> bool:
     counts = Counter(outcome.status for outcome in outcomes)
     console.print(f"{len(outcomes)} runs: " + ", ".join(f"{number} {status}" for status, number in counts.items()))
     failed = [label for label, outcome in zip(labels, outcomes, strict=True) if outcome.status == "failed"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from actors.host import describe
-from raysim.engine.family import family_of
+from raysim.engine.families import family_of
 from raysim.engine.folder import now, run_info
 from raysim.errors import Problem, ScenarioError
 from raysim.scenario import Scenario

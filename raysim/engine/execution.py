@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actors import JobFailed, Pool
-from raysim.engine.family import family_of
+from raysim.engine.families import family_of
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
 from raysim.engine.progress import Progress

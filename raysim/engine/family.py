@@ -1,4 +1,4 @@
-"""What differs between runs with a server and runs of peers, behind one protocol; and the choice between them."""
+"""What differs between runs with a server and runs of peers, behind one protocol."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from actors import Group, Pool
-from raysim.algorithms import Peer
 from raysim.engine.pending import Pending
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.recorder import Recorder
-from raysim.scenario import Scenario
 from raysim.workers.replies import Described
 from results import Writer
 
@@ -66,14 +64,3 @@ class Family(Protocol[Records]):
 
     def dry(self, recorder: Records) -> None:
         """Writes the timeline alone: nothing is trained."""
-
-
-def family_of(scenario: Scenario) -> Family[Any]:
-    """The family of the scenario's algorithm."""
-    if isinstance(scenario.algorithm, Peer):
-        from raysim.engine.peers.family import PeersFamily
-
-        return PeersFamily(scenario)
-    from raysim.engine.server.family import ServerFamily
-
-    return ServerFamily(scenario)

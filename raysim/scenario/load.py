@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, ValidationError, create_model
 from raysim.algorithms import Central, Peer
 from raysim.errors import Problem, ScenarioError
 from raysim.part import spell_out
+from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from raysim.scenario.yaml import override, read
@@ -42,7 +43,7 @@ def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:
         raise ScenarioError(source, [Problem("algorithm.name", str(error))]) from error
     if schema is not Scenario:
         scenario = Scenario.model_construct(**{key: getattr(scenario, key) for key in Scenario.model_fields})
-    if problems := scenario.problems():
+    if problems := problems_of(scenario):
         raise ScenarioError(source, problems)
     return scenario
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from raysim.data.server import NoServerData
 from raysim.errors import Problem
+from raysim.scenario.schema import Scenario
 from raysim.world import Topology, World
 from raysim.world.delay import NoDelay, RandomDelay, ScriptedDelay
 
-if TYPE_CHECKING:
-    from raysim.scenario import Scenario
 
-
-def peers_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Paths start at the scenario."""
+def peer_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields problems whose paths start at the scenario."""
     name = scenario.algorithm.name
     if not isinstance(scenario.server_data, NoServerData):
         yield Problem("server_data", f"must not be given, for {name} has no server; leave it out")

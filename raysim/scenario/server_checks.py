@@ -1,22 +1,51 @@
-"""What is wrong between a world and the rest of its scenario, so that it could not run, or come to nothing."""
+"""What is wrong between the parts of a scenario with a server, so that it could not run, or would come to nothing."""
+
+from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
 from raysim.errors import Problem
+from raysim.scenario.schema import Scenario
 from raysim.terms import Round
 from raysim.world.availability import Periodic
 from raysim.world.delay import ScriptedDelay
 from raysim.world.world import World
 
 
-def world_problems(world: World, algorithm: Central, clients: int, rounds: int) -> Iterator[Problem]:
-    """Paths start at the scenario. clients: how many there are; rounds: how long the run lasts."""
+def server_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields problems whose paths start at the scenario."""
+    algorithm, world, rounds, clients = (
+        scenario.central,
+        scenario.world,
+        scenario.run.rounds,
+        scenario.data.participants,
+    )
     yield from _of_keys(world, algorithm)
     yield from _of_numbers(world, clients)
     yield from _of_scripts(world, clients, rounds)
     yield from _of_times(world, algorithm, rounds)
+    yield from _of_other_blocks(scenario)
+
+
+def _of_other_blocks(scenario: Scenario) -> Iterator[Problem]:
+    data, resources = scenario.data, scenario.resources
+    if scenario.topology is not None:
+        text = f"goes with algorithms without a server, got it with {scenario.algorithm.name}; leave it out"
+        yield Problem("topology", text)
+    if resources.aggregators > resources.shards:
+        text = (
+            f"must be at most resources.shards, {resources.shards}, for they share a step shard by shard, got "
+            f"{resources.aggregators}; raise shards, which changes bits, or lower it"
+        )
+        yield Problem("resources.aggregators", text)
+    if scenario.run.evaluate_clients is not None and data.local_test == 0:
+        text = "needs samples of each client's own to test on, got none; set data.local_test, for example to 0.2"
+        yield Problem("run.evaluate_clients", text)
+    if data.unseen and data.local_test == 0:
+        text = "are evaluated on samples of their own, got none; set data.local_test, for example to 0.2"
+        yield Problem("data.unseen", f"clients that take no part {text}")
 
 
 def _of_keys(world: World, algorithm: Central) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from raysim.scenario import Scenario
 from raysim.sweep.slots import Slots, open_slots
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """What became of a run."""
 
     status: Literal["finished", "done before", "stopped", "failed"]
@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
 
 
 # Told of a run, by its place among the scenarios: how far it is, at last what became of it. Called from many threads.
-News = Callable[[int, Progress | Outcome], None]
+News = Callable[[int, Progress | RunOutcome], None]
 
 
 def run_all(
@@ -33,7 +33,7 @@ def run_all(
     address: str | None = None,
     parallel: int | None = None,
     news: News | None = None,
-) -> list[Outcome]:
+) -> list[RunOutcome]:
     """Runs scenarios side by side and gives, in their order, what became of each. A failed one does not stop others.
 
     A scenario of which `out` holds a finished run is not run again: the same numbers would come of it. inline: without
@@ -41,9 +41,9 @@ def run_all(
     or, inline, as this machine has cores. Raises actors.MissingResources where there is no cluster.
     """
     tell = news or (lambda place, what: None)
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, RunOutcome] = {}
 
-    def settle(places: list[int], outcome: Outcome) -> None:
+    def settle(places: list[int], outcome: RunOutcome) -> None:
         for place in places:
             outcomes[place] = outcome
             tell(place, outcome)
@@ -52,7 +52,7 @@ def run_all(
     done = finished_runs(Path(out))
     for hash, places in _by_hash(scenarios).items():
         if hash in done:
-            settle(places, Outcome("done before", done[hash]))
+            settle(places, RunOutcome("done before", done[hash]))
         else:
             todo.append(places)
 
@@ -66,14 +66,14 @@ def run_all(
     return [outcomes[place] for place in range(len(scenarios))]
 
 
-def attempt(slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progress], None]) -> Outcome:
+def attempt(slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progress], None]) -> RunOutcome:
     """Runs a scenario, whatever comes of it."""
     try:
         result = slots.run(scenario, out, watch)
     except RunFailed as error:
-        return Outcome("failed", why=str(error))
+        return RunOutcome("failed", why=str(error))
     stopped = result.info["status"] == "stopped"
-    return Outcome("stopped" if stopped else "finished", result.folder, result.info["ended_early"])
+    return RunOutcome("stopped" if stopped else "finished", result.folder, result.info["ended_early"])
 
 
 def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from raysim.engine.progress import Progress
 from raysim.errors import Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
-from raysim.sweep.batch import Outcome, attempt, finished_runs
+from raysim.sweep.batch import RunOutcome, attempt, finished_runs
 from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
@@ -35,7 +35,7 @@ class Trial(NamedTuple):
     values: dict[str, Any]  # of the keys that are tuned
     status: str  # finished, pruned or failed
     score: float | None  # mean over seeds; None where it did not finish
-    outcomes: tuple[Outcome, ...]  # by seed
+    outcomes: tuple[RunOutcome, ...]  # by seed
 
 
 def search(
@@ -94,7 +94,7 @@ class _Trier:
         self._done = finished_runs(out)
 
     def __call__(self, suggestion: optuna.Trial) -> Trial:
-        outcomes: list[Outcome] = []
+        outcomes: list[RunOutcome] = []
         scores: list[float] = []
         rounds = 0  # of the seeds before
         for scenario in self._plan.groups(dict(suggestion.params))[self._group]:
@@ -109,7 +109,7 @@ class _Trier:
         score = sum(scores) / len(scores) if complete else None
         return Trial(self._group, suggestion.number, dict(suggestion.params), status, score, tuple(outcomes))
 
-    def _run(self, scenario: Scenario, pruner: _Pruner) -> Outcome:
+    def _run(self, scenario: Scenario, pruner: _Pruner) -> RunOutcome:
         folder = self._done.get(scenario.hash)
         if folder is None:
             return attempt(self._slots, scenario, self._out, pruner.watch)
@@ -117,8 +117,8 @@ class _Trier:
             for round, value in _history(folder, self._settings.metric):
                 pruner.report(round, value)
         except StopRun as stop:
-            return Outcome("stopped", folder, str(stop))
-        return Outcome("done before", folder)
+            return RunOutcome("stopped", folder, str(stop))
+        return RunOutcome("done before", folder)
 
 
 class _Pruner:
@@ -207,6 +207,6 @@ def _unmeasured(metric: str, measured: Iterable[str]) -> ScenarioError:
     return ScenarioError("sweep", [Problem("search.metric", text)])
 
 
-def _last(outcome: Outcome, metric: str) -> float:
+def _last(outcome: RunOutcome, metric: str) -> float:
     assert outcome.folder is not None
     return _history(outcome.folder, metric)[-1][1]

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from actors import Answer, Gang, Request, Setup, Value
-from raysim.data import Federation
+from actors import Answer, Gang, Request, Value
 from raysim.workers.replies import Apart, MetricSums, MixedPeer, PeerCost
 
 if TYPE_CHECKING:
     from raysim.workers.peers import PeersWorker
     from raysim.workers.wire import Wire
-    from raysim.workers.workshop import Workshop
 
 Row = TypeVar("Row")
 Own: TypeAlias = "tuple[Wire, Wire]"
@@ -35,18 +33,6 @@ class Place(NamedTuple, Generic[Row]):
         """What is there, on the worker that got it."""
         found: Row = self.value.content[self.row]
         return found
-
-
-@dataclass(frozen=True)
-class BecomePeers(Setup):
-    """Makes a workshop a worker that hosts peers."""
-
-    federation: Value[Federation]
-
-    def build(self, worker: Workshop) -> PeersWorker:
-        from raysim.workers.peers import PeersWorker
-
-        return PeersWorker(worker.scenario, self.federation.content, worker.device)
 
 
 @dataclass(frozen=True)

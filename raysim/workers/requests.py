@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from actors import Answer, Gang, Request, Setup, Value
-from raysim.data import Federation
+from actors import Answer, Gang, Request, Value
 from raysim.terms import Arrival
 from raysim.workers.replies import Described, MetricSums, StepReply, TrainedClient, UpdateCost
 
@@ -38,30 +37,6 @@ class LoadRequest(Request[None]):
 
     def call(self, worker: Workshop, gang: Gang) -> Answer[None]:
         return worker.load()
-
-
-@dataclass(frozen=True)
-class BecomeClient(Setup):
-    """Makes a workshop a worker that trains and evaluates clients."""
-
-    federation: Value[Federation]
-
-    def build(self, worker: Workshop) -> ClientWorker:
-        from raysim.workers.client import ClientWorker
-
-        return ClientWorker(worker.scenario, self.federation.content, worker.device)
-
-
-@dataclass(frozen=True)
-class BecomeServer(Setup):
-    """Makes a workshop a worker that does the server's steps."""
-
-    federation: Value[Federation]
-
-    def build(self, worker: Workshop) -> ServerWorker:
-        from raysim.workers.server import ServerWorker
-
-        return ServerWorker(worker.scenario, self.federation.content, worker.device)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,16 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from actors import Answer
-from raysim.data import federate
+from actors import Answer, Setup, Value
+from raysim.data import Federation, federate
 from raysim.scenario import Scenario
 
 if TYPE_CHECKING:
     import torch
+
+    from raysim.workers.client import ClientWorker
+    from raysim.workers.peers import PeersWorker
+    from raysim.workers.server import ServerWorker
 
 
 @dataclass(frozen=True)
@@ -55,3 +59,42 @@ def _device(share: float) -> torch.device:
     if share < 1:  # Ray shares out GPUs in name only
         torch.cuda.set_per_process_memory_fraction(share)
     return torch.device("cuda")
+
+
+# --- set-ups ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BecomeClient(Setup):
+    """Makes a workshop a worker that trains and evaluates clients."""
+
+    federation: Value[Federation]
+
+    def build(self, worker: Workshop) -> ClientWorker:
+        from raysim.workers.client import ClientWorker
+
+        return ClientWorker(worker.scenario, self.federation.content, worker.device)
+
+
+@dataclass(frozen=True)
+class BecomeServer(Setup):
+    """Makes a workshop a worker that does the server's steps."""
+
+    federation: Value[Federation]
+
+    def build(self, worker: Workshop) -> ServerWorker:
+        from raysim.workers.server import ServerWorker
+
+        return ServerWorker(worker.scenario, self.federation.content, worker.device)
+
+
+@dataclass(frozen=True)
+class BecomePeers(Setup):
+    """Makes a workshop a worker that hosts peers."""
+
+    federation: Value[Federation]
+
+    def build(self, worker: Workshop) -> PeersWorker:
+        from raysim.workers.peers import PeersWorker
+
+        return PeersWorker(worker.scenario, self.federation.content, worker.device)

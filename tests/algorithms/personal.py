@@ -1,4 +1,8 @@
-"""Personalised algorithms at work: on digits, and on two clients that can be followed with pencil and paper."""
+"""Personalised algorithms at work: on digits, and on two clients that can be followed with pencil and paper.
+
+Bilinear: clients predict h b from the input 1, where b is the body and h the head, both 1 at first, and minimise
+(h b - y)^2 / 2; client 0 has y = 2, client 1 has y = sqrt(2).
+"""
 
 from collections import OrderedDict
 from pathlib import Path
@@ -8,10 +12,9 @@ import numpy as np
 import pytest
 from conftest import Raw, Simulate, digits, override
 from torch import nn
-from witness import WitnessPool, execute
+from witness import Arrays, WitnessPool, execute
 
 from raysim import Result
-from raysim.algorithms import Record
 from raysim.data import Dataset, Split
 from raysim.data.linear_regression import LinearRegression
 from raysim.models import MLP
@@ -41,15 +44,11 @@ def scores(result: Result, subject: str = "client") -> Any:
     return last.set_index(last.member.astype(int)).value
 
 
-# --- by hand ----------------------------------------------------------------------------------------------------------
-
-
 def with_head(body: nn.Module, head: Any) -> nn.Module:
     return nn.Sequential(OrderedDict(body=body, head=head))
 
 
-@pytest.fixture
-def bilinear(monkeypatch: pytest.MonkeyPatch) -> Raw:
+def bilinear_clients(monkeypatch: pytest.MonkeyPatch) -> Raw:
     """A scenario of the bilinear clients, whose steps are 0.5, without its algorithm."""
 
     def build(model: MLP, shape: tuple[int, ...], num_classes: int) -> nn.Module:
@@ -71,15 +70,11 @@ def bilinear(monkeypatch: pytest.MonkeyPatch) -> Raw:
     }
 
 
-def after_rounds(raw: Raw, algorithm: Any, picks: list[list[int]], folder: Path) -> tuple[Record, list[Record]]:
+def after_rounds(raw: Raw, algorithm: Any, picks: list[list[int]], folder: Path) -> tuple[Arrays, list[Arrays]]:
     """The last state of the server, and of each client."""
-    run = {"world": {"dispatch": {"picks": picks}}, "run": {"rounds": len(picks)}, "algorithm": algorithm}
-    pool = WitnessPool()
-    execute(override(raw | run, run__save_clients=True), folder, pool)
+    run, pool = {"rounds": len(picks), "save_clients": True}, WitnessPool()
+    execute(override(raw, algorithm=algorithm, world__dispatch={"picks": picks}, run=run), folder, pool)
     return pool.server_state, [state for _, state in sorted(pool.client_states.items())]
-
-
-# --- identities -------------------------------------------------------------------------------------------------------
 
 
 def saved(simulate: Simulate, algorithm: Any, **more: Any) -> Result:

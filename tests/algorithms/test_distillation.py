@@ -40,7 +40,8 @@ class Functions:
 
     def mix(self) -> list[float]:
         """One exchange of all; gives their w."""
-        sent = [self.algorithm._predict(self.task, state) for state in self.states]
+        models = [self.task.received.replace(w=state["w"]) for state in self.states]
+        sent = [{"outputs": self.task.predict(model, self.task.public)} for model in models]
         inboxes = [Inbox(sent[i], [sent[j] for j in near], [0.0] * len(near)) for i, near in enumerate(self.near)]
         self.states = [self.algorithm.mix(self.task, *pair) for pair in zip(self.states, inboxes, strict=True)]
         return [float(state["w"]) for state in self.states]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 from conftest import Raw, Simulate, digits, override, quadratic
-from witness import WitnessPool, execute, worker_of
+from plain_run import PlainRun
+from witness import Arrays, WitnessPool, execute
 
 from raysim import Result, ScenarioError, parse_scenario
 from raysim.algorithms import Arrival
-from raysim.workers.server import ServerWorker
 
 ALL_THREE = ["fedadmm", "fedadmm_in", "fedadmm_insa"]
 NEVER = 1e-30  # of convexity: the fraction sigma is so small that no client stops early
@@ -33,11 +33,10 @@ def vector(result: Result) -> list[float]:
     return values
 
 
-def finished(raw: Raw, folder: Path) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]], np.ndarray]:
+def finished(raw: Raw, folder: Path) -> tuple[Arrays, list[Arrays], np.ndarray]:
     """A run's last states, of the server and of every client, and the clients' shares of all samples."""
-    pool = WitnessPool()
-    held = execute(override(raw, run__save_clients=True), folder, pool).pandas("partition").query("split == 'train'")
-    samples = held.groupby("client").samples.sum().to_numpy()
+    samples, pool = PlainRun(raw).federation.samples, WitnessPool()
+    execute(override(raw, run__save_clients=True), folder, pool)
     clients = [state for _, state in sorted(pool.client_states.items())]
     return pool.server_state, clients, samples / samples.sum()
 
@@ -72,22 +71,17 @@ def test_the_server_remembers_its_last_model(
 def test_samples_and_penalties_weigh() -> None:
     """alpha = (1/4, 3/4), beta = (1, 2): u = (0.5, 1), lambda = (-0.5, -2), z = 3.25 / 1.75."""
     block = {"name": "fedadmm_insa", "convexity": NEVER, "memory": 0.0}
-    raw = admm([1.0, 3.0], block, 1, {"lr": 0.25, "steps": 60}, data__samples=[1, 3])
-    worker = worker_of(raw, ServerWorker)
-    algorithm, server = worker.algorithm, worker.first_state()
-    message = worker.message(server)
-    arrivals = [Arrival(client, client, 0, 0, 0.0, samples) for client, samples in enumerate((1, 3))]
-    sums: dict[str, Any] = {"term": 0.0, "scale": 0.0}
-    for client, weight in enumerate(algorithm.weigh(arrivals, worker.population)):
-        state = {**algorithm.client(worker.start), "beta": torch.tensor([1.0, 2.0][client])}
-        update, after = algorithm.update(worker.client_task(client, 0, message), message, state)
+    plain = PlainRun(admm([1.0, 3.0], block, 1, {"lr": 0.25, "steps": 60}, data__samples=[1, 3]))
+    updates = []
+    for client, state in enumerate(plain.clients):
+        state = {**state, "beta": torch.tensor([1.0, 2.0][client])}
+        update, after = plain.algorithm.update(plain.task(client, plain.message), plain.message, state)
         assert float(after["u"]) == pytest.approx([0.5, 1.0][client], abs=1e-6)
         assert float(after["dual"]) == pytest.approx([-0.5, -2.0][client], abs=1e-6)
-        sums = {key: sums[key] + weight * update[key] for key in sums}
-    server_task: Any = worker.client_task(0, 0, message)  # the step needs no samples
-    after = algorithm.step(server, arrivals, sums, server_task)
-    assert float(after["scale"]) == 1.75
-    assert float(after["w"]) == pytest.approx(3.25 / 1.75, abs=1e-6)
+        updates.append(update)
+    plain.step([Arrival(client, client, 0, 0, 0.0, samples) for client, samples in enumerate((1, 3))], updates)
+    assert float(plain.server["scale"]) == 1.75
+    assert float(plain.server["w"]) == pytest.approx(3.25 / 1.75, abs=1e-6)
 
 
 @pytest.mark.parametrize(("aggregate", "expected"), [("all", 2.25), ("selected", 3.0)])

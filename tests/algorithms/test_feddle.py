@@ -20,6 +20,7 @@ from raysim.local.samples import Samples
 from raysim.local.server_task import ServerTask
 from raysim.models import MLP
 from raysim.models.build import initialise
+from raysim.models.layout import Layout
 from raysim.terms import ServerStep
 
 SEARCH: Raw = {"server_optimizer": "sgd", "server_lr": 0.01, "server_epochs": 1, "server_batch_size": None}
@@ -207,7 +208,7 @@ class Reference:
     def task(self, version: int, **options: Any) -> ServerTask:
         self.module = initialise(MLP(hidden=(16,)), (1, 8, 8), 10, 0)
         task = server_task(self.module, "cross_entropy", self.x, self.y, version=version, **options)
-        self.layout, self.start = task._net.layout, task.received.w
+        self.layout, self.start = Layout(self.module), task.received.w
         return task
 
     def parameters(self, w: Tensor) -> dict[str, Tensor]:

@@ -5,12 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import Raw, Simulate, quadratic
-from personal import after_rounds, saved, with_head
+from personal import after_rounds, bilinear_clients, saved, with_head
 from torch import Tensor, nn
 
 from raysim.models import Vector
 
-# --- by hand ----------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def bilinear(monkeypatch: pytest.MonkeyPatch) -> Raw:
+    return bilinear_clients(monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +73,6 @@ class _Bystander(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x
-
-
-# --- identities -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("head_on_global", [True, False])

@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 from conftest import Raw, Simulate
-from personal import after_rounds, headed, own_models, saved
+from personal import after_rounds, bilinear_clients, headed, own_models, saved
 
 from raysim.algorithms import FedAvg, Record
 
-# --- by hand ----------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def bilinear(monkeypatch: pytest.MonkeyPatch) -> Raw:
+    return bilinear_clients(monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -30,9 +33,6 @@ def test_head_and_body_together_or_in_turn(
     assert other["head"] == pytest.approx([1.0], abs=1e-6)
 
 
-# --- identities -------------------------------------------------------------------------------------------------------
-
-
 class Bodies(FedAvg):
     """FedAvg of whole models, of which only the shared part is trained."""
 
@@ -46,7 +46,7 @@ class Bodies(FedAvg):
 def test_fedrep_without_head_epochs_averages_bodies(simulate: Simulate) -> None:
     rep, bodies = (
         simulate(headed(algorithm)).info["digest"]["model"]
-        for algorithm in ({"name": "fedrep", "head_epochs": 0}, "test_personal:Bodies")
+        for algorithm in ({"name": "fedrep", "head_epochs": 0}, "test_fedper:Bodies")
     )
     assert rep == bodies
 
@@ -57,9 +57,6 @@ def test_fedper_with_one_client_is_fedavg(simulate: Simulate) -> None:
     per = saved(simulate, "fedper", **one)
     fedavg = simulate(headed("fedavg", **one))
     assert own_models(per)[0] == pytest.approx(fedavg.vectors()["w"], abs=1e-6)
-
-
-# --- the engine's part ------------------------------------------------------------------------------------------------
 
 
 def test_the_scenarios_steps_are_those_of_the_shared_part(simulate: Simulate) -> None:

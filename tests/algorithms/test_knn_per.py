@@ -18,9 +18,6 @@ from raysim.local.task import Task
 CPU = torch.device("cpu")
 
 
-# --- neighbours -------------------------------------------------------------------------------------------------------
-
-
 def task_of(module: nn.Module, x: Tensor, y: Tensor, personal: tuple[str, ...] = ()) -> Task:
     net = Net(module, personal, "cross_entropy", CPU)
     return Task(net, net.model(), Samples.of(x, y), Local(), Population(1, len(y)), (0, 0, 0))
@@ -85,9 +82,6 @@ def test_sequences_have_a_neighbourhood_at_each_place() -> None:
     flat = task_of(nn.Sequential(constant([0.3, 0.7])), x.reshape(-1, 1), y.flatten())
     of_whole, of_flat = (KNNPer().personal(task, {}, {}) for task in (whole, flat))
     assert of_whole(x[:3]).reshape(-1, 2).equal(of_flat(x[:3].reshape(-1, 1)))
-
-
-# --- identities -------------------------------------------------------------------------------------------------------
 
 
 def test_without_neighbours_knn_per_predicts_as_fedavg_does(simulate: Simulate) -> None:

@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 import torch
 from conftest import Raw, Simulate, digits, quadratic
-from personal import HEADED, PERSONAL, WITH_HEADS, headed, own_models, saved, scores, with_head
+from personal import HEADED, PERSONAL, WITH_HEADS, bilinear_clients, headed, own_models, saved, scores, with_head
+from plain_run import PlainRun
 from torch import nn
-from witness import worker_of
 
 from raysim import RunFailed, ScenarioError, load, parse_scenario, run
 from raysim.algorithms import Central
 from raysim.local import Local
 from raysim.models import MLP
-from raysim.workers.server import ServerWorker
 
-# --- by hand ----------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def bilinear(monkeypatch: pytest.MonkeyPatch) -> Raw:
+    return bilinear_clients(monkeypatch)
 
 
 @pytest.mark.parametrize(("epochs", "own"), [(1, [1.25, 3.25]), (2, [0.625, 3.625])])
@@ -88,11 +90,12 @@ def test_what_travels(simulate: Simulate, name: str, up: Any, down: Any) -> None
 def test_saved_models_are_those_that_were_evaluated(simulate: Simulate, name: str) -> None:
     result = saved(simulate, name, data__clients=10)
     accuracy, evaluations = scores(result), result.pandas("evaluations")
-    worker = worker_of(headed(name, data__clients=10), ServerWorker)
+    plain = PlainRun(headed(name, data__clients=10))
     for client in accuracy.index:
+        x, y = plain.loader(*plain.federation.local_test(client))
         with torch.no_grad():
-            sums = worker.measure(result.client_module(client), *worker.federation.local_test(client))
-        assert sums["accuracy"] / sums["samples"] == pytest.approx(accuracy[client])
+            right = result.client_module(client)(x).argmax(-1) == y
+        assert right.double().mean().item() == pytest.approx(accuracy[client])
     assert set(evaluations.subject) == {"global", "client"}
 
 

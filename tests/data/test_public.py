@@ -4,16 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from conftest import Simulate, digits
+from conftest import digits
+from witness import worker_of
 
 from raysim import parse_scenario
-from raysim.algorithms import Inbox, Peer, Record
 from raysim.data import Public, federate
 from raysim.data.digits import Digits
 from raysim.data.server import NoServerData
 from raysim.errors import ScenarioError
-from raysim.local.samples import Loader
+from raysim.workers.workbench import Workbench
 
 DIGITS = Digits.model_validate({"clients": 3, "partition": {"name": "iid"}})
 
@@ -77,30 +76,10 @@ def test_what_distillation_needs_is_checked(name: str, changes: dict[str, Any], 
     assert path in [problem.path for problem in caught.value.problems]
 
 
-class Seeing(Peer):
-    """Its parameters are the public inputs that it sees, and where they lie in memory."""
-
-    name: str = "seeing"
-
-    def init(self, task: Any) -> Record:
-        assert task.public.shape == (7, 1, 8, 8)
-        w = task.received.w.clone()
-        w[:448] = task.public.flatten()
-        return {"w": w, "buffers": task.received.buffers, "place": torch.tensor(task.public.data_ptr())}
-
-    def local(self, task: Any, state: Record) -> tuple[Record, Record]:
-        assert task.public.data_ptr() == state["place"]
-        return {}, dict(state)
-
-    def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
-        assert all(message["place"].equal(inbox.own["place"]) for message in inbox.messages)
-        return dict(inbox.own)
-
-
-def test_all_tasks_of_a_worker_have_the_same_public_inputs_as_modules_take_them(simulate: Simulate) -> None:
-    raw = digits(algorithm="test_public:Seeing", topology="ring", public={"samples": 7}, world={}, run__rounds=2)
-    scenario = parse_scenario(raw)
-    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-    images, _ = Loader(federation.mean, federation.std, torch.device("cpu"))(federation.public, np.arange(7))
-    seen = simulate(raw).vectors()["w"][:, :448]
-    assert np.array_equal(seen, np.tile(images.flatten(), (30, 1)))
+def test_all_tasks_of_a_worker_have_the_same_public_inputs_as_modules_take_them() -> None:
+    bench = worker_of(digits(public={"samples": 7}), Workbench)
+    first, other = (bench.task(client, 0, bench.start).public for client in (0, 5))
+    assert first is other
+    images, _ = bench.loader(bench.federation.public, np.arange(7))
+    assert first.shape == (7, 1, 8, 8)
+    assert first.equal(images)

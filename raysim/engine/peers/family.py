@@ -17,10 +17,9 @@ from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
 from raysim.engine.peers.recorder import PeersRecorder, spread
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.scenario import Scenario
-from raysim.workers.peer_requests import BecomePeers
 from raysim.workers.replies import PeerCost
 from raysim.workers.requests import CLIENT
-from raysim.workers.workshop import OpenWorkshop, Workshop
+from raysim.workers.workshop import BecomePeers, OpenWorkshop, Workshop
 from raysim.world import Work
 from raysim.world.peers_timeline import Exchanged, PeersTimeline
 from results import Writer

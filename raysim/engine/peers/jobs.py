@@ -12,7 +12,6 @@ from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound, Tr
 from raysim.rng import generator
 from raysim.scenario import Scenario
 from raysim.workers.peer_requests import (
-    BecomePeers,
     CompareRequest,
     ConsensusRequest,
     EvaluatePeersRequest,
@@ -26,6 +25,7 @@ from raysim.workers.peer_requests import (
 )
 from raysim.workers.replies import MixedPeer, PeerCost
 from raysim.workers.requests import CLIENT, DescribeRequest, LoadRequest
+from raysim.workers.workshop import BecomePeers
 from raysim.world.peers_timeline import Exchanged, Mixed, Next
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
-from raysim.workers.requests import CLIENT, SERVER, BecomeServer
-from raysim.workers.workshop import OpenWorkshop, Workshop
+from raysim.workers.requests import CLIENT, SERVER
+from raysim.workers.workshop import BecomeServer, OpenWorkshop, Workshop
 from raysim.world import Work
 from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, ServerTimeline, Started, Stepped
 from results import Writer

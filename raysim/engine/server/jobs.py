@@ -15,8 +15,6 @@ from raysim.workers.replies import Described, MetricSums, UpdateCost
 from raysim.workers.requests import (
     CLIENT,
     SERVER,
-    BecomeClient,
-    BecomeServer,
     CostRequest,
     DescribeRequest,
     EvaluateClientsRequest,
@@ -28,6 +26,7 @@ from raysim.workers.requests import (
     SaveClientsRequest,
     StepRequest,
 )
+from raysim.workers.workshop import BecomeClient, BecomeServer
 from raysim.world.server_timeline import Closed, Stepped
 
 EVALUATION_SHARD = 2000  # samples in an evaluation job; fixed, for the sum of losses depends on it

@@ -1,0 +1,63 @@
+"""What is wrong between parts of a scenario that are each right, so that it could not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raysim.algorithms import Peer
+from raysim.data.images import Images
+from raysim.data.linear_regression import LinearRegression
+from raysim.data.quadratic import Quadratic
+from raysim.data.server import NoServerData, OutOfDomain
+from raysim.data.shakespeare import Shakespeare
+from raysim.errors import Problem
+from raysim.models import MLP, Linear
+from raysim.models.text_model import TextModel
+from raysim.models.vector import Vector
+from raysim.scenario.peer_checks import peer_problems
+from raysim.scenario.schema import Scenario
+from raysim.scenario.server_checks import server_problems
+
+
+def problems_of(scenario: Scenario) -> list[Problem]:
+    """All problems at once. Their paths start at the scenario."""
+    of_family = peer_problems if isinstance(scenario.algorithm, Peer) else server_problems
+    return [
+        *(Problem("data", text) for text in scenario.data.problems()),
+        *_model_problems(scenario),
+        *_server_data_problems(scenario),
+        *scenario.algorithm.problems(scenario),
+        *of_family(scenario),
+    ]
+
+
+def _model_problems(scenario: Scenario) -> Iterator[Problem]:
+    data, model, public = scenario.data, scenario.model, scenario.public
+    if isinstance(data, Quadratic) != isinstance(model, Vector):
+        text = f"the model vector goes with the data quadratic only, got {model.name} on {data.name}"
+        yield Problem("model.name", text)
+    elif isinstance(data, LinearRegression) and not isinstance(model, Linear | MLP):
+        text = f"the data linear_regression goes with the models linear and mlp only, got {model.name}"
+        yield Problem("model.name", text)
+    elif isinstance(data, Shakespeare) != isinstance(model, TextModel):
+        text = f"models of text go with the data shakespeare only, got {model.name} on {data.name}"
+        yield Problem("model.name", text)
+    if isinstance(data, Quadratic) and public.samples:
+        text = "the quadratic data has no samples for the public, for a model's output there is its loss; leave it out"
+        yield Problem("public", text)
+    if data.classes == 0 and public.alpha is not None:
+        yield Problem("public.alpha", f"needs labels to skew the mix of, and {data.name} has none; leave it out")
+
+
+def _server_data_problems(scenario: Scenario) -> Iterator[Problem]:
+    data, server_data = scenario.data, scenario.server_data
+    if isinstance(server_data, NoServerData):
+        return
+    if isinstance(data, Quadratic | LinearRegression):
+        yield Problem("server_data", f"the {data.name} data has no samples for the server; leave it out")
+    elif isinstance(server_data, OutOfDomain):
+        for text in server_data.data.problems():
+            yield Problem("server_data.data", text)
+        if not isinstance(data, Images):
+            text = f"out_of_domain has images, which clients must have too, got {data.name}; take in_domain"
+            yield Problem("server_data", text)
