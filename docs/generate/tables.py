@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pyarrow as pa
 from generate.words import cell, plain
 
 from results import TABLES, is_wall
 
 HEADER = "| Column | Type | Unit | Meaning |\n|---|---|---|---|"
-_UNITS = {r".*_bytes|bytes": "bytes", r".*flops": "FLOP", r".*_s|seconds": "s", r"samples.*": "samples"}
-_UNITS[r"virtual_time|.*_at"] = "virtual time"
 
 
 def tables() -> str:
@@ -20,17 +16,19 @@ def tables() -> str:
 
 
 def _section(name: str, schema: pa.Schema) -> str:
-    rows = [f"## `{name}` {{ #table-{name} }}", f"A row is {plain(_about(schema))}.", HEADER]
-    return "\n\n".join(rows[:2]) + "\n\n" + "\n".join([rows[2], *(_row(column) for column in schema)])
+    rows = "\n".join([HEADER, *(_row(column) for column in schema)])
+    return f"## `{name}` {{ #table-{name} }}\n\n{_about(schema)}\n\n{rows}"
 
 
 def _row(column: pa.Field) -> str:
     kind = "text" if pa.types.is_dictionary(column.type) else str(column.type)
     kind += ", or null" if column.nullable else ""
-    unit = next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, column.name)), "")
-    wall = ". *Differs between two runs of one scenario.*" if is_wall(column) else ""
-    return "| " + " | ".join(map(cell, [f"`{column.name}`", kind, unit, plain(_about(column)) + wall])) + " |"
+    unit = column.metadata.get(b"unit", b"").decode()
+    meaning = _about(column) + (" *Differs between two runs of one scenario.*" if is_wall(column) else "")
+    return "| " + " | ".join(map(cell, [f"`{column.name}`", kind, unit, meaning])) + " |"
 
 
 def _about(described: pa.Schema | pa.Field) -> str:
-    return described.metadata[b"description"].decode()
+    """The description, as a sentence. KeyError where there is none."""
+    text = plain(described.metadata[b"description"].decode())
+    return text[:1].upper() + text[1:].removesuffix(".") + "."
