@@ -67,10 +67,9 @@ def test_fedadmm_insa_makes_the_rows_of_its_table(runs: tuple[str, Path]) -> Non
     assert 0 < steps["fedadmm_insa", 10] < 400
 
 
-SCENARIOS = ROOT / "scenarios" / "fedf_admm"
-
-
-@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in SHIPPED if path.parent.name == "fedf_admm"], ids=lambda path: path.stem
+)
 def test_scenarios_of_the_paper_divide_as_many_images_in_each_figure(path: Path) -> None:
     """10,000 of Fashion-MNIST, and all of CIFAR-10 and of the digits."""
     wanted = {"fashion_mnist": 10_000, "cifar10": None, "digits": None}
