@@ -110,7 +110,7 @@ def test_a_search_is_gradient_descent_on_the_coefficients(shards: int) -> None:
 
 
 def test_the_smallest_coefficients_go_and_never_a_newcomer() -> None:
-    """Of 0.10, 0.475 and 0.37 the first, then the last."""
+    """Coefficients are 0.10, 0.475 and 0.37: the first anchor goes, then the last."""
     feddle, after = three_anchors(**SEARCH)
     one = step(feddle, after, parabola(version=3), [[1.0, 1.0]], arriving(4))
     two = step(feddle, after, parabola(version=3), [[1.0, 1.0], [2.0, 1.0]], arriving(4, 5))
@@ -163,7 +163,7 @@ def test_norms_of_zero_do_not_count_in_the_median() -> None:
 
 @pytest.mark.parametrize(("optimum", "similarity"), [((4.0, 4.0), 1.0), ((-4.0, -4.0), -1.0), ((4.0, -4.0), 0.0)])
 def test_similarity_is_the_cosine_of_two_gradients(optimum: tuple[float, float], similarity: float) -> None:
-    """Of the coefficients of two anchors, (1, 0) and (0, 1), at 0: of the server's loss and of a reference."""
+    """The server has one and a reference the other, by coefficients of two anchors, (1, 0) and (0, 1), at 0."""
     feddle, task = Feddle(atlas=2, fallback="none", **SEARCH), parabola()
     without = step(feddle, before(feddle, task), task, torch.eye(2), arriving(0, 1))
     assert without.similarity is None

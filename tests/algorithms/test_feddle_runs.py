@@ -28,7 +28,7 @@ def test_some_coefficients_are_negative_and_the_model_learns(simulate: Simulate)
 
 
 def same_updates(one: raysim.Result, other: raysim.Result) -> None:
-    """But for weights, which a search has none of, the time of a step, which is a round's end, and rounding."""
+    """Compares all but weights, which a search has none of, and the time of a step, a round's end; up to rounding."""
     but = ["run", "weight", "virtual_time", "seconds"]
     mine, theirs = (result.pandas("updates").drop(columns=but) for result in (one, other))
     pd.testing.assert_frame_equal(mine, theirs, rtol=1e-3, atol=1e-4)
@@ -86,7 +86,7 @@ def costs(result: raysim.Result) -> list[tuple[float, float]]:
 
 
 def test_what_the_server_computes_and_keeps(simulate: Simulate) -> None:
-    """Of a vector summed, an addition and a product an element; a gradient is worth three passes."""
+    """A sum of vectors takes an addition and a product an element, and a gradient three passes."""
     rounds: Raw = {"world": {"dispatch": {"per_round": 3}}, "run__rounds": 3}
     model, summed = 4 * PARAMETERS, 2 * 3 * PARAMETERS
     for name, kept in (("fedavg", 1), ({"name": "fedbuff", "buffer": 3}, 1 + 3), ({"name": "ca2fl", "buffer": 3}, 35)):

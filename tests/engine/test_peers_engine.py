@@ -53,7 +53,7 @@ FLOPS_AND_BYTES = {"flops_per_s": 1e6, "up_bytes_per_s": 1000, "down_bytes_per_s
 def test_computed_delays_count_predictions_too(
     simulate: Simulate, share: str, size: int, local: int, mixing: int, each: int
 ) -> None:
-    """Of 40 public inputs: three passes to train on them, one for outputs, of oneself or of each neighbour too."""
+    """Training on 40 public inputs takes three passes, and outputs take one, of oneself or of each neighbour too."""
     speeds = {key: {"name": "constant", "value": value} for key, value in FLOPS_AND_BYTES.items()}
     raw = peers(
         algorithm={"name": "cmfd", "share": share},
@@ -71,7 +71,7 @@ def test_computed_delays_count_predictions_too(
 
 
 def test_a_delay_is_drawn_for_each_message_or_for_each_edge(simulate: Simulate) -> None:
-    """Of an edge it is the same both ways; edges differ."""
+    """A delay of an edge is the same both ways, and edges differ."""
     for redraw, delays in (("message", 120), ("edge", 10)):
         edge_delay = {"name": "exponential", "mean": 0.3, "redraw": redraw}
         exchanges = simulate(peers(world={"delay": SECONDS, "edge_delay": edge_delay})).pandas("exchanges")
