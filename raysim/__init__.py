@@ -1,4 +1,14 @@
-"""raysim: a Ray-parallel simulator of federated learning in virtual time."""
+"""raysim: a Ray-parallel simulator of federated learning in virtual time.
+
+Load a scenario with `load_scenario` and run it with `run`, which returns a `Result` with the run's tables and model;
+`load` reads the tables of many runs:
+
+    import raysim
+
+    scenario = raysim.load_scenario("scenarios/quickstart.yaml", ["run.rounds=100"])
+    result = raysim.run(scenario, inline=True)
+    print(result.pandas("evaluations"))
+"""
 
 from raysim.errors import RaysimError, RunFailed, ScenarioError, StopRun
 from raysim.result import Result
@@ -16,6 +26,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "StopRun",
+    "__version__",
     "load",
     "load_scenario",
     "load_sweep",
@@ -23,3 +34,5 @@ __all__ = [
     "run",
     "run_all",
 ]
+
+__version__ = "0.1.0"  # the package's metadata take it from here, so a checkout that is not installed has it too

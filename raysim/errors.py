@@ -3,21 +3,21 @@
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
-└── StopRun          raised by whoever watches a run, to end it
+└── StopRun          whoever watches a run raises it to end the run
 """
 
 from dataclasses import dataclass
 
 
 class RaysimError(Exception):
-    """Any of the below."""
+    """The base of the exceptions below."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with a scenario."""
+    """One thing that is wrong with a scenario."""
 
-    path: str  # of the key, such as algorithm.buffer; empty for the file as a whole
+    path: str  # path of the key, such as algorithm.buffer; empty for the file as a whole
     text: str  # what must hold, what was got, what to do
 
     def __str__(self) -> str:
@@ -25,7 +25,7 @@ class Problem:
 
 
 class ScenarioError(RaysimError):
-    """All that is wrong with a scenario."""
+    """A scenario is wrong; `problems` has everything that is wrong with it."""
 
     def __init__(self, source: str, problems: list[Problem]) -> None:
         super().__init__(source, problems)
@@ -36,7 +36,7 @@ class ScenarioError(RaysimError):
 
 
 class RunFailed(RaysimError):
-    """A run that stopped half-way. where: the task that failed; traceback: its text, where it ran."""
+    """A run stopped half-way. where: the task that failed; traceback: the text of the worker's traceback."""
 
     def __init__(self, where: str, cause: str, traceback: str = "") -> None:
         super().__init__(where, cause, traceback)
@@ -47,4 +47,4 @@ class RunFailed(RaysimError):
 
 
 class StopRun(RaysimError):
-    """A run that needs not go on. Its text says why, for run.json."""
+    """Ends a run early, when raised by whoever watches it. Its text says why, for run.json."""

@@ -45,9 +45,10 @@ class Part(BaseModel):
 
 
 def _descriptions(part: type[Part]) -> dict[str, str]:
-    """The strings below the fields of a part, by field.
+    """Returns the strings below the fields of a part, by field.
 
-    Pydantic's `use_attribute_docstrings` reads them when a class is made, which adds a quarter to the time of `raysim`.
+    Pydantic's `use_attribute_docstrings` would read them whenever a class is made, and `raysim` would start a quarter
+    slower.
     """
     found = {}
     for base in reversed(part.__mro__):
@@ -61,7 +62,7 @@ def _descriptions(part: type[Part]) -> dict[str, str]:
 
 
 def names_of(part: type[Part]) -> tuple[str, ...]:
-    """The names by which scenario files choose a part; none, if it is not one of several."""
+    """Returns the names by which scenario files choose a part: none, unless it is one of several."""
     field = part.model_fields.get("name")
     if field is None or field.is_required():
         return ()
@@ -72,8 +73,8 @@ class OneOf:
     """Says which parts a field may hold, where its annotation is their base class.
 
     In `delay: Annotated[Delay, OneOf(DELAYS)]`, mypy sees a Delay, and pydantic a union of all DELAYS, told apart by
-    their names. In scenario files, `delay: none` is short for `delay: {name: none}`. TypeError where a part has no name
-    or two have the same.
+    their names. In scenario files, `delay: none` is short for `delay: {name: none}`. Raises TypeError if a part has no
+    name or two parts have the same one.
     """
 
     def __init__(self, parts: Iterable[type[Part]]) -> None:
@@ -99,12 +100,12 @@ class OneOf:
 
 
 def spell_out(value: Any) -> Any:
-    """The block that a bare name is short for; everything else as it is."""
+    """Returns the block that a bare name is short for, and any other value as it is."""
     return {"name": value} if isinstance(value, str) else value
 
 
 def parts_of(annotation: Any) -> list[type[Part]]:
-    """All parts that an annotation allows."""
+    """Returns all parts that an annotation allows."""
     for extra in getattr(annotation, "__metadata__", ()):
         if isinstance(extra, OneOf):
             return list(extra.parts)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-SERVER = 2**31  # stands for the server where an id is a client's
+SERVER = 2**31  # the server's id, where ids are those of clients
 
 
 def _key(seed: int, purpose: str, ids: int) -> tuple[int, int]:
-    """ids: how many, for the counter pads them with zeros."""
+    """Returns Philox's key. ids: their number, which is part of the key because the counter pads ids with zeros."""
     digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
     return seed, int.from_bytes(digest, "little") ^ ids
 
@@ -23,7 +23,7 @@ def _key(seed: int, purpose: str, ids: int) -> tuple[int, int]:
 def _counter(ids: tuple[int, ...]) -> tuple[int, ...]:
     if len(ids) > 3:
         raise ValueError(f"a key holds at most three ids, got {ids!r}")
-    return 0, *ids, *[0] * (3 - len(ids))  # word 0 counts the blocks drawn
+    return 0, *ids, *[0] * (3 - len(ids))  # Philox counts the blocks drawn in word 0
 
 
 def _philox(key: tuple[int, ...], counter: tuple[int, ...]) -> np.random.Philox:
@@ -31,26 +31,26 @@ def _philox(key: tuple[int, ...], counter: tuple[int, ...]) -> np.random.Philox:
 
 
 def generator(seed: int, purpose: str, *ids: int) -> np.random.Generator:
-    """A fresh generator for the key. ids: at most three integers in [0, 2**64)."""
+    """Returns a new generator for the key. ids: at most three integers in [0, 2**64)."""
     return np.random.Generator(_philox(_key(seed, purpose, len(ids)), _counter(ids)))
 
 
 def torch_seed(seed: int, purpose: str, *ids: int) -> int:
-    """An integer in [0, 2**63) for `torch.manual_seed`."""
+    """Returns an integer in [0, 2**63) for `torch.manual_seed`."""
     return int(generator(seed, purpose, *ids).integers(2**63))
 
 
 class Stream:
-    """The generators of one purpose, without building one for each key: ten times faster than `generator`.
+    """All generators of one purpose, ten times faster than `generator`, because one object is reused for every key.
 
-    `stream(*ids)` draws the same as `generator(seed, purpose, *ids)`, but only until the next call.
+    `stream(*ids)` draws what `generator(seed, purpose, *ids)` draws, but may be used only until the next call.
     """
 
     def __init__(self, seed: int, purpose: str) -> None:
         self._keys = [_key(seed, purpose, ids) for ids in range(4)]
         self._bits = _philox(self._keys[0], _counter(()))
         self._generator = np.random.Generator(self._bits)
-        # Numpy reads the words one by one: those of tuples and lists three times faster than those of arrays.
+        # Numpy reads the words one by one, three times faster from tuples and lists than from arrays.
         self._start: Any = {**self._bits.state, "buffer": [0] * 4}
 
     def __call__(self, *ids: int) -> np.random.Generator:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Record: TypeAlias = "dict[str, Tensor]"
-"""Everything that travels or is kept (a server's state, a message, an update, a client's state): named tensors, put in
-and given back, never changed in place."""
+"""Named tensors: all that travels or is kept, such as a server's state, a message, an update or a client's state.
+Functions take records and return new ones, and never change tensors in place."""
 
 
 class Arrival(NamedTuple):
@@ -21,24 +21,24 @@ class Arrival(NamedTuple):
 
     client: int
     dispatch: int  # serial number of the dispatch in the run
-    round: int  # in which it was dispatched
-    version: int  # of the model that the client received
-    staleness: float  # when it arrived, in the unit that the scenario's world names
-    samples: int  # that the client trains on
+    round: int  # round in which it was dispatched
+    version: int  # version of the model that the client received
+    staleness: float  # at arrival, in rounds or versions, as the scenario's world says
+    samples: int  # number of samples that the client trains on
 
 
 class Population(NamedTuple):
     """All clients that can be picked."""
 
-    clients: int
-    samples: int
-    per_round: int | None = None  # clients picked in a round; None where that is not fixed
+    clients: int  # number of clients
+    samples: int  # number of samples that all of them train on
+    per_round: int | None = None  # number of clients picked in a round; None if that is not fixed
 
 
 class Round(NamedTuple):
     """A trigger: one server step at the end of a round, with what arrived in it.
 
-    late: what happens to updates dispatched in an earlier round. empty: step even if nothing came.
+    late: what happens to updates dispatched in an earlier round. empty: step even if no update arrived.
     """
 
     late: Literal["discard", "keep"] = "discard"

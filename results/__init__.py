@@ -1,10 +1,11 @@
-"""What happened: the tables of runs, their writer, their readers and a summary."""
+"""The results of runs: their tables, with a writer, readers, a summary, comparisons and a report."""
 
+from results.columns import is_wall
 from results.keys import UnknownKey
 from results.measure import NotComparable
 from results.reader import NotARun, Run, open_run
 from results.runs import Runs, load
-from results.schemas import TABLES, is_wall
+from results.schemas import TABLES
 from results.summary import Score, Summary, summary
 from results.writer import Writer, write_json
 

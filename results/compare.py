@@ -1,4 +1,4 @@
-"""Runs side by side: groups of runs that differ in seed alone, with the mean and spread of their numbers."""
+"""Compares runs: groups those that differ in their seed alone, and takes the mean and spread of each group."""
 
 from __future__ import annotations
 
@@ -11,41 +11,44 @@ import numpy as np
 from results.keys import Value, spell_out, varying
 from results.measure import Measure, NotComparable
 from results.reader import Run
-from results.runs import Runs
 from results.score import Numbers, score
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from results.paper import Paper
+    from results.runs import Runs
 
 Values: TypeAlias = tuple[Value, ...]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came of comparing runs."""
+    """The result of comparing runs."""
 
     frame: pd.DataFrame
-    """A row a group and metric: the group's keys, metric, mean, std (sample, over runs; NaN for one run), runs (that
-    have the number), missing (that have none). With published numbers: paper, paper_std, difference (mean - paper)."""
+    """One row for each group and metric. Columns: the group's keys; metric; mean; std, the sample standard deviation
+    over runs, NaN for one run; runs, how many have the number; missing, how many do not. Published numbers add paper,
+    paper_std and difference, which is mean - paper."""
     by: tuple[str, ...]
+    """The keys whose values make rows."""
     columns: tuple[str, ...]
+    """The keys whose values make columns."""
     measure: Measure
     notes: tuple[str, ...]
-    """Runs that do not count, and why."""
+    """A line for each run that does not count, with the reason, and for each unfinished run that does."""
     paper: Paper | None = None
-    """Published numbers that stand beside."""
+    """The published numbers, where there are any."""
     not_run: tuple[str, ...] = ()
-    """What of them there are no runs of."""
+    """The published numbers for which there are no runs."""
 
 
 def compare(
     runs: Runs, by: Iterable[str] | None, columns: Iterable[str], measure: Measure, unfinished: bool
 ) -> Comparison:
-    """Groups runs by the values of the keys `by` and `columns`; `Runs.compare` says more.
+    """Groups runs by the values of the keys `by` and `columns`; see `Runs.compare` for the arguments.
 
-    UnknownKey. NotARun. NotComparable where runs of a group differ in more than seed, or none is left.
+    Raises UnknownKey; NotARun; NotComparable where runs of a group differ in more than their seed, or no run is left.
     """
     counted, notes = _counted(runs, unfinished)
     rows, heads = _axes(counted, by, columns)
@@ -55,25 +58,25 @@ def compare(
         _require_alike(values, group, keys)
         groups[values], left_out = _once_a_seed(group)
         notes += left_out
-    numbers = score(Runs([run for group in groups.values() for run in group]), measure)
+    numbers = score(runs.only(run for group in groups.values() for run in group), measure)
     return Comparison(_frame(keys, groups, numbers), tuple(rows), tuple(heads), measure, tuple(notes))
 
 
 def _counted(runs: Runs, unfinished: bool) -> tuple[Runs, list[str]]:
-    """The runs that are finished, or all, and notes on those that are not."""
+    """Returns the finished runs, or all of them, and a note on each that is not finished."""
     notes = []
     for run in runs.runs:
         if run.status != "finished":
             when = f", last written {run.last_written:%Y-%m-%d %H:%M:%S} UTC" if run.status == "running" else ""
             notes.append(f"{run.folder}: {run.standing}{when}; {'counts' if unfinished else 'left out'}")
-    counted = runs if unfinished else Runs([run for run in runs.runs if run.status == "finished"])
+    counted = runs if unfinished else runs.only(run for run in runs.runs if run.status == "finished")
     if not len(counted):
         raise NotComparable("\n".join([*notes, "runs: must be finished to be compared, got none; add --unfinished"]))
     return counted, notes
 
 
 def _axes(runs: Runs, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The keys of rows and columns, by whole path."""
+    """Returns the keys that make rows and those that make columns, each with its whole path."""
     known = {key for scenario in runs.scenarios for key in scenario}
     heads = list(dict.fromkeys(spell_out(key, known) for key in columns))
     if by is None:
@@ -85,7 +88,11 @@ def _axes(runs: Runs, by: Iterable[str] | None, columns: Iterable[str]) -> tuple
 
 
 def _differing(runs: Runs, heads: list[str]) -> list[str]:
-    """The keys that differ and tell, but those of parts whose names tell as much."""
+    """Returns the keys that tell groups apart, without those that a part's name already stands for.
+
+    For example, `algorithm.buffer` is left out where it is the same in all runs that have it: `algorithm.name` says as
+    much.
+    """
     keys = [key for key in runs.varying if _tells(key) and key not in heads]
     alike = {
         key for key in keys if not varying([{key: scenario[key]} for scenario in runs.scenarios if key in scenario])
@@ -96,20 +103,20 @@ def _differing(runs: Runs, heads: list[str]) -> list[str]:
 
 
 def _tells(key: str) -> bool:
-    """Whether numbers depend on a key, seed aside."""
+    """Whether a run's numbers depend on a key other than the seed."""
     if key.startswith("resources."):
         return key in ("resources.chunk", "resources.threads")
     return key not in ("name", "seed")
 
 
 def _groups(runs: Runs, keys: list[str]) -> Iterator[tuple[Values, Runs]]:
-    """Runs by the values of keys: missing first, numbers in order, texts by the alphabet."""
+    """Yields runs by the values of keys, in rising order of the values; a missing value comes first."""
     columns = [values.to_pylist() for values in runs.keys(keys).values()]
     of_values: dict[Values, list[Run]] = {}
     for place, run in enumerate(runs.runs):
         of_values.setdefault(tuple(column[place] for column in columns), []).append(run)
     for values in sorted(of_values, key=lambda values: [(value is not None, value) for value in values]):
-        yield values, Runs(of_values[values])
+        yield values, runs.only(of_values[values])
 
 
 def _require_alike(values: Values, group: Runs, keys: list[str]) -> None:
@@ -122,12 +129,12 @@ def _require_alike(values: Values, group: Runs, keys: list[str]) -> None:
 
 
 def _once_a_seed(group: Runs) -> tuple[list[Run], list[str]]:
-    """The newest finished run of each seed, and notes on the others."""
+    """Returns the newest run of each seed, finished ones first, and a note on each run that is left out."""
     seeds = {run: scenario.get("seed") for run, scenario in zip(group.runs, group.scenarios, strict=True)}
     oldest_first = sorted(seeds, key=lambda run: (run.status == "finished", run.info.get("finished_at") or "", run.id))
     kept = {seeds[run]: run for run in oldest_first}
     notes = [
-        f"{run.folder}: left out, of the same scenario and seed as {kept[seed].folder}, which counts"
+        f"{run.folder}: left out, because {kept[seed].folder} has the same scenario and seed"
         for run, seed in seeds.items()
         if kept[seed] is not run
     ]
@@ -148,7 +155,7 @@ def _frame(keys: list[str], groups: dict[Values, list[Run]], numbers: dict[str, 
 
 
 def _mean_and_std(numbers: list[float]) -> tuple[float, float]:
-    """NaN where there is none."""
-    with np.errstate(invalid="ignore"):  # infinite losses
+    """Returns the mean and sample standard deviation; NaN where there are too few numbers."""
+    with np.errstate(invalid="ignore"):  # a loss may be infinite
         mean = float(np.mean(numbers)) if numbers else np.nan
         return mean, float(np.std(numbers, ddof=1)) if len(numbers) > 1 else np.nan

@@ -1,4 +1,4 @@
-"""The keys of runs' scenarios: dotted paths such as `world.delay.sigma`, with their values."""
+"""The keys of scenarios: dotted paths such as `world.delay.sigma`, with their values."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Value: TypeAlias = str | int | float | bool | None
 
 
 class UnknownKey(ValueError):
-    """No scenario of these runs has that key."""
+    """Raised for a key that no scenario of these runs has."""
 
 
 def flatten(block: Mapping[str, Any], prefix: str = "") -> dict[str, Value]:
-    """A scenario's keys by dotted path. Lists are given as their JSON text."""
+    """Returns a scenario's values by dotted path. A list is given as its JSON text."""
     keys: dict[str, Value] = {}
     for name, value in block.items():
         if isinstance(value, Mapping):
@@ -28,7 +28,10 @@ def flatten(block: Mapping[str, Any], prefix: str = "") -> dict[str, Value]:
 
 
 def spell_out(key: str, known: Iterable[str]) -> str:
-    """The key's whole path: `algorithm` is short for `algorithm.name`. UnknownKey, with the nearest, if none has it."""
+    """Returns the key's whole path: `algorithm` is short for `algorithm.name`.
+
+    Raises UnknownKey, naming the nearest keys, if no scenario has it.
+    """
     names = set(known)
     for candidate in (key, f"{key}.name"):
         if candidate in names:
@@ -38,19 +41,22 @@ def spell_out(key: str, known: Iterable[str]) -> str:
 
 
 def varying(scenarios: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The keys that are not the same in all of them, in order of appearance."""
+    """Returns the keys whose values differ between the scenarios, in order of appearance."""
     order = dict.fromkeys(key for scenario in scenarios for key in scenario)
     return [key for key in order if len({_distinct(scenario, key) for scenario in scenarios}) > 1]
 
 
 def _distinct(scenario: Mapping[str, Value], key: str) -> tuple[bool, str]:
-    """A missing key is not null, and 1 is not true; 1 and 1.0 are one value."""
+    """Tells values apart: a missing key is not null, and 1 is not true, but 1 and 1.0 are one value."""
     value = scenario.get(key)
     return key in scenario, repr(float(value)) if type(value) is int else repr(value)
 
 
 def column(values: Sequence[Value]) -> pa.Array[Any]:
-    """The values of a key over runs: integers, numbers or truth values if all are, else text. Missing: null."""
+    """Returns a key's values over runs, null where it is missing.
+
+    The array holds integers, numbers or booleans if all values are of that kind, and else texts.
+    """
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} or kinds == {bool}:
         return pa.array(values, pa.float64() if kinds == {int, float} else None)

@@ -1,4 +1,4 @@
-"""By which numbers runs are compared."""
+"""The numbers by which runs are compared."""
 
 from __future__ import annotations
 
@@ -9,43 +9,50 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Metrics that are no evaluations but of the whole run. seconds: wall time.
+from results.metrics import LARGER_IS_BETTER
+
+# Metrics that are totals of a whole run, and not evaluations of a model. seconds: real time.
 TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "seconds")
 _SUBJECTS = ("global", "client", "unseen", "peer")
 QUANTILES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
 _OVER = ("mean", "micro", "min", "max", "gap", *QUANTILES)
-_LARGER_IS_BETTER = {"accuracy": True, "loss": False}  # of other metrics nobody here knows which way is up
 _OF_LAST = re.compile(r"(max|min|mean)_of_last_([1-9]\d*)")
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"max": np.max, "min": np.min, "mean": np.mean}
 
 
 class NotComparable(ValueError):
-    """Runs cannot be compared in the way that was asked for."""
+    """Raised where runs cannot be compared in the way that was asked for."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What becomes of a run's evaluations. NotComparable where it makes no sense."""
+    """How a run's evaluations become one number. Raises NotComparable for settings that make no sense together."""
 
     metrics: tuple[str, ...] = ("accuracy",)
-    """Of evaluations, or of TOTALS."""
+    """Names of evaluated metrics, or of totals of a run (TOTALS)."""
     reduce: str = "last"
-    """Evaluations to one number: last, best, or max_of_last_K, min_of_last_K, mean_of_last_K (of all, if fewer)."""
+    """How to take one number from the evaluations of a run: last, best, max_of_last_K, min_of_last_K or mean_of_last_K.
+    Where there are fewer than K evaluations, all are taken."""
     targets: tuple[tuple[str, float], ...] = ()
-    """Metrics with values to reach, such as ("accuracy", 0.8)."""
+    """Metrics and values to reach, such as ("accuracy", 0.8)."""
     subject: str = "global"
-    """global, client, unseen or peer."""
+    """Whose model was evaluated: global, client, unseen or peer."""
     split: str = "test"
+    """The samples that it was evaluated on: test or train."""
     over: str = "mean"
-    """Of clients or peers, in each evaluation: their plain mean, micro = their mean weighted by the samples that each
-    is evaluated on, min, max, gap = max - min, or p10, p50 or p90 = a percentile."""
+    """How to take one number from the clients or peers of an evaluation: mean, their plain mean; micro, their mean
+    weighted by the samples that each is evaluated on; min; max; gap, which is max - min; p10, p50 or p90, a
+    percentile."""
 
     def __post_init__(self) -> None:
         for name, allowed in (("subject", _SUBJECTS), ("over", _OVER)):
             if (value := getattr(self, name)) not in allowed:
                 raise NotComparable(f"{name}: must be one of {', '.join(allowed)}, got {value!r}")
         if self.subject == "global" and self.over != "mean":
-            raise NotComparable(f"over: must be of clients or peers, got {self.over!r} of the one global model")
+            raise NotComparable(
+                f"over: must be mean for the global model, of which there is one, got {self.over!r}; "
+                "add --subject client or peer"
+            )
         if self.reduce not in ("last", "best") and not _OF_LAST.fullmatch(self.reduce):
             raise NotComparable(
                 "reduce: must be last, best, max_of_last_K, min_of_last_K or mean_of_last_K, K from 1, "
@@ -54,25 +61,28 @@ class Measure:
         unclear = [metric for metric in self.evaluated if self.larger_is_better(metric) is None]
         if self.reduce == "best" and unclear:
             raise NotComparable(
-                f"reduce: must not be best for {unclear[0]!r}, of which it is not known which way is better; "
+                f"reduce: must not be best for {unclear[0]!r}, for it is not known whether larger is better; "
                 "use max_of_last_K or min_of_last_K"
             )
         for metric, value in self.targets:
             if self.larger_is_better(metric) is None or not math.isfinite(value):
-                names = " or ".join(_LARGER_IS_BETTER)
+                names = " or ".join(LARGER_IS_BETTER)
                 raise NotComparable(f"target: must be a number for {names}, got {metric}={value:g}")
 
     @property
     def evaluated(self) -> list[str]:
-        """The metrics of evaluations."""
+        """The metrics that are evaluated, without the totals."""
         return [metric for metric in self.metrics if metric not in TOTALS]
 
     def larger_is_better(self, metric: str) -> bool | None:
-        """None: nobody here knows. A gap is better small."""
-        return False if metric in _LARGER_IS_BETTER and self.over == "gap" else _LARGER_IS_BETTER.get(metric)
+        """Whether a larger number is the better one; None where that is not known.
+
+        A small gap between members is better than a large one, whatever the metric.
+        """
+        return False if metric in LARGER_IS_BETTER and self.over == "gap" else LARGER_IS_BETTER.get(metric)
 
     def of(self, metric: str, values: list[float]) -> float:
-        """values: of a metric, in order of evaluation. The best leaves NaN aside, others do not."""
+        """Reduces a metric's values (in order of evaluation) to one number. Only `best` leaves NaN out."""
         if self.reduce == "last":
             return values[-1]
         if self.reduce == "best":
@@ -84,7 +94,7 @@ class Measure:
 
     @property
     def text(self) -> str:
-        """What a number of evaluations is, in words."""
+        """Says in words how evaluations became a number."""
         match = _OF_LAST.fullmatch(self.reduce)
         which = f"{match[1]} of the last {match[2]} evaluations" if match else f"{self.reduce} evaluation"
         if self.subject == "global":
@@ -95,7 +105,7 @@ class Measure:
 
 
 def parse_target(text: str) -> tuple[str, float]:
-    """The metric and value of a target such as "accuracy=0.8"."""
+    """Returns the metric and value of a target such as "accuracy=0.8". Raises NotComparable for any other text."""
     metric, _, value = text.partition("=")
     try:
         return metric.strip(), float(value)

@@ -1,4 +1,4 @@
-"""Published numbers, beside those of runs."""
+"""Published numbers, to stand beside those of runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ _MUST = {"extra_forbidden": "is unknown", "missing": "must be given", "model_typ
 
 
 class Published(BaseModel):
-    """A published number. All further keys are of the scenario, as in `--by`, with the values that they must have."""
+    """A published number. All other keys are keys of scenarios, as in `--by`: they say which runs it belongs to."""
 
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 
     value: float
+    """The number, in the table's unit."""
     std: NonNegativeFloat | None = None
+    """Its standard deviation. null: not published."""
     __pydantic_extra__: dict[str, JsonValue]
 
 
@@ -34,13 +36,16 @@ class Paper(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     title: str
+    """Where the numbers are from, such as "Table 2 of the paper"."""
     metric: str = "accuracy"
+    """The metric, as `raysim compare --metric` names it."""
     unit: Literal["percent", "fraction"] = "fraction"
+    """Whether values are percentages or as runs measure them."""
     rows: Annotated[list[Published], Field(min_length=1)]
 
 
 def read_paper(path: str | os.PathLike[str]) -> Paper:
-    """The published numbers of a YAML file. NotComparable with all that is wrong with it."""
+    """Reads published numbers from a YAML file. Raises NotComparable, with everything that is wrong with the file."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -63,9 +68,10 @@ def _problem(details: Any) -> str:
 
 
 def beside(comparison: Comparison, paper: Paper) -> Comparison:
-    """The comparison with the published numbers, each where the group's keys have the values of its row.
+    """Adds published numbers to a comparison, each to the group of runs whose keys have the values of its row.
 
-    NotComparable for a metric or a key that runs are not compared by, a row of several groups, or two rows of one.
+    Raises NotComparable for a metric or a key that runs are not compared by, for a row that fits several groups, and
+    for a second row of one group.
     """
     if paper.metric not in comparison.measure.metrics:
         names = ", ".join(comparison.measure.metrics)
@@ -82,7 +88,7 @@ def beside(comparison: Comparison, paper: Paper) -> Comparison:
             chosen &= frame[key].map(written) == written(value)
         if chosen.sum() > 1:
             others = ", ".join(key for key in keys if key not in wanted)
-            raise NotComparable(f"{where}: must be of one group of runs, got {chosen.sum()}; give it {others} too")
+            raise NotComparable(f"{where}: must fit one group of runs, got {chosen.sum()} groups; give it {others} too")
         if frame.loc[chosen, "paper"].notna().any():
             raise NotComparable(f"{where}: must be the only row of its group, got a second")
         value, std = row.value / scale, np.nan if row.std is None else row.std / scale

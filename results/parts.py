@@ -1,4 +1,4 @@
-"""The part files of a table, such that whoever reads sees whole rows, each once, whenever the writer is killed.
+"""The part files of a table. A reader always sees whole rows, and each once, even if the writer was killed.
 
 A part gets its final name only when it is complete. Compaction builds the new folder of a table hidden beside the old
 one and swaps the two by two renames, so no folder ever holds a row twice. Killed before the swap, the old folder is
@@ -14,20 +14,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-_GROUP_ROWS = 1 << 20  # rows of a row group of a compacted file, or a few more
+_GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hold a few more
 
 
 def part_files(run: Path, table: str) -> list[Path]:
-    """The files that hold the rows of a table, in order of writing; none where no row was written."""
+    """Returns the files that hold a table's rows, in order of writing; none if no row was written."""
     folder = run / table
-    for candidate in (folder, _old(folder), folder):  # once more, for a swap that ended in between
+    for candidate in (folder, _old(folder), folder):  # the first again, in case a swap ended in between
         if candidate.is_dir():
             return sorted(candidate.glob("*.parquet"))
     return []
 
 
 def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
-    """Writes the part file of that serial number."""
+    """Writes rows as the part file with this serial number."""
     path = run / table / f"{serial:06d}.parquet"
     path.parent.mkdir(exist_ok=True)
     hidden = hidden_name(path)
@@ -36,13 +36,13 @@ def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
 
 
 def compact(run: Path, table: str, schema: pa.Schema) -> None:
-    """Makes one file of a table's parts, rows in the same order."""
+    """Merges a table's part files into one, with the rows in the same order."""
     folder, parts = run / table, part_files(run, table)
     if len(parts) < 2:
         return
     new = folder.with_name(f".{table}.new")
     new.mkdir()
-    # A name of its own: who listed the parts before the swap misses them after it, and never reads a row twice.
+    # No part has this name: a reader that listed the parts before the swap fails to open them, and reads no row twice.
     merged = new / f"{parts[0].stem[:6]}-{parts[-1].stem[-6:]}.parquet"
     with pq.ParquetWriter(merged, schema, compression="zstd") as file:
         for group in _groups(parts):
@@ -53,7 +53,10 @@ def compact(run: Path, table: str, schema: pa.Schema) -> None:
 
 
 def hidden_name(path: Path) -> Path:
-    """Where to write a file before it gets its name: beside it, for a rename is atomic in one file system only."""
+    """Returns where to write a file before it gets its name.
+
+    That is beside it: a rename is atomic within one file system only.
+    """
     return path.with_name(f".{path.name}.tmp")
 
 
@@ -62,6 +65,7 @@ def _old(folder: Path) -> Path:
 
 
 def _groups(parts: list[Path]) -> Iterator[pa.Table]:
+    """Yields the rows of parts in tables of about _GROUP_ROWS rows."""
     held: list[pa.Table] = []
     rows = 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""Reads a run's folder, of a run that is over, under way or killed."""
+"""Reads the folder of a run, whether the run is over, under way or was killed."""
 
 from __future__ import annotations
 
@@ -23,22 +23,25 @@ if TYPE_CHECKING:
 
 
 _KINDS: dict[type, str] = {str: "text", dict: "a block of keys"}
-_SILENT = timedelta(minutes=10)  # after so long, a run that says running was probably killed
+_SILENT = timedelta(minutes=10)  # a run that says running but wrote nothing for so long was probably killed
 
 
 class NotARun(ValueError):
-    """A folder is not a run's, or not one that this version can read."""
+    """Raised for a folder that is not a run's, or that this version cannot read."""
 
 
 class Run:
-    """A run's folder. Tables are read when asked for, so those of a run under way grow; `info` is read once."""
+    """A run's folder.
+
+    Tables are read each time that they are asked for, so those of a run under way grow; `info` is read once.
+    """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What run.json holds. NotARun where there is none, or no JSON object in it."""
+        """The content of run.json. Raises NotARun where there is no such file, or it is damaged."""
         path = self.folder / "run.json"
         try:
             info = json.loads(path.read_text(encoding="utf-8"))
@@ -58,30 +61,30 @@ class Run:
 
     @property
     def id(self) -> str:
-        """What its tables call it."""
+        """The run's id, which is in every row of its tables."""
         return str(self.info.get("run", self.folder.name))
 
     @property
     def status(self) -> str:
-        """running, finished, failed or interrupted; a run that was killed says running for ever."""
+        """The status in run.json: running, finished, failed or interrupted. A killed run says running for ever."""
         return str(self.info.get("status", "unknown"))
 
     @property
     def last_written(self) -> datetime:
-        """When one of its files was, in UTC: whether a run that says running goes on or was killed, one can tell by."""
+        """When the run last wrote to a file, in UTC. It tells a run that goes on from one that was killed."""
         files = [self.folder / "run.json", *(file for name in TABLES for file in self.files(name))]
         return datetime.fromtimestamp(max(file.stat().st_mtime for file in files if file.exists()), UTC)
 
     @property
     def standing(self) -> str:
-        """Its status, but killed? where it says running and nothing was written for ten minutes."""
+        """The status; or "killed?" for a run that says running but has written nothing for ten minutes."""
         silent = self.status == "running" and datetime.now(UTC) - self.last_written > _SILENT
         return "killed?" if silent else self.status
 
     def table(self, name: str, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
-        """The rows of a table in order of writing, of all columns or those named, that pass the filter.
+        """Returns a table's rows in order of writing: those that pass the filter, with all columns or those named.
 
-        The table is empty where no row was written. ValueError for an unknown table or column.
+        The table is empty if no row was written. Raises ValueError for an unknown table or column.
         """
         schema = require(name)
         if unknown := [column for column in columns or () if column not in schema.names]:
@@ -89,11 +92,11 @@ class Run:
         wanted = None if columns is None else list(columns)
         try:
             return self._dataset(name).to_table(wanted, filter)
-        except FileNotFoundError:  # the writer made one file of the parts in between
+        except FileNotFoundError:  # the writer has merged the part files in between
             return self._dataset(name).to_table(wanted, filter)
 
     def pandas(self, name: str) -> pd.DataFrame:
-        """A table as a data frame, texts as categories."""
+        """Returns a table as a pandas data frame, with texts as categories."""
         frame: pd.DataFrame = self.table(name).to_pandas()
         return frame
 
@@ -103,12 +106,15 @@ class Run:
         return ds.dataset([str(file) for file in self.files(name)], schema=TABLES[name], format="parquet")
 
     def files(self, name: str) -> list[Path]:
-        """The Parquet files that hold a table, in order of writing; none where no row was written."""
+        """Returns the Parquet files that hold a table, in order of writing; none if no row was written."""
         return part_files(self.folder, name)
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:
-    """The run in a folder. NotARun where run.json is missing or damaged, or a table is not of this version's schema."""
+    """Opens the run in a folder.
+
+    Raises NotARun where run.json is missing or damaged, or the columns of a table are not this version's.
+    """
     run = Run(folder)
     run.info  # noqa: B018 - reading it checks it
     for name in TABLES:
@@ -118,7 +124,10 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
 
 
 def check_schema(file: Path, name: str) -> None:
-    """NotARun where the file is no Parquet, or not of this version's schema; FileNotFoundError where it has gone."""
+    """Checks that a file holds this version's columns of a table.
+
+    Raises NotARun where it does not, or is not a Parquet file, and FileNotFoundError where the file is gone.
+    """
     try:
         found = pq.read_schema(file)
     except FileNotFoundError:

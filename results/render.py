@@ -1,4 +1,4 @@
-"""A comparison in the formats that it can be printed in."""
+"""The formats that a comparison can be printed in."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _LATEX = {
 
 
 def render(comparison: Comparison, format: str, percent: bool = False, width: int = 80) -> RenderableType:
-    """A comparison as `table`, for a terminal of that width, or as text: `markdown`, `latex`, `csv`.
+    """Renders a comparison as `table`, for a terminal of this width, or as text: `markdown`, `latex` or `csv`.
 
-    percent: whether accuracies are in percent; those in csv never are.
+    percent: whether to give accuracies in percent; csv always gives fractions.
     """
-    if format == "csv":  # a row a group and metric, nothing rounded
+    if format == "csv":  # one row for each group and metric, with nothing rounded
         return str(comparison.frame.to_csv(index=False, lineterminator="\n")).rstrip("\n")
     shown = text_table(comparison, percent)
     return table(shown, width) if format == "table" else {"markdown": markdown, "latex": latex}[format](shown)
 
 
 def table(shown: TextTable, width: int) -> RenderableType:
-    """What `rich.console.Console.print` takes: tables, one below the other, of as many columns as there is room for."""
+    """Renders a table for `rich.console.Console.print`. One that is too wide becomes several, one below the other."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -56,7 +56,10 @@ def table(shown: TextTable, width: int) -> RenderableType:
 
 
 def _packed(shown: TextTable, width: int) -> list[list[int]]:
-    """The columns of numbers of each table. Those that differ in the last level of their heads stay together."""
+    """Divides the columns of numbers among tables that fit.
+
+    Columns whose heads differ in the last level only stay together where there is room.
+    """
     labelled = [(label, *(labels[place] for labels, _ in shown.rows)) for place, label in enumerate(shown.labels)]
     room = width - sum(max(map(len, texts)) + 2 for texts in labelled)
     tables: list[list[int]] = [[]]
@@ -76,13 +79,13 @@ def _packed(shown: TextTable, width: int) -> list[list[int]]:
 
 
 def _width(shown: TextTable, place: int) -> int:
-    """Of a column of numbers. Heads are broken between words, but not those that are about as long as a number."""
+    """Returns the width of a column of numbers. Heads are broken between words, but short heads are not."""
     words = [word for line in shown.heads[place] for word in ([line] if len(line) <= 12 else line.split())]
     return max(map(len, [*words, *(_plain(cells[place]) for _, cells in shown.rows)]))
 
 
 def markdown(shown: TextTable) -> str:
-    """A table of GitHub's Markdown, and the caption."""
+    """Renders a table in GitHub's Markdown, with the caption below."""
     head = [*shown.labels, *(", ".join(levels) for levels in shown.heads)]
     rule = [":--"] * len(shown.labels) + ["--:"] * len(shown.heads)
     body = [[*labels, *map(_plain, cells)] for labels, cells in shown.rows]
@@ -91,7 +94,7 @@ def markdown(shown: TextTable) -> str:
 
 
 def latex(shown: TextTable) -> str:
-    """A tabular for the package booktabs, best numbers bold; the caption as comments."""
+    """Renders a tabular for the LaTeX package booktabs, with the best numbers bold and the caption as comments."""
     lines = [
         *(f"% {line}" for line in shown.caption),
         rf"\begin{{tabular}}{{{'l' * len(shown.labels)}{'r' * len(shown.heads)}}}",
@@ -110,7 +113,7 @@ def _plain(cell: Cell) -> str:
 
 
 def _latex_heads(shown: TextTable) -> list[str]:
-    """A row a level; equal heads beside each other, of all levels but the last, are one."""
+    """Returns a row for each level of heads. Equal heads beside each other are joined, except in the last level."""
     rows = []
     for level in range(1, len(shown.heads[0])):
         cells = [""] * len(shown.labels)

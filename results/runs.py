@@ -1,4 +1,4 @@
-"""Many runs as one: their tables, with the keys of their scenarios as columns."""
+"""Many runs together: their tables as one, with the keys of their scenarios as further columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.compare import compare as compare_runs
 from results.keys import Value, column, flatten, spell_out, varying
+from results.measure import Measure
 from results.reader import NotARun, Run, check_schema
 from results.schemas import TABLES, require
 
@@ -26,9 +28,9 @@ _READERS = 16  # threads that read small files
 
 
 def load(*paths: str | os.PathLike[str]) -> Runs:
-    """The runs in these folders: each is a run's own, or holds runs' folders, at any depth.
+    """Loads the runs in these folders. Each folder is a run's own, or holds runs' folders at any depth.
 
-    NotARun where there is none, where run.json is damaged, or where two runs have the same id.
+    Raises NotARun where a folder holds no run, where a run.json is damaged, or where two runs have the same id.
     """
     folders = [folder for path in paths for folder in _folders(Path(path))]
     unique = list({folder.resolve(): folder for folder in folders}.values())
@@ -50,7 +52,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 class Runs:
-    """Runs in the order in which they were given. Tables are read when asked for."""
+    """Several runs, in the order in which they were given. Tables are read when they are asked for."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = tuple(runs)
@@ -67,24 +69,31 @@ class Runs:
     def __getitem__(self, place: int) -> Run:
         return self.runs[place]
 
+    def only(self, runs: Iterable[Run]) -> Runs:
+        """Returns some of the runs, in the given order."""
+        return Runs(list(runs))
+
     @cached_property
     def scenarios(self) -> tuple[dict[str, Value], ...]:
-        """The keys of each run's scenario, by dotted path."""
+        """The values of each run's scenario, by dotted path of their keys."""
         return tuple(flatten(run.info.get("scenario") or {}) for run in self.runs)
 
     @cached_property
     def varying(self) -> list[str]:
-        """The keys that differ between the runs."""
+        """The scenario keys whose values differ between the runs."""
         return varying(self.scenarios)
 
     def keys(self, names: Iterable[str] | None = None) -> dict[str, pa.Array[Any]]:
-        """The values (runs,) of keys, by whole path; by default of those that differ. UnknownKey if no run has one."""
+        """Returns the values, shape (runs,), of scenario keys by whole path; by default of the keys that differ.
+
+        Raises UnknownKey for a key that no run has.
+        """
         known = {key for scenario in self.scenarios for key in scenario}
         wanted = self.varying if names is None else [spell_out(name, known) for name in names]
         return {key: column([scenario.get(key) for scenario in self.scenarios]) for key in wanted}
 
     def info(self, keys: Iterable[str] | None = None) -> pd.DataFrame:
-        """A row a run: its id, name, status, seed and folder, and the keys as in `table`."""
+        """Returns one row for each run: its id, name, status, seed and folder, and the keys as in `table`."""
         about: dict[str, Any] = {
             "run": [run.id for run in self.runs],
             "name": [run.info.get("name") for run in self.runs],
@@ -102,12 +111,14 @@ class Runs:
         filter: pc.Expression | None = None,
         keys: Iterable[str] | None = None,
     ) -> pa.Table:
-        """The rows of a table of all runs, run by run, and beside them the keys of their scenarios.
+        """Returns a table's rows of all runs, run by run, with scenario keys as further columns.
 
-        columns, filter: of the table, as `Run.table` takes them; only what they ask for is read from the files. keys:
-        of the scenarios, such as ["algorithm", "world.delay.sigma"]; by default those that differ between the runs.
+        columns, filter: the table's columns to read, and the rows, as in `Run.table`; nothing else is read from the
+        files. keys: scenario keys to add, such as ["algorithm", "world.delay.sigma"]; by default those that differ
+        between the runs.
 
-        ValueError for an unknown table, column or key. NotARun where a file is of another version's schema.
+        Raises ValueError for an unknown table, column or key, and NotARun where a file's columns are not this
+        version's.
         """
         schema = require(name)
         values = self.keys(keys)
@@ -128,7 +139,7 @@ class Runs:
         filter: pc.Expression | None = None,
         keys: Iterable[str] | None = None,
     ) -> pd.DataFrame:
-        """The same as a pandas data frame, texts as categories."""
+        """Returns `table` as a pandas data frame, with texts as categories."""
         frame: pd.DataFrame = self.table(name, columns, filter, keys).to_pandas()
         return frame
 
@@ -139,7 +150,7 @@ class Runs:
         filter: pc.Expression | None = None,
         keys: Iterable[str] | None = None,
     ) -> pl.DataFrame:
-        """The same as a Polars data frame. ImportError where Polars is not installed."""
+        """Returns `table` as a Polars data frame. Raises ImportError where Polars is not installed."""
         import polars
 
         frame = polars.from_arrow(self.table(name, columns, filter, keys))
@@ -159,23 +170,26 @@ class Runs:
         over: str = "mean",
         unfinished: bool = False,
     ) -> pd.DataFrame:
-        """Groups of runs that differ in seed alone: a row a group and metric, with mean, std, runs and missing.
+        """Compares groups of runs that differ in their seed alone.
 
-        by, columns: the keys whose values make the groups; `by` is by default all keys that differ. metric: of
-        evaluations, or virtual_time, up_bytes, down_bytes, local_steps, seconds. reduce: a run's evaluations to one
-        number: last, best, or max_of_last_K, min_of_last_K, mean_of_last_K. target: such as ("accuracy", 0.8): rounds,
-        virtual time and bytes of the steps until an evaluation first is as good. subject, split: of evaluations. over:
-        clients or peers, in each evaluation: mean, micro (weighted by samples), min, max, gap. unfinished: whether runs
-        that are not finished count.
+        Returns one row for each group and metric, with mean, std (the sample standard deviation over runs), runs (how
+        many have the number) and missing (how many do not). Warns of runs that do not count.
 
-        std is the sample standard deviation over runs; missing, the number of runs that lack the number. Warns of runs
-        that do not count. UnknownKey; NotComparable (ValueError) where runs of a group differ in another key.
+        by, columns: the keys whose values make the groups; `by` is by default all keys that differ.
+        metric: evaluated metrics, or totals: virtual_time, up_bytes, down_bytes, local_steps, seconds.
+        reduce: how to take one number from a run's evaluations: last, best, max_of_last_K, min_of_last_K or
+            mean_of_last_K.
+        target: pairs such as ("accuracy", 0.8); adds the rounds, virtual time and bytes until an evaluation first is
+            at least as good.
+        subject, split: which evaluations to take; see the table `evaluations`.
+        over: how to take one number from the clients or peers of an evaluation: mean, micro (weighted by samples),
+            min, max, gap, p10, p50 or p90.
+        unfinished: whether runs that are not finished count.
+
+        Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
-        from results.compare import compare
-        from results.measure import Measure
-
         measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over)
-        comparison = compare(self, None if by is None else _listed(by), _listed(columns), measure, unfinished)
+        comparison = compare_runs(self, None if by is None else _listed(by), _listed(columns), measure, unfinished)
         for note in comparison.notes:
             warnings.warn(note, stacklevel=2)
         return comparison.frame
@@ -183,7 +197,7 @@ class Runs:
     def _read(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
         try:
             return self._read_now(name, columns, filter)
-        except FileNotFoundError:  # a run under way made one file of its parts in between
+        except FileNotFoundError:  # a run under way has merged its part files in between
             return self._read_now(name, columns, filter)
 
     def _read_now(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
@@ -196,7 +210,7 @@ class Runs:
         return dataset.to_table(columns, filter).unify_dictionaries()
 
     def _place(self, ids: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
-        """For each row, which of the runs it is of."""
+        """Returns, for each row, the index of its run."""
         if not len(ids):
             return np.empty(0, np.int64)
         encoded = ids.combine_chunks()

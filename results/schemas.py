@@ -1,9 +1,4 @@
-"""What the tables of a run hold: one Arrow schema a table, with a description of every table and column.
-
-Units are in the names: `_s` seconds, `_bytes` bytes. `virtual_time` is in the unit of the scenario's world, rounds or
-seconds. A column whose metadata says `wall: true` is a reading of the stopwatch or of the placement of work: it differs
-between two runs of one scenario, so it is no part of a run's digest.
-"""
+"""The tables of a run: an Arrow schema for each, with a description of the table and of every column."""
 
 from __future__ import annotations
 
@@ -11,193 +6,304 @@ from typing import Any
 
 import pyarrow as pa
 
-_TEXT = pa.dictionary(pa.int32(), pa.string())
+from results.columns import TEXT, Column, column, described
 
-
-def _column(name: str, kind: pa.DataType, description: str, *, null: bool = False, wall: bool = False) -> pa.Field[Any]:
-    metadata = {"description": description} | ({"wall": "true"} if wall else {})
-    return pa.field(name, kind, nullable=null, metadata=metadata)
+_INTEGER, _LONG, _NUMBER = pa.int32(), pa.int64(), pa.float64()
+_TIME = "rounds or seconds, as world.delay.unit says"
+_STALENESS = "rounds or server steps, as world.staleness says; virtual time between peers"
+_UNUSED = "null if the update was not used, and in a dry run."
 
 
 def _table(description: str, *columns: pa.Field[Any]) -> pa.Schema:
     return pa.schema(columns, metadata={"description": description})
 
 
-_RUN = _column("run", _TEXT, "id of the run")
+_RUN = column("run", TEXT, "The run's id.")
 _WHEN = (
     _RUN,
-    _column("step", pa.int32(), "server steps done so far when the row's event counted: the model's version"),
-    _column("round", pa.int32(), "round in which the row's event counted"),
-    _column("virtual_time", pa.float64(), "simulated time, in the unit of the scenario's world"),
+    column(
+        "step", _INTEGER, "How many server steps, or rounds of peers, were done by then; a step's own rows count it."
+    ),
+    column("round", _INTEGER, "The round in which it happened, counted from 0."),
+    column("virtual_time", _NUMBER, "The simulated time at which it happened.", unit=_TIME),
 )
 
 TABLES: dict[str, pa.Schema] = {
     "steps": _table(
-        "a server step, or a round of peers",
+        "One row for each server step or, without a server, for each round of peers.",
         *_WHEN,
-        _column("used", pa.int32(), "updates that the step used"),
-        _column("discarded", pa.int32(), "updates discarded for being late since the step before"),
-        _column("in_flight", pa.int32(), "dispatches under way after the step"),
-        _column(
+        column("used", _INTEGER, "How many updates the step used, or how many times peers mixed in the round."),
+        column("discarded", _INTEGER, "How many updates were discarded for being late since the step before."),
+        column(
+            "in_flight", _INTEGER, "How many dispatches were under way after the step, or how many peers were at work."
+        ),
+        column(
             "staleness_mean",
-            pa.float64(),
-            "mean staleness of the updates used, or of the messages mixed; null where none was",
+            _NUMBER,
+            "Mean staleness of the updates used, or mean age of the messages mixed; null if there were none.",
+            unit=_STALENESS,
             null=True,
         ),
-        _column(
+        column(
             "staleness_max",
-            pa.float64(),
-            "largest staleness of the updates used, or of the messages mixed; null where none was",
+            _NUMBER,
+            "Largest staleness of the updates used, or largest age of the messages mixed; null if there were none.",
+            unit=_STALENESS,
             null=True,
         ),
-        _column("up_bytes", pa.int64(), "bytes of the updates that the step used, or that peers sent", null=True),
-        _column(
+        column(
+            "up_bytes",
+            _LONG,
+            "Size of all updates that the step used, or of all messages that peers sent; null in a dry run.",
+            unit="bytes",
+            null=True,
+        ),
+        column(
             "down_bytes",
-            pa.int64(),
-            "bytes of the messages that they answer, or of those of peers that were not lost",
+            _LONG,
+            "Size of all messages that the clients of those updates had received, or of the peers' messages that were "
+            "not lost; null in a dry run.",
+            unit="bytes",
             null=True,
         ),
-        _column("samples", pa.int64(), "training samples held by the clients whose updates were used"),
-        _column(
+        column("samples", _LONG, "How many training samples the clients of those updates, or the peers, hold."),
+        column(
             "server_flops",
-            pa.float64(),
-            "floating-point operations of the server: passes through the network, and vectors summed; null of peers",
+            _NUMBER,
+            "What the server computed: passes through the network and sums of vectors; null without a server and in a "
+            "dry run.",
+            unit="floating-point operations",
             null=True,
         ),
-        _column(
+        column(
             "cache_bytes",
-            pa.int64(),
-            "what the server keeps: the model, frozen parameters included, what its method needs, and a full buffer",
+            _LONG,
+            "What the server keeps: the model with its frozen parameters, what the algorithm needs beside it, and a "
+            "full buffer of updates; null without a server and in a dry run.",
+            unit="bytes",
             null=True,
         ),
-        _column(
+        column(
             "similarity",
-            pa.float64(),
-            "cosine between the gradients of coefficients, where a search starts, of the server's data and of "
-            "in-domain reference samples; null without those",
+            _NUMBER,
+            "Where Feddle's search starts, the cosine between the coefficients' gradients on the server's data and on "
+            "in-domain reference samples; null without such samples.",
             null=True,
         ),
-        _column("seconds", pa.float64(), "wall seconds of the step itself", null=True, wall=True),
-        _column("elapsed_s", pa.float64(), "wall seconds since the first task was handed out", null=True, wall=True),
+        column(
+            "seconds",
+            _NUMBER,
+            "Real time of the step, or of all mixing in the round; null in a dry run.",
+            unit="s",
+            null=True,
+            wall=True,
+        ),
+        column(
+            "elapsed_s",
+            _NUMBER,
+            "Real time from when the first task was handed out until this row was written; null in a dry run.",
+            unit="s",
+            null=True,
+            wall=True,
+        ),
     ),
     "updates": _table(
-        "a dispatch that ended, or a peer's training and the mix after it",
+        "One row for each dispatch that ended or, without a server, for each time that a peer trained and mixed.",
         *_WHEN,
-        _column("client", pa.int32(), "the client that trained, or would have"),
-        _column("dispatch", pa.int32(), "serial number of the dispatch in the run"),
-        _column(
+        column("client", _INTEGER, "The client or peer."),
+        column("dispatch", _INTEGER, "The dispatch's serial number in the run."),
+        column(
             "status",
-            _TEXT,
-            "used; discarded, for being late; dropped, never reported; unfinished, still under way as the run ended",
+            TEXT,
+            "What became of the update: used by a step, discarded for being late, dropped because the client never "
+            "reported, or unfinished because the run ended first.",
         ),
-        _column("dispatched_at", pa.float64(), "virtual time of the dispatch"),
-        _column("arrived_at", pa.float64(), "virtual time of the arrival; null where there was none", null=True),
-        _column(
+        column("dispatched_at", _NUMBER, "When the client received the model, or when the peer began.", unit=_TIME),
+        column(
+            "arrived_at",
+            _NUMBER,
+            "When the update arrived, or when the peer had trained; null if it did not arrive.",
+            unit=_TIME,
+            null=True,
+        ),
+        column(
             "version",
-            pa.int32(),
-            "version of the model that the client started from; how often the peer had mixed before",
+            _INTEGER,
+            "Version of the model that the client received, which is the number of server steps before it. Without a "
+            "server: how many times the peer had mixed before.",
         ),
-        _column(
+        column(
             "staleness",
-            pa.float64(),
-            "between dispatch and arrival, or the end, in the unit that the world names; of peers that do not wait: "
-            "mean virtual time since the messages that one mixes were sent",
+            _NUMBER,
+            "How old the received model was when the update arrived, or when the dispatch ended without an arrival. "
+            "Without a server: the mean age of the messages mixed, 0 if there were none.",
+            unit=_STALENESS,
         ),
-        _column(
-            "weight", pa.float64(), "weight in the server's sum; null where the server took no weighted sum", null=True
+        column(
+            "weight",
+            _NUMBER,
+            "The update's weight in the server's sum; null if it was not used or the server took no weighted sum.",
+            null=True,
         ),
-        _column("samples", pa.int64(), "training samples that the client holds"),
-        _column("local_steps", pa.int32(), "optimiser steps done; null where nothing was trained", null=True),
-        _column("samples_seen", pa.int64(), "samples whose gradients were taken, repeats counted", null=True),
-        _column("loss_before", pa.float64(), "mini-batch loss where training started", null=True),
-        _column("loss_after", pa.float64(), "loss of the last mini-batch", null=True),
-        _column(
+        column("samples", _LONG, "How many training samples the client holds."),
+        column("local_steps", _INTEGER, f"How many optimiser steps it took; {_UNUSED}", null=True),
+        column(
+            "samples_seen",
+            _LONG,
+            f"How many samples it took gradients of, repeats counted; {_UNUSED}",
+            null=True,
+        ),
+        column(
+            "loss_before",
+            _NUMBER,
+            f"Loss of the first mini-batch, before training; {_UNUSED}",
+            null=True,
+        ),
+        column(
+            "loss_after",
+            _NUMBER,
+            "Loss of the last mini-batch, before its step, or of all samples if training stopped at a tolerance; "
+            f"{_UNUSED}",
+            null=True,
+        ),
+        column(
             "residual",
-            pa.float64(),
-            "norm of the local subproblem's gradient when last measured; null without a tolerance",
+            _NUMBER,
+            "Norm of the local problem's gradient when last measured; null in algorithms without a tolerance.",
             null=True,
         ),
-        _column(
-            "tolerance", pa.float64(), "residual at which training was to stop; null where there was none", null=True
+        column(
+            "tolerance",
+            _NUMBER,
+            "Residual at which training was to stop; null in algorithms without a tolerance.",
+            null=True,
         ),
-        _column("penalty", pa.float64(), "penalty beta of the client in ADMM; null in other algorithms", null=True),
-        _column(
+        column("penalty", _NUMBER, "The client's penalty beta_i in ADMM; null in other algorithms.", null=True),
+        column(
             "solver_iterations",
-            pa.float64(),
-            "iterations of a solve in deep equilibrium layers, a mean over samples and mini-batches; null without any",
+            _NUMBER,
+            "Mean number of iterations of a solve in deep equilibrium layers; null in models without any.",
             null=True,
         ),
-        _column("solver_residual", pa.float64(), "largest relative residual that a solve left", null=True),
-        _column("unconverged", pa.int64(), "solves, one a sample, that left more than the tolerance", null=True),
-        _column("up_bytes", pa.int64(), "bytes of the update, or of the messages to all neighbours", null=True),
-        _column("down_bytes", pa.int64(), "bytes of the message that the client received", null=True),
-        _column("seconds", pa.float64(), "wall seconds of the training", null=True, wall=True),
-        _column("worker", _TEXT, "the worker that trained", null=True, wall=True),
+        column(
+            "solver_residual",
+            _NUMBER,
+            "Largest relative residual that a solve left; null in models without deep equilibrium layers.",
+            null=True,
+        ),
+        column(
+            "unconverged",
+            _LONG,
+            "How many solves, one for each sample of a batch, left more than the tolerance; null in models without "
+            "deep equilibrium layers.",
+            null=True,
+        ),
+        column(
+            "up_bytes",
+            _LONG,
+            f"Size of the update, or of the peer's messages to all neighbours; {_UNUSED}",
+            unit="bytes",
+            null=True,
+        ),
+        column(
+            "down_bytes",
+            _LONG,
+            "Size of the message that the client received; null without a server, if the update was not used, and in a "
+            "dry run.",
+            unit="bytes",
+            null=True,
+        ),
+        column("seconds", _NUMBER, f"Real time of the training; {_UNUSED}", unit="s", null=True, wall=True),
+        column("worker", TEXT, f"The worker that trained; {_UNUSED}", null=True, wall=True),
     ),
     "evaluations": _table(
-        "a metric of a subject",
+        "One row for each metric of each model that was evaluated.",
         *_WHEN,
-        _column(
+        column(
             "subject",
-            _TEXT,
-            "what was evaluated: global; client, or unseen: one that never took part, after it has adapted to the last "
-            "model; peer, or peers: all that were, together",
+            TEXT,
+            "Whose model was evaluated: global, the server's model; client, what one client predicts with; unseen, "
+            "what a client predicts with that took no part and adapted to the last model; peer, one peer's model; "
+            "peers, all evaluated peers together.",
         ),
-        _column("member", pa.int32(), "the client or peer; null for the global model, and for all peers", null=True),
-        _column("split", _TEXT, "the data it was evaluated on"),
-        _column(
+        column("member", _INTEGER, "The client or peer; null for the subjects global and peers.", null=True),
+        column("split", TEXT, "The samples it was evaluated on: test or train."),
+        column(
             "metric",
-            _TEXT,
-            "accuracy, a fraction; loss, a mean over samples; of deep equilibrium layers iterations, a mean "
-            "over solves, and unconverged, the fraction of them that left more than the tolerance; and others",
+            TEXT,
+            "accuracy, a fraction; loss, a mean over samples; in models with deep equilibrium layers, iterations, a "
+            "mean over solves, and unconverged, the fraction of solves that left more than the tolerance. For the "
+            "subject peers, a plain name is the mean over peers, and _min, _max and _gap follow it for the smallest "
+            "value, the largest and their difference; consensus is the root mean square distance of the peers' "
+            "parameters from their mean, and consensus_outputs that of their predicted probabilities on one input.",
         ),
-        _column("value", pa.float64(), "value of the metric"),
-        _column("samples", pa.int64(), "samples evaluated"),
+        column("value", _NUMBER, "The metric's value."),
+        column(
+            "samples",
+            _LONG,
+            "How many predictions were evaluated, usually one for each sample; 0 for consensus and consensus_outputs.",
+        ),
     ),
     "tasks": _table(
-        "a task of a worker: a chunk of clients trained, a server step, a shard of an evaluation",
+        "One row for each task of a worker, such as training a chunk of clients, a server step, or an evaluation.",
         *_WHEN,
-        _column("task", _TEXT, "what was done: train, step or evaluate; by peers: mix, evaluate, compare or consensus"),
-        _column("worker", _TEXT, "the worker that did it", wall=True),
-        _column("started_s", pa.float64(), "wall seconds from the first task to this one's start", wall=True),
-        _column("seconds", pa.float64(), "wall seconds that it took", wall=True),
+        column(
+            "task",
+            TEXT,
+            "What was done: train, step or evaluate; without a server mix, evaluate, compare or consensus.",
+        ),
+        column("worker", TEXT, "The worker that did it.", wall=True),
+        column(
+            "started_s",
+            _NUMBER,
+            "Real time from when the first task was handed out until this one started.",
+            unit="s",
+            wall=True,
+        ),
+        column("seconds", _NUMBER, "Real time that the task took.", unit="s", wall=True),
     ),
     "exchanges": _table(
-        "a message on an edge between peers",
+        "One row for each message from one peer to another.",
         *_WHEN,
-        _column("source", pa.int32(), "the peer that sent"),
-        _column("target", pa.int32(), "the peer that received"),
-        _column("bytes", pa.int64(), "bytes of the message; null in a dry run", null=True),
-        _column("arrived_at", pa.float64(), "virtual time of the arrival; null where it was lost", null=True),
+        column("source", _INTEGER, "The peer that sent it."),
+        column("target", _INTEGER, "The peer that it was sent to."),
+        column("bytes", _LONG, "Size of the message; null in a dry run.", unit="bytes", null=True),
+        column("arrived_at", _NUMBER, "When the message arrived; null if it was lost.", unit=_TIME, null=True),
     ),
     "coefficients": _table(
-        "an anchor in a server's search for coefficients",
+        "One row for each anchor, a client update that Feddle's server keeps, in each search for coefficients.",
         *_WHEN,
-        _column("anchor", pa.int32(), "the anchor's place in the atlas"),
-        _column("client", pa.int32(), "the client whose update the anchor is"),
-        _column("arrived", pa.int32(), "server step in which that update arrived"),
-        _column("coefficient", pa.float64(), "coefficient that the search found, of the normalised anchor"),
-        _column("fallback", pa.float64(), "coefficient that the search starts from and is drawn back to"),
-        _column("norm", pa.float64(), "Euclidean norm of the anchor"),
+        column("anchor", _INTEGER, "The anchor's place in the atlas."),
+        column("client", _INTEGER, "The client whose update the anchor is."),
+        column("arrived", _INTEGER, "The server step in which that update arrived."),
+        column("coefficient", _NUMBER, "The coefficient that the search found for the normalised anchor."),
+        column("fallback", _NUMBER, "The coefficient that the search started from and was pulled back to."),
+        column("norm", _NUMBER, "The anchor's Euclidean norm, before it is normalised."),
     ),
     "partition": _table(
-        "how many samples of a label a client holds",
+        "One row for each label that a client holds samples of.",
         _RUN,
-        _column("client", pa.int32(), "the client"),
-        _column("split", _TEXT, "train or test"),
-        _column("label", pa.int32(), "the label; 0 where the data have none"),
-        _column("samples", pa.int64(), "samples of that label"),
+        column("client", _INTEGER, "The client or peer."),
+        column("split", TEXT, "Whether it trains on these samples or tests its own model on them: train or test."),
+        column("label", _INTEGER, "The label; 0 in data without labels."),
+        column("samples", _LONG, "How many samples of the label the client holds."),
     ),
 }
 
 
-def is_wall(column: pa.Field[Any]) -> bool:
-    """Whether a column is a reading of the stopwatch or of the placement of work."""
-    return b"wall" in (column.metadata or {})
-
-
 def require(table: str) -> pa.Schema:
-    """The schema of a table. ValueError where there is no such table."""
+    """Returns the schema of a table. Raises ValueError where there is no such table."""
     if table not in TABLES:
         raise ValueError(f"table: must be one of {', '.join(TABLES)}, got {table!r}")
     return TABLES[table]
+
+
+def description_of(table: str) -> str:
+    """Returns what one row of a table is. Raises ValueError where there is no such table."""
+    text: bytes = (require(table).metadata or {})[b"description"]
+    return text.decode()
+
+
+def columns_of(table: str) -> tuple[Column, ...]:
+    """Returns the columns of a table in order, with their meaning. Raises ValueError where there is no such table."""
+    return tuple(described(field) for field in require(table))

@@ -1,4 +1,4 @@
-"""The numbers of runs: metrics reduced over evaluations, totals, and what it took to reach targets."""
+"""The numbers of runs that a comparison takes: reduced metrics, totals, and the cost of reaching targets."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from results.measure import QUANTILES, TOTALS, Measure, NotComparable
 if TYPE_CHECKING:
     from results.runs import Runs
 
-Numbers: TypeAlias = list[float | None]  # of each run; None: it has none
+Numbers: TypeAlias = list[float | None]  # one for each run; None where it has no such number
 
-_SOURCES = {  # of a total: table, column, aggregate
+_SOURCES = {  # total: (table, column, aggregate)
     "virtual_time": ("evaluations", "virtual_time", "max"),
     "up_bytes": ("steps", "up_bytes", "sum"),
     "down_bytes": ("steps", "down_bytes", "sum"),
     "local_steps": ("updates", "local_steps", "sum"),
 }
-_OVER = {  # of members' numbers, what takes more than one aggregate: column, aggregate
+_OVER = {  # ways to join members' numbers that need more than one aggregate: (column, aggregate) pairs
     "gap": [("value", "max"), ("value", "min")],
     "micro": [("total", "sum"), ("samples", "sum")],
     **{name: [("value", "list")] for name in QUANTILES},
@@ -41,9 +41,9 @@ class Point(NamedTuple):
 
 
 def score(runs: Runs, measure: Measure) -> dict[str, Numbers]:
-    """The numbers of all runs, by metric; those of a target are named rounds_to_accuracy_0.8 and so on.
+    """Returns the numbers of all runs by metric. Those of a target are named rounds_to_accuracy_0.8 and so on.
 
-    NotComparable where no run has evaluations of a metric.
+    Raises NotComparable where no run evaluated a metric.
     """
     series = _series(runs, measure)
     numbers: dict[str, Numbers] = {}
@@ -61,7 +61,7 @@ def score(runs: Runs, measure: Measure) -> dict[str, Numbers]:
 
 
 def _series(runs: Runs, measure: Measure) -> dict[tuple[str, str], list[Point]]:
-    """By metric and run, its evaluations in order."""
+    """Returns the evaluations in order, by metric and run."""
     metrics = {*measure.evaluated, *(metric for metric, _ in measure.targets)}
     if not metrics:
         return {}
@@ -83,7 +83,7 @@ def _series(runs: Runs, measure: Measure) -> dict[tuple[str, str], list[Point]]:
 
 
 def _together(over: str, *aggregates: Any) -> float:
-    """The number of all members, from their aggregates."""
+    """Joins the aggregates over an evaluation's members into one number."""
     match over, aggregates:
         case "gap", (largest, smallest):
             return float(largest - smallest)
@@ -95,7 +95,7 @@ def _together(over: str, *aggregates: Any) -> float:
 
 
 def _none(runs: Runs, lacking: list[str], measure: Measure) -> str:
-    """What to say where no run has evaluations of these metrics."""
+    """Returns the message for metrics that no run evaluated."""
     key = ["subject", "split", "metric"]
     there = sorted(set(_rows(runs.table("evaluations", key, keys=[]), *key)))
     return (
@@ -115,12 +115,12 @@ def _total(runs: Runs, name: str) -> Numbers:
 
 
 def _first(points: list[Point], target: float, larger: bool | None) -> Point | None:
-    """The first evaluation that is as good as the target."""
+    """Returns the first evaluation that is at least as good as the target."""
     return next((point for point in points if (point.value >= target if larger else point.value <= target)), None)
 
 
 def _costs(runs: Runs, hits: list[Point | None]) -> dict[str, Numbers]:
-    """Rounds, virtual time, and bytes up and down of all steps, until an evaluation of each run."""
+    """Returns what each run spent until its hit: rounds, virtual time, and bytes up and down."""
     steps = runs.table("steps", ["run", "step", "up_bytes", "down_bytes"], keys=[])
     steps = steps.append_column("bytes", pc.add(steps["up_bytes"], steps["down_bytes"]))
     sent = defaultdict(list)
@@ -136,7 +136,7 @@ def _costs(runs: Runs, hits: list[Point | None]) -> dict[str, Numbers]:
 
 
 def _rows(table: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of some columns, texts as text."""
+    """Yields the rows of some columns, with texts as str."""
     cells = (table[name] for name in columns)
     texts = (c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for c in cells)
     return zip(*(c.to_pylist() for c in texts), strict=True)

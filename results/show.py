@@ -1,4 +1,4 @@
-"""A summary as tables for a terminal of 80 columns."""
+"""Renders a run's summary for a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from results.summary import Score, Summary
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_COLOURS = {"finished": "green", "running": "yellow", "interrupted": "yellow"}  # others are red
+_COLOURS = {"finished": "green", "running": "yellow", "interrupted": "yellow"}  # every other status is red
 _HEADINGS = ("", "split", "metric", "first", "best", "at step", "last", "lowest", "highest")
 
 
 def render(summary: Summary) -> RenderableType:
-    """What `rich.console.Console.print` takes."""
+    """Renders a summary for `rich.console.Console.print`."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -29,7 +29,7 @@ def render(summary: Summary) -> RenderableType:
     if not summary.scores:
         return Group(title, facts)
     scores = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    shown = None if any(score.members for score in summary.scores) else -2  # the last two are of members
+    shown = None if any(score.members for score in summary.scores) else -2  # the last two columns are about members
     for place, heading in enumerate(_HEADINGS[:shown]):
         scores.add_column(heading, justify="left" if place < 3 else "right")
     for score in summary.scores:

@@ -1,4 +1,4 @@
-"""What a run came to, from its tables and run.json alone."""
+"""Sums up a run from its tables and run.json alone."""
 
 from __future__ import annotations
 
@@ -11,64 +11,65 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.metrics import LARGER_IS_BETTER
 from results.reader import Run
 
 STATUSES = ("used", "discarded", "dropped", "unfinished")
-_BEST = {"accuracy": max, "loss": min}  # of other metrics nobody here knows which way is up
 _KEY = ("subject", "split", "metric")
 
 
 @dataclass(frozen=True)
 class Score:
-    """A metric of the global model, or its mean over clients or peers, over the evaluations of a run."""
+    """How a metric went over a run's evaluations. For clients or peers it is their mean in each evaluation."""
 
-    subject: str  # global, client, peer, or peers: of all together
+    subject: str  # as in the table `evaluations`
     split: str
     metric: str
     first: float
-    best: float | None  # the largest accuracy, the smallest loss; None for other metrics, or where all are NaN
-    best_step: int | None
+    best: float | None  # None where it is not known whether larger is better, or where all values are NaN
+    best_step: int | None  # the step of the best
     last: float
-    members: int | None  # in the last evaluation; None for the global model and all peers, and so for:
-    lowest: float | None  # of the members in the last evaluation, NaN aside
-    highest: float | None
+    # The last evaluation's members; None for the subjects global and peers.
+    members: int | None  # how many there are
+    lowest: float | None  # the lowest value of a member, without NaN
+    highest: float | None  # the highest value of a member, without NaN
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A run's outcome. None: run.json does not say yet, or there was nothing to take it of."""
+    """A run's outcome. A field is None if run.json does not say it yet, or if the run has no such thing."""
 
     run: str
     name: str | None
     status: str
-    ended_early: str | None  # why, if it did
+    ended_early: str | None  # why the run ended early, if it did
     error: str | None
     algorithm: str | None
     data: str | None
     model: str | None
     seed: int | None
     clients: int | None
-    topology: str | None  # of peers
+    topology: str | None  # None with a server
     rounds: int
     steps: int
-    updates: dict[str, int]  # by status
-    messages: int | None  # between peers
-    lost: int | None  # of those
-    staleness_mean: float | None  # of the updates used
-    staleness_max: float | None
-    solver_iterations: float | None  # of deep equilibrium layers, a mean over the updates used
-    unconverged: int | None  # solves in them that left more than the tolerance
+    updates: dict[str, int]  # how many, by status
+    messages: int | None  # how many peers sent
+    lost: int | None  # how many of them were lost
+    staleness_mean: float | None  # over the updates used
+    staleness_max: float | None  # over the updates used
+    solver_iterations: float | None  # iterations of a solve in deep equilibrium layers, mean over the updates used
+    unconverged: int | None  # how many of these solves left more than the tolerance
     up_bytes: int | None
     down_bytes: int | None
     virtual_time: float
-    unit: str | None  # of the virtual time
-    wall_s: float | None
+    unit: str | None  # unit of the virtual time
+    wall_s: float | None  # real time, in seconds
     scores: tuple[Score, ...]
     digest: str | None
 
 
 def summary(run: Run) -> Summary:
-    """Sums up a run, also one that is under way or was killed. NotARun for a folder that is none."""
+    """Sums up a run, also one that is under way or was killed. Raises NotARun for a folder that is not a run's."""
     info = run.info
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     evaluations = run.table("evaluations", [*_KEY, "step", "round", "virtual_time", "value"])
@@ -106,14 +107,14 @@ def summary(run: Run) -> Summary:
 
 
 def _at(info: Any, *path: str) -> Any:
-    """What is at a path of keys, None where a run under way has not written it yet."""
+    """Returns the value at a path of keys, or None where a run under way has not written it yet."""
     for key in path:
         info = info.get(key) if isinstance(info, dict) else None
     return info
 
 
 def _largest(*columns: pa.ChunkedArray[Any]) -> Any:
-    """The largest value of columns, None where they are empty."""
+    """Returns the largest value of all columns, or None where they are empty."""
     return max((top for column in columns if (top := pc.max(column).as_py()) is not None), default=None)
 
 
@@ -130,12 +131,14 @@ def _scores(evaluations: pa.Table) -> Iterator[Score]:
     rows = groups.aggregate([("value", "mean"), ("value", "min"), ("value", "max"), ("value", "count")]).to_pylist()
     rows.sort(key=lambda row: (*_key(row), row["round"], row["step"]))
     for key, of_score in groupby(rows, _key):
-        if not (key[1] == "peers" and key[3].startswith(tuple(_BEST))):  # which the scores of peers say, too
+        if not (
+            key[1] == "peers" and key[3].startswith(tuple(LARGER_IS_BETTER))
+        ):  # the scores of subject peer say these, too
             yield _score(key[1:], list(of_score))
 
 
 def _key(row: dict[str, Any]) -> tuple[bool, str, str, str]:
-    """Sorts the global model to the front."""
+    """Returns the key by which scores are sorted: the global model comes first."""
     return row["subject"] != "global", row["subject"], row["split"], row["metric"]
 
 
@@ -144,8 +147,8 @@ def _score(key: tuple[str, str, str], rows: list[dict[str, Any]]) -> Score:
     last, alone = rows[-1], subject in ("global", "peers")
     numbers = [row for row in rows if not math.isnan(row["value_mean"])]
     best: dict[str, Any] = {}
-    if numbers and metric in _BEST:
-        best = _BEST[metric](numbers, key=lambda row: row["value_mean"])
+    if numbers and metric in LARGER_IS_BETTER:
+        best = (max if LARGER_IS_BETTER[metric] else min)(numbers, key=lambda row: row["value_mean"])
     return Score(
         subject=subject,
         split=split,

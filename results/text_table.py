@@ -1,4 +1,4 @@
-"""A comparison as a table of texts, whatever the format."""
+"""A comparison as a table of texts, from which every output format is made."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ Row: TypeAlias = dict[Any, Any]  # a row of the frame
 
 
 class Cell(NamedTuple):
-    """A number."""
+    """A number in the table."""
 
     text: str
-    runs: str = ""  # how many, where that is not the same everywhere
-    best: bool = False  # of its column
+    runs: str = ""  # over how many runs it was taken; empty where all cells have the same count
+    best: bool = False  # whether it is the best of its column
 
 
 class Column(NamedTuple):
-    """What numbers are of."""
+    """A column of numbers."""
 
     metric: str
-    values: Texts  # of the columns' keys
-    kind: str = "ours"  # or published, difference
+    values: Texts  # values of the keys that make columns
+    kind: str = "ours"  # ours, published or difference
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table."""
+    """A table of texts."""
 
-    labels: Texts  # heads of the columns that say which runs a row is of
-    heads: list[Texts]  # of each column of numbers, from the widest level down
-    rows: list[tuple[Texts, list[Cell]]]  # labels, numbers
-    caption: list[str]  # lines
+    labels: Texts  # heads of the first columns, which say what runs a row is about
+    heads: list[Texts]  # heads of each column of numbers, one for each level, the widest first
+    rows: list[tuple[Texts, list[Cell]]]  # the labels and the numbers of each row
+    caption: list[str]  # lines below the table
 
 
 def text_table(comparison: Comparison, percent: bool = False) -> TextTable:
-    """percent: whether accuracies are in percent, with one digit after the point."""
+    """Lays out a comparison. percent: whether to give accuracies in percent, with one digit after the point."""
     names = short_names([*comparison.by, *comparison.columns])
     records: dict[Place, Row] = {_place(comparison, row): row for row in comparison.frame.to_dict("records")}
     counts = {(record["runs"], record["missing"]) for record in records.values()}
@@ -79,13 +79,16 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
         values = [tuple(map(written, row)) for row in distinct.itertuples(index=False)]
     for metric in comparison.frame["metric"].unique():
         published = comparison.paper and metric == comparison.paper.metric
-        for of_column in values:
+        for chosen in values:
             for kind in ("ours", "published", "difference") if published else ("ours",):
-                yield Column(metric, of_column, kind)
+                yield Column(metric, chosen, kind)
 
 
 def _head(comparison: Comparison, column: Column, names: dict[str, str], percent: bool) -> Texts:
-    """The metric, unless it is the only one and there are other heads; the columns' keys; whose numbers they are."""
+    """Returns a column's heads: its metric, its keys with their values, and whose numbers it holds.
+
+    The metric is left out if it is the only one and there are keys.
+    """
     keys = [f"{names[key]}={value}" for key, value in zip(comparison.columns, column.values, strict=True)]
     metric = [f"{column.metric.replace('_', ' ')}{_unit(column.metric, percent)[1]}"]
     several = comparison.frame["metric"].nunique() > 1
@@ -93,14 +96,14 @@ def _head(comparison: Comparison, column: Column, names: dict[str, str], percent
 
 
 def _unit(metric: str, percent: bool) -> tuple[float, str]:
-    """What to multiply a metric by, and what to put after its name."""
+    """Returns the factor to show a metric with, and its unit, to put after its name."""
     if "bytes" in metric.split("_"):
         return 1e-6, ", MB"
     return (100.0, ", %") if percent and metric == "accuracy" else (1.0, "")
 
 
 def _texts(record: Row, kind: str, percent: bool) -> tuple[str, str]:
-    """A number and of how many runs it is."""
+    """Returns a number as text, and over how many runs it was taken."""
     scale, _ = _unit(record["metric"], percent)
     form = ".1f" if scale == 100 else precision(record["mean"] * scale, record["std"] * scale)
     runs, missing = record["runs"], record["missing"]
@@ -114,12 +117,13 @@ def _texts(record: Row, kind: str, percent: bool) -> tuple[str, str]:
 
 
 def _best(comparison: Comparison, records: dict[Place, Row]) -> set[Place]:
-    """The best means of their columns; of a metric in a run that has none, nothing can be said."""
+    """Returns the places of the best mean of each column. A mean over which runs are missing is never the best."""
     best = set()
     measure = comparison.measure
     for column in {place[1:] for place in records}:
         metric = column[0]
-        larger = measure.larger_is_better(metric) if metric in measure.metrics else False  # what a target takes
+        # A metric that was not asked for is what reaching a target costs: the less, the better.
+        larger = measure.larger_is_better(metric) if metric in measure.metrics else False
         means = {
             place: record["mean"]
             for place, record in records.items()
@@ -132,12 +136,12 @@ def _best(comparison: Comparison, records: dict[Place, Row]) -> set[Place]:
 
 
 def _caption(comparison: Comparison, runs: int | None) -> Iterator[str]:
-    """runs: of each number, if that is the same everywhere."""
+    """Yields the lines of the caption. runs: how many each number was taken over; None if that differs."""
     if evaluated := comparison.measure.evaluated:
         yield f"{', '.join(evaluated)}: {comparison.measure.text}"
     spread = "mean ± sample standard deviation over seeds"
     if runs is None:
-        yield f"{spread} (runs, of how many)"
+        yield f"{spread}; in brackets: runs, or runs with the number / all runs"
     else:
         yield f"{spread}, {runs} runs each" if runs > 1 else "one run each"
     if comparison.paper:

@@ -1,4 +1,4 @@
-"""Keys, values and numbers as people read them."""
+"""Keys, values and numbers as texts for people."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:
-    """Keys by their last name, `delay` for `world.delay.name`; by the whole path where two have the same."""
+    """Shortens keys to their last name: `delay` for `world.delay.name`. Keys that would be alike keep their path."""
     names = {key: key.removesuffix(".name").rpartition(".")[2] for key in keys}
     count = Counter(names.values())
     return {key: name if count[name] == 1 else key for key, name in names.items()}
 
 
 def written(value: Any) -> str:
-    """A key's value as in YAML; "-" where it is missing."""
+    """Returns a key's value as YAML writes it; "-" where it is missing."""
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -27,7 +27,7 @@ def written(value: Any) -> str:
 
 
 def precision(mean: float, std: float) -> str:
-    """The format of a mean and its standard deviation: four digits of the mean; none after the point of integers."""
+    """Returns the number format for a mean and its standard deviation: four digits of the mean, or whole numbers."""
     if not math.isfinite(mean) or 0 < abs(mean) < 1e-3:
         return ".4g"
     if mean.is_integer() and (math.isnan(std) or std.is_integer()):
@@ -36,5 +36,5 @@ def precision(mean: float, std: float) -> str:
 
 
 def spread(mean: float, std: float, form: str) -> str:
-    """The mean, and the standard deviation if there is one."""
+    """Returns the mean as text, with the standard deviation if there is one."""
     return f"{mean:{form}}" if math.isnan(std) else f"{mean:{form}} ± {std:{form}}"

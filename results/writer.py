@@ -1,4 +1,4 @@
-"""Writes the tables of a run and its run.json, and takes the digest of all rows."""
+"""Writes a run's tables and its run.json, and computes the digest of all rows."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from results.columns import is_wall
 from results.parts import compact, hidden_name, part_files, write_part
-from results.schemas import TABLES, is_wall, require
+from results.schemas import TABLES, require
 
-_BUFFER_ROWS = 50_000  # a buffer that holds so many is written
+_BUFFER_ROWS = 50_000  # a buffer with so many rows is written to disk
 _REAL = (float, np.floating)
 _NULL = (
-    0x7FF8000000000001  # stands for null in a hash: as a float another NaN than np.nan, as an integer beyond any count
+    0x7FF8000000000001  # stands for null in a hash: as a float a NaN other than np.nan, as an integer beyond any count
 )
 
 
 class Writer:
-    """The writer of a run's tables, under `folder/<table>/*.parquet`.
+    """Writes a run's tables, as `folder/<table>/*.parquet`.
 
-    folder: the run's, made where it is missing; ValueError where it holds tables already. run: the id in every row.
-    flush_seconds: rows are written by the first `add` that comes so many wall seconds after the last flush.
+    folder: the run's folder, which is made if it is missing; raises ValueError if it holds tables already.
+    run: the id to put in every row.
+    flush_seconds: how much real time may pass between two flushes, as long as rows are added.
     """
 
     def __init__(self, folder: str | os.PathLike[str], run: str, *, flush_seconds: float = 5.0) -> None:
@@ -40,10 +42,10 @@ class Writer:
         self._flushed_at = time.monotonic()
 
     def add(self, table: str, row: dict[str, Any]) -> None:
-        """Adds a row, without its column `run`. Columns that may be null may be missing.
+        """Adds a row. It has no column `run`, and may leave out columns that may be null.
 
-        ValueError for an unknown table, an unknown column or a missing one; a value of a wrong type is found by the
-        flush.
+        Raises ValueError for an unknown table, an unknown column or a missing one. A value of a wrong type is found
+        only by `flush`.
         """
         if table not in self._buffers:
             require(table)
@@ -52,22 +54,22 @@ class Writer:
             self.flush()
 
     def flush(self) -> None:
-        """Writes every buffer that holds rows as a new part file. ValueError names a value of the wrong type."""
+        """Writes all rows added so far to new part files. Raises ValueError for a value of a wrong type."""
         for buffer in self._buffers.values():
             buffer.flush()
         self._flushed_at = time.monotonic()
 
     def close(self) -> None:
-        """Flushes, and makes one file of every table's parts."""
+        """Flushes, and merges each table's part files into one."""
         self.flush()
         for buffer in self._buffers.values():
             buffer.compact()
 
     def digest(self) -> str:
-        """SHA-256 of all rows so far, each table's in the order of writing, in hexadecimal. Flushes.
+        """Flushes, and returns the SHA-256 of all rows so far in hexadecimal, each table's in order of writing.
 
-        It is a function of the values alone: not of the run's id, of wall columns or of when rows were flushed. Floats
-        count exactly, all NaNs are alike, and null is a value of its own.
+        It depends on the values alone: not on the run's id, on wall columns (see `is_wall`) or on when rows were
+        flushed. Floats count with every bit, all NaNs are equal, and null is a value of its own.
         """
         self.flush()
         lines = [line for buffer in self._buffers.values() for line in buffer.digests()]
@@ -75,7 +77,7 @@ class Writer:
 
 
 def write_json(folder: str | os.PathLike[str], info: dict[str, Any]) -> None:
-    """Writes `folder/run.json`; who reads sees the old text or the new one, never a part of it."""
+    """Writes `folder/run.json`. A reader sees the whole old text or the whole new one, never a mixture."""
     path = Path(folder) / "run.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = hidden_name(path)
@@ -84,9 +86,9 @@ def write_json(folder: str | os.PathLike[str], info: dict[str, Any]) -> None:
 
 
 class _Buffer:
-    """The rows of one table that are not yet written, and a hash per column of all that were.
+    """The rows of one table that are not yet written, and a hash of each column over those that are.
 
-    A column's bytes do not depend on where flushes cut it, so neither does its hash.
+    The hash of a column does not depend on where flushes cut it.
     """
 
     def __init__(self, folder: Path, table: str, run: str) -> None:
@@ -128,7 +130,9 @@ class _Buffer:
         column = TABLES[self._table].field(name)
         try:
             if pa.types.is_integer(column.type) and any(issubclass(kind, _REAL) for kind in set(map(type, values))):
-                raise TypeError(repr(next(value for value in values if isinstance(value, _REAL))))  # Arrow cuts it
+                raise TypeError(
+                    repr(next(value for value in values if isinstance(value, _REAL)))
+                )  # Arrow would truncate it
             array: pa.Array[Any] = pa.array(values, column.type)
         except (pa.ArrowException, TypeError, OverflowError) as error:
             kind = "text" if pa.types.is_dictionary(column.type) else column.type
@@ -149,7 +153,7 @@ class _Buffer:
 
 
 def _bytes(array: pa.Array[Any]) -> bytes:
-    """Canonical bytes of a column: those of two arrays end to end are the two arrays' bytes end to end."""
+    """Returns the bytes to hash of a piece of a column. The bytes of a column are those of its pieces, joined."""
     if pa.types.is_dictionary(array.type):
         return "".join(f"{value!a}\n" for value in array.to_pylist()).encode()
     cells = array.fill_null(0).to_numpy(zero_copy_only=False)

@@ -1,11 +1,12 @@
-"""Cached update calibration.
+"""Cached update calibration (CA2FL).
 
 Wang, Cao, Wu, Chen, Chen, Tackling the data heterogeneity in asynchronous federated learning with cached update
-calibration, ICLR 2024, Algorithm 2. No difference in what is computed. But the cache h_i, the last delta of client i,
-is that client's state, and the client sends how much it changes; the server holds the mean of all caches, no more.
+calibration, ICLR 2024, Algorithm 2.
 
-That takes no less memory, but takes it elsewhere: up to N caches of 4d bytes in the object store, which spills to disk,
-and M changes of 4d bytes in a step. No message is longer for it.
+Differences from the paper: none in what is computed. But the cache h_i, which is the last delta of client i, is kept as
+that client's state, and the client sends by how much it changes; the server keeps only the mean of all caches. Messages
+stay as long as the paper's. The memory is needed elsewhere: for d parameters, up to N caches of 4d bytes lie in the
+object store, which spills to disk, and a step holds M changes of 4d bytes.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class CA2FL(Central):
-    """FedBuff, calibrated by the last updates of all clients, also of those not in the buffer (Wang et al. 2024)."""
+    """FedBuff, with every step calibrated by the last updates of all clients (Wang et al. 2024)."""
 
     name: str = "ca2fl"
     buffer: Count = 10
-    """M, the updates of a step."""
+    """How many updates make a server step (M)."""
     server_lr: Positive = 1.0
-    """Factor of the step."""
+    """Factor of the server's step (eta)."""
 
     @property
     def trigger(self) -> Buffer:
@@ -46,7 +47,7 @@ class CA2FL(Central):
         return {"cache": model.w * 0}
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
-        return None  # the step sums them in two ways
+        return None  # the step needs two sums of them
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(task.received)
@@ -63,10 +64,10 @@ class CA2FL(Central):
 
 
 def _multiplicities(arrivals: Sequence[Arrival]) -> list[float]:
-    """How often each update's change counts in sum_i (delta_i - h_i), where h_i is the cache before the step.
+    """Returns how often each update's change counts in sum_i (delta_i - h_i), where h_i is the cache before the step.
 
-    A client's second change in a buffer is relative to its first delta, so that its second delta - h_i is the sum of
-    both changes: a change counts once for itself and once for each later update of the same client.
+    If a client has two updates in a buffer, the second change is relative to the first delta, so the second delta minus
+    h_i is the sum of both changes. A change therefore counts once, and once more for each later update of its client.
     """
     clients = [a.client for a in arrivals]
     return [float(clients[place:].count(client)) for place, client in enumerate(clients)]

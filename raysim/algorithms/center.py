@@ -1,7 +1,10 @@
-"""Training at the server alone: the baseline of what its samples are worth without any client.
+"""Training at the server alone: the baseline that shows what the server's samples are worth without clients.
 
-A baseline of Zhu et al., Guided model merging for hybrid data learning, 2025, which tunes `server_lr` over 1e-5, 1e-4,
-1e-3 and `server_epochs` over 10, 20, 50.
+A baseline of Zhu et al., Guided model merging for hybrid data learning, 2025. The paper tunes `server_lr` over 1e-5,
+1e-4, 1e-3 and `server_epochs` over 10, 20, 50.
+
+Differences from the paper: the server trains in every round, each time with a fresh optimiser. For one training without
+a break, set `run.rounds: 1`.
 """
 
 from __future__ import annotations
@@ -20,10 +23,9 @@ if TYPE_CHECKING:
 
 
 class Center(Hybrid):
-    """The server trains on samples of its own; clients do nothing, and send nothing.
+    """The server alone trains, on samples of its own; clients do nothing (baseline of Zhu et al. 2025).
 
-    In each round it trains for `server_epochs` more, with a fresh optimiser: one training without a break is
-    `run.rounds: 1`.
+    It trains for `server_epochs` in every round, each time with a fresh optimiser.
     """
 
     name: str = "center"

@@ -1,8 +1,10 @@
-"""Decentralised SGD: combine, then adapt.
+"""Decentralised SGD (D-PSGD, also called CDSGD): mixing and a gradient step at once.
 
 Lian, Zhang, Zhang, Hsieh, Zhang, Liu, Can decentralized algorithms outperform centralized algorithms?, NeurIPS 2017,
-Algorithm 1; the same recursion is CDSGD of Jiang, Balu, Hegde, Sarkar, Collaborative deep learning in fixed topology
-networks, NeurIPS 2017. No difference: the gradient is that of one mini-batch at the peer's own model, before mixing.
+Algorithm 1. CDSGD of Jiang, Balu, Hegde, Sarkar, Collaborative deep learning in fixed topology networks, NeurIPS 2017,
+is the same recursion.
+
+Differences from the paper: none. The gradient is that of one mini-batch at the peer's own model before mixing.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DPSGD(Peer):
-    """A weighted mean with the neighbours' models and a step along the gradient at the own one (Lian et al. 2017)."""
+    """A weighted mean with the neighbours' models, plus a gradient step taken at the own model (Lian et al. 2017)."""
 
     name: Literal["d_psgd", "cdsgd"] = "d_psgd"
 

@@ -1,8 +1,10 @@
-"""Federated averaging without a server: adapt, then combine.
+"""Federated averaging without a server (DecFedAvg): local training, then mixing.
 
-(21) of Taya, Nishiyama, Sezaki, Function-space ADMM for decentralized federated learning: A control theoretic
-perspective, arXiv 2605.09356. Its averaging rate is the `beta` of the topology's weights `neighbours`; any other
-weights do, too. All peers train before anybody mixes, so this is not the recursion of D-PSGD.
+Equation (21) of Taya, Nishiyama, Sezaki, Function-space ADMM for decentralized federated learning: A control theoretic
+perspective, arXiv 2605.09356. All peers train before anybody mixes, so this is not the recursion of D-PSGD.
+
+Differences from the paper: any mixing weights are allowed. The paper's averaging rate is `beta` of the topology's
+weights `neighbours`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DecFedAvg(Peer):
-    """Local training, then a weighted mean with the neighbours' models."""
+    """Local training, then a weighted mean with the neighbours' models (Taya et al. 2026)."""
 
     name: str = "decfedavg"
 

@@ -1,8 +1,10 @@
-"""FedProx without a server: the neighbours' mean stands for the server's model.
+"""FedProx without a server (DecFedProx): the mean of the neighbours' models stands for the server's model.
 
-(22) of Taya, Nishiyama, Sezaki, Function-space ADMM for decentralized federated learning: A control theoretic
-perspective, arXiv 2605.09356, whose proximal term has no factor 1/2. Differences: the mean is of the models that came
-last, as they were sent, before their peers mixed, so that nothing more needs to travel; and mixing is by any weights.
+Equation (22) of Taya, Nishiyama, Sezaki, Function-space ADMM for decentralized federated learning: A control theoretic
+perspective, arXiv 2605.09356. Its proximal term has no factor 1/2.
+
+Differences from the paper: the mean is taken over the models that arrived last, as neighbours sent them before mixing,
+so that nothing more has to travel; and any mixing weights are allowed.
 """
 
 from __future__ import annotations
@@ -18,15 +20,16 @@ if TYPE_CHECKING:
 
 
 class DecFedProx(Peer):
-    """Local training that is pulled towards the neighbours' mean, then a weighted mean with their models."""
+    """DecFedAvg whose local training is pulled towards the mean of the neighbours' models (Taya et al. 2026)."""
 
     name: str = "decfedprox"
     alpha: NonNegative = 0.1
-    """Of alpha |w - M|^2 in a peer's objective; the paper tunes it over 0.01 to 0.5."""
+    """Weight of the proximal term alpha |w - M|^2 in a peer's objective, where M is the mean of its neighbours' models.
+    The paper tunes it over 0.01 to 0.5. 0: DecFedAvg."""
 
     def init(self, task: Task) -> Record:
         w = task.received.w
-        return {"w": w, "buffers": task.received.buffers, "mean": w}  # mean: M, the last received
+        return {"w": w, "buffers": task.received.buffers, "mean": w}  # mean: M of the last messages
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         mean = state["mean"]

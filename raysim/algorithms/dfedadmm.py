@@ -1,9 +1,11 @@
-"""ADMM without a server, on parameters.
+"""ADMM without a server, on parameters (DFedADMM).
 
 Li, Shen, Li, Yin, Tao, DFedADMM: Dual constraints controlled model inconsistency for decentralized federated learning,
-arXiv 2308.08290. Its lambda is 1 / `penalty` here, and its variant DFedADMM-SAM is `local.sam`. The steps are those of
-FedSpeed, by some of its authors, with neighbours for the server; `mix_corrected: false` is the other way to read the
-paper's. Difference: mixing is by any weights.
+arXiv 2308.08290. The paper's lambda is 1 / `penalty` here, and its variant DFedADMM-SAM is `local.sam`.
+
+Differences from the paper: its steps can be read in two ways. By default they are those of FedSpeed, by some of the
+same authors, with neighbours in the place of the server; `mix_corrected: false` is the other reading. Any mixing
+weights are allowed.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class DFedADMM(Peer):
-    """ADMM on parameters: a dual corrects each peer's local training, then a weighted mean (Li et al. 2023)."""
+    """ADMM on parameters: duals correct the peers' local training, before a weighted mean (Li et al. 2023)."""
 
     name: str = "dfedadmm"
     penalty: Positive = 0.1
-    """Of the distance from where a peer's local training starts; 1 / lambda."""
+    """Penalty of the distance from where a peer's local training starts (1 / lambda)."""
     mix_corrected: bool = True
-    """Whether neighbours mix models corrected by the dual, or models as they are."""
+    """true: peers mix models that the dual has corrected. false: they mix models as training left them."""
 
     def init(self, task: Task) -> Record:
         w = task.received.w

@@ -1,7 +1,9 @@
-"""Decentralised federated averaging with momentum.
+"""Decentralised federated averaging with momentum (DFedAvgM).
 
-Sun, Li, Wang, Decentralized federated averaging, IEEE TPAMI 45, 2023, Algorithm 1. Differences: nothing is quantised,
-and mixing is by any weights, where the paper's are symmetric.
+Sun, Li, Wang, Decentralized federated averaging, IEEE TPAMI 45, 2023, Algorithm 1.
+
+Differences from the paper: messages are not quantised, and any mixing weights are allowed, where the paper's are
+symmetric.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class DFedAvgM(Peer):
-    """Local training with heavy-ball momentum, started anew every round, then a weighted mean (Sun et al. 2023)."""
+    """DecFedAvg whose local training has heavy-ball momentum, restarted in every round (Sun et al. 2023)."""
 
     name: str = "dfedavgm"
     momentum: Fraction = 0.9
-    """theta."""
+    """Momentum of local training (theta)."""
 
     def problems(self, scenario: Scenario) -> Iterator[Problem]:
         for key, plain in (("optimizer", "sgd"), ("momentum", 0)):

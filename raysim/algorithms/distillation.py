@@ -1,4 +1,4 @@
-"""What algorithms share whose peers agree on predictions: outputs on public inputs, and training towards a target."""
+"""The base of algorithms whose peers agree on outputs for public inputs, and not on parameters."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ if TYPE_CHECKING:
 
 
 class Distillation(Peer):
-    """Local training, then an epoch over the public inputs towards a target made of the neighbours' outputs.
+    """Local training, then an epoch of training on public inputs towards a target made from the neighbours' outputs.
 
-    Outputs are computed in eval mode; the peer that learns from them is in training mode.
+    Outputs are computed in eval mode; the model that learns from them is in training mode.
     """
 
     rho: Positive
-    """Learning rate of rho / 2 |f(x) - target|^2, summed over outputs and the public inputs of a mini-batch."""
+    """Learning rate of the training on public inputs, which minimises |f(x) - target|^2 / 2, summed over the inputs and
+    outputs of a mini-batch (rho)."""
     outputs: Literal["probabilities", "logits"] = "probabilities"
-    """What f(x) is."""
+    """What a peer's outputs f(x) are: probabilities, by softmax, or logits."""
     share: Literal["outputs", "parameters"] = "outputs"
-    """What travels; of parameters, outputs are computed where they arrive, and the numbers are the same."""
+    """What travels: outputs, or parameters from which the receiver computes the outputs. The results are the same."""
     batch_size: Count | None = None
-    """Public inputs in a mini-batch; by default local.batch_size."""
+    """Public inputs in a mini-batch. null: as many as `local.batch_size`."""
 
     def problems(self, scenario: Scenario) -> Iterator[Problem]:
         if scenario.public.samples == 0:
@@ -67,7 +68,10 @@ class Distillation(Peer):
 
     @abstractmethod
     def target(self, draft: Record, own: Tensor, mean: Tensor) -> tuple[Tensor, Record]:
-        """What to learn, and the rest of the next state. own: f(x), mean: M[f(x)] of the neighbours; (n, classes)."""
+        """Returns the target to learn, (n, classes), and the other entries of the next state.
+
+        own: the peer's outputs f(x), (n, classes). mean: the mean M[f(x)] of the neighbours' outputs, (n, classes).
+        """
 
     def _predict(self, task: Task, model: Record) -> Record:
         return {"outputs": self._f(task.predict(self.personal(task, model), task.public))}

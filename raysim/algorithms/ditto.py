@@ -1,7 +1,9 @@
-"""A personal model beside the global one.
+"""Ditto: a personal model beside the global one.
 
-Li, Hu, Beirami, Smith, Ditto: Fair and robust federated learning through personalization, ICML 2021, Algorithm 1. No
-difference: as in the authors' code, the same mini-batches train both models, and updates are averaged uniformly.
+Li, Hu, Beirami, Smith, Ditto: Fair and robust federated learning through personalization, ICML 2021, Algorithm 1.
+
+Differences from the paper: none. As in the authors' code, the same mini-batches train both models, and updates are
+averaged uniformly.
 """
 
 from __future__ import annotations
@@ -19,18 +21,21 @@ if TYPE_CHECKING:
 
 
 class Ditto(FedAvg):
-    """FedAvg, beside which clients train models of their own that are pulled towards the received (Li et al. 2021).
+    """FedAvg, and each client also trains its own model, which is pulled towards the global one (Li et al. 2021).
 
-    A client that was not picked yet predicts with the first model, and one that is `data.unseen` with the global one.
+    A client predicts with its own model; before it is first picked, with the initial one. A client that is
+    `data.unseen` predicts with the global model.
     """
 
     name: str = "ditto"
     weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
-    """As FedAvg's."""
+    """How updates are weighted; `fedavg` explains the choices."""
     lam: NonNegative = 1.0
-    """lambda, of lambda / 2 |v - w_t|^2 in the objective of the client's own model v; the paper tries 0.1, 1 and 2."""
+    """Weight lambda of the proximal term lambda / 2 |v - w_t|^2 in the objective of a client's own model v, where w_t
+    is the received model. The paper tries 0.1, 1 and 2."""
     start: Literal["own", "global"] = "own"
-    """Where v starts: from where it was left, or, as in the code of FeDEQ, from the update of the global model."""
+    """Where training of v starts. own: where it ended last. global: at the global model as the client has just trained
+    it, as in the code of FeDEQ."""
 
     def samples_seen(self, local: Local, samples: int) -> int:
         return 2 * local.total_samples(samples)

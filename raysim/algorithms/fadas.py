@@ -1,8 +1,10 @@
-"""Adaptive asynchronous optimisation.
+"""Federated adaptive asynchronous optimisation (FADAS).
 
-Wang, Wang, Lu, Chen, FADAS: Towards federated adaptive asynchronous optimization, ICML 2024. No difference, but that
-options tell the paper and the authors' code apart. Without bias correction, as in the paper, the first step is
-(1 - beta1) / sqrt(1 - beta2) times `server_lr` in each coordinate, 1 by default.
+Wang, Wang, Lu, Chen, FADAS: Towards federated adaptive asynchronous optimization, ICML 2024.
+
+Differences from the paper: none, but where the authors' code differs from the paper, options choose between the two.
+Without bias correction, as in the paper, the first step is `server_lr` times (1 - beta1) / sqrt(1 - beta2) in each
+coordinate; that factor is 1 by default.
 """
 
 from __future__ import annotations
@@ -24,27 +26,27 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class FADAS(Central):
-    """FedBuff whose mean update is an AMSGrad step, a shorter one where updates are stale (Wang et al. 2024)."""
+    """FedBuff whose server takes AMSGrad steps, shorter ones where updates are stale (Wang et al. 2024)."""
 
     name: str = "fadas"
     buffer: Count = 5
-    """M, the updates of a step."""
+    """How many updates make a server step (M)."""
     server_lr: Positive = 1e-3
-    """eta. The authors take 1e-4 where steps do not adapt to the delay."""
+    """Learning rate of the server (eta). The authors take 1e-4 with `delay_adaptive: none`."""
     beta1: Decay = 0.9
-    """Of the mean of updates."""
+    """Decay of the running mean of updates."""
     beta2: Decay = 0.99
-    """Of the mean of their squares."""
+    """Decay of the running mean of squared updates."""
     eps: Positive = 1e-8
-    """Added to the root."""
+    """Added to the root in the step's denominator."""
     delay_adaptive: Literal["scaled", "capped", "none"] = "scaled"
-    """By the largest staleness tau of a step, which the authors count in server steps, `world.staleness: versions`.
-    scaled, their code: eta / tau where tau is above `delay_threshold`. capped, the paper: min(eta, 1 / tau). none:
-    eta."""
+    """How a step's learning rate depends on tau, the largest staleness of its updates. scaled, as in the authors' code:
+    eta / tau if tau is above `delay_threshold`, else eta. capped, as in the paper: min(eta, 1 / tau). none: eta. The
+    authors count staleness in server steps, which is `world.staleness: versions`."""
     delay_threshold: NonNegative = 1.0
-    """Of `scaled`."""
+    """Largest tau at which `delay_adaptive: scaled` leaves the learning rate as it is."""
     bias_correction: bool = False
-    """That of Adam, which the authors' code has and the paper has not."""
+    """Whether to correct the bias of the running means as Adam does. The authors' code does, the paper does not."""
 
     @property
     def trigger(self) -> Buffer:
@@ -69,7 +71,7 @@ class FADAS(Central):
         return {"w": w, "first": first, "second": second, "largest": largest, "steps": steps}
 
     def rate(self, delay: float) -> float:
-        """eta of a step. delay: tau, the largest staleness in it."""
+        """Returns the learning rate of a step. delay: tau, the largest staleness of its updates."""
         if self.delay_adaptive == "scaled" and delay > self.delay_threshold:
             return self.server_lr / delay
         if self.delay_adaptive == "capped" and delay > 0:

@@ -1,9 +1,11 @@
-"""Federated averaging, then fine-tuning at the server.
+"""Federated averaging with fine-tuning at the server (Fed+FT).
 
-A baseline of Zhu et al., Guided model merging for hybrid data learning, 2025, which calls it Fed+FT: the average is
-fine-tuned in each round, and clients go on from what comes of it. The paper tunes `server_lr` over 1e-5, 1e-4, 1e-3 and
-`server_epochs` over 1, 10, 20, and does not name the optimiser: Adam is taken, a fresh one in each round. Where nobody
-reports in time, the model of the round before is fine-tuned.
+A baseline of Zhu et al., Guided model merging for hybrid data learning, 2025: in each round the server fine-tunes the
+average, and clients go on from the result. The paper tunes `server_lr` over 1e-5, 1e-4, 1e-3 and `server_epochs` over
+1, 10, 20.
+
+Differences from the paper: the paper does not name the optimiser; here it is Adam by default, a fresh one in each
+round. In a round without any update in time, the model of the round before is fine-tuned.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FedFT(Hybrid):
-    """FedAvg whose average the server fine-tunes on samples of its own, in each round (Zhu et al. 2025)."""
+    """FedAvg, and the server fine-tunes each average on samples of its own (baseline of Zhu et al. 2025)."""
 
     name: str = "fed_ft"
 

@@ -1,12 +1,13 @@
-"""Consensus ADMM with a server.
+"""Consensus ADMM with a server (FedADMM).
 
 Zhou, Li, Federated learning via inexact ADMM, IEEE TPAMI 45, 2023, in the form of Algorithm 1 of Song, Wang, Zuazua,
-FedADMM-InSa: An inexact and self-adaptive ADMM for federated learning, arXiv 2402.13989v1, whose equations the numbers
-in brackets are. Minimised is sum_i alpha_i f_i(u_i) under u_i = z (2.5), where alpha_i = n_i / n.
+FedADMM-InSa: An inexact and self-adaptive ADMM for federated learning, arXiv 2402.13989v1. Numbers in brackets are
+equations of the latter. The problem is to minimise sum_i alpha_i f_i(u_i) under u_i = z (2.5), where alpha_i = n_i / n.
 
-Differences: a client sends by how much beta_i u_i - lambda_i has changed, and the server adds that to its sum over all
-clients, so that it needs no memory of each. Late updates are added when they arrive. A client that has not taken part
-yet counts with u_i = z^0 and lambda_i = 0. BatchNorm's statistics are averaged over the updates of a step.
+Differences from the paper: a client sends by how much beta_i u_i - lambda_i has changed, and the server adds this to
+its sum over all clients, so that it stores nothing for each client. Late updates are added when they arrive. A client
+that has not taken part yet counts with u_i = z^0 and lambda_i = 0. BatchNorm's statistics are averaged over the updates
+of a step.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ class FedADMM(Central):
 
     name: str = "fedadmm"
     beta: Positive = 1.0
-    """Penalty of a client's distance from z."""
+    """Penalty of the distance of a client's model u_i from the server's model z."""
     start: Literal["received", "own"] = "received"
-    """Where a client starts: at the z that it received, or at its own last u_i."""
+    """Where a client's training starts. received: at the z that it received. own: at its own last u_i."""
     aggregate: Literal["all", "selected"] = "all"
-    """all: z minimises over all clients, with the last that is known of each (2.12). selected: over those of the step,
-    weighted by n_i over their sum."""
+    """Which clients z is computed from (2.12). all: all clients, each with its last known u_i and lambda_i. selected:
+    the clients of the step only, each weighted by its share of their samples."""
 
     @property
     def trigger(self) -> Round:
@@ -57,7 +58,7 @@ class FedADMM(Central):
         return self._work(task, message["w"], state, beta, beta)
 
     def _work(self, task: Task, z: Tensor, state: Record, beta: Tensor, last: Tensor) -> tuple[Record, Record]:
-        """(2.8a) and (2.8b). beta: 0-d, the client's penalty; last: that of its update before."""
+        """Updates u_i (2.8a) and lambda_i (2.8b). beta, last: the client's penalty now and at its last update, 0-d."""
         dual = state["dual"]
         trained = self._solve(task, state, lambda u: beta * (u - z) - dual, beta)
         after = {"u": trained.w, "dual": dual - beta * (trained.w - z)}
@@ -65,7 +66,7 @@ class FedADMM(Central):
         return trained.send(term=term, penalty=beta), after
 
     def _solve(self, task: Task, state: Record, pull: Correction, beta: Tensor) -> Trained:
-        """(2.9). pull: the gradient of the subproblem without that of f_i."""
+        """Solves the subproblem by gradient steps (2.9). pull: the subproblem's gradient without that of f_i."""
         return task.train(self._point(self.start, task, state), correction=pull)
 
     def _point(self, which: Literal["received", "own"], task: Task, state: Record) -> Model:
@@ -73,13 +74,13 @@ class FedADMM(Central):
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         sums: Record = {key: self._sum(state[key], updates[key]) for key in ("term", "scale") if key in state}
-        # scale: sum_i alpha_i beta_i, where penalties differ
+        # An algorithm whose penalties differ keeps their sum, sum_i alpha_i beta_i, as "scale".
         return {"w": sums["term"] / sums.get("scale", self.beta), **sums}
 
     def _news(self, now: Tensor, before: Tensor) -> Tensor:
-        """What a client sends of a quantity that the server sums."""
+        """Returns what a client sends of a quantity that the server sums over clients."""
         return now - before if self.aggregate == "all" else now
 
     def _sum(self, before: Tensor, news: Tensor) -> Tensor:
-        """What the server makes of it."""
+        """Returns the server's sum over clients after a step."""
         return before + news if self.aggregate == "all" else news

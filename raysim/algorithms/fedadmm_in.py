@@ -1,11 +1,11 @@
-"""Consensus ADMM with a server, whose clients solve their subproblems no better than they need to.
+"""Consensus ADMM with a server, whose clients solve their subproblems only as well as needed (FedADMM-In).
 
 Song, Wang, Zuazua, FedADMM-InSa: An inexact and self-adaptive ADMM for federated learning, arXiv 2402.13989v1,
-Algorithm 2; the numbers in brackets are its equations. A client stops when the gradient e_i of its subproblem (3.6)
-has fallen to sigma_i times what it was, where 0 < sigma_i < sqrt(2) / (sqrt(2) + sqrt(beta_i / c_i)) (3.9). sigma_i is
-0.999 of that bound, and delta 0.01, as in the authors' code. `local.epochs` or `local.steps` are the most that is done.
+Algorithm 2. Numbers in brackets are its equations. A client stops when the norm of its subproblem's gradient e_i (3.6)
+has fallen to sigma_i times its initial value, where 0 < sigma_i < sqrt(2) / (sqrt(2) + sqrt(beta_i / c_i)) (3.9). As in
+the authors' code, sigma_i is 0.999 times that bound, and delta is 0.01. `local.epochs` or `local.steps` is the limit.
 
-Differences: those of fedadmm. Where batches are smaller than all samples, e_i is looked at before each epoch only.
+Differences from the paper: those of `fedadmm`. With mini-batches, e_i is measured before each epoch only.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ class FedADMMIn(FedADMM):
 
     name: str = "fedadmm_in"
     convexity: Positive | Literal["beta"] = 1.0
-    """c_i: a client's loss is taken to be so strongly convex. beta: as its penalty is, which makes sigma_i 0.585."""
+    """How strongly convex each client's loss is taken to be (c_i). beta: c_i is the client's penalty beta_i, which
+    makes sigma_i 0.585."""
     residual: Literal["received", "own"] = "received"
-    """Where e_i is measured that sigma_i is a fraction of: at the received z (Remark 3.4), or at the client's own last
-    u_i (3.7)."""
+    """Where the initial value of e_i is measured. received: at the received z (Remark 3.4). own: at the client's own
+    last u_i (3.7)."""
     memory: NonNegative = 0.01
-    """delta: the weight of the last z against the new one (3.1)."""
+    """Weight delta of the last z, where the new one has weight 1 (3.1). 0: the new one alone."""
 
     @property
     def stops_early(self) -> bool:

@@ -1,10 +1,12 @@
-"""Consensus ADMM with a server, with inexact subproblems and penalties that adapt.
+"""Consensus ADMM with a server, with inexact subproblems and adaptive penalties (FedADMM-InSa).
 
 Song, Wang, Zuazua, FedADMM-InSa: An inexact and self-adaptive ADMM for federated learning, arXiv 2402.13989v1,
-Algorithm 3; the numbers in brackets are its equations. What the paper calls the primal residual p_i (3.14a) is how far
-a client moved, and the dual one d_i (3.14b) how far it is from z. mu = 5 and tau = 2 as in the authors' code.
+Algorithm 3. Numbers in brackets are its equations. The paper's primal residual p_i (3.14a) is how far a client moved,
+times its penalty, and its dual residual d_i (3.14b) is how far the client is from z. mu = 5 and tau = 2 are those of
+the authors' code.
 
-Differences: those of fedadmm_in. Updates also say by how much the client's penalty has changed: 4 bytes more.
+Differences from the paper: those of `fedadmm_in`. An update also holds the change of the client's penalty, which takes
+4 bytes.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ Factor = Annotated[float, Field(ge=1)]
 
 
 class FedADMMInSa(FedADMMIn):
-    """FedADMM-In whose clients adapt their penalties, from beta on (Song et al. 2024)."""
+    """FedADMM-In whose clients also adapt their penalties, which start at `beta` (Song et al. 2024)."""
 
     name: str = "fedadmm_insa"
     mu: Factor = 5.0
-    """A client's penalty changes when one of p_i and d_i is more than so many times the other (3.15)."""
+    """A client's penalty changes if one of p_i and d_i is more than mu times the other (3.15)."""
     tau: Factor = 2.0
-    """By this factor; 1: never."""
+    """The factor by which a penalty grows or shrinks (3.15). 1: it never changes."""
 
     def init(self, model: Model, population: Population) -> Record:
         scale = model.w.new_tensor(self.beta)  # sum_i alpha_i beta_i
@@ -38,7 +40,11 @@ class FedADMMInSa(FedADMMIn):
 
     def client(self, model: Model) -> Record:
         beta = model.w.new_tensor(self.beta)
-        return {**super().client(model), "beta": beta, "last": beta}  # of the next update, and of the last one
+        return {
+            **super().client(model),
+            "beta": beta,
+            "last": beta,
+        }  # the penalty of the next update, and that of the last one
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         import torch

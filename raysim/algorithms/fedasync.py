@@ -1,7 +1,8 @@
-"""Asynchronous federated optimisation.
+"""Asynchronous federated optimisation (FedAsync).
 
-Xie, Koyejo, Gupta, Asynchronous federated optimization, arXiv 1903.03934, Algorithm 1 and section 5.2. No difference:
-arrivals are mixed in one by one, in order, also those of the same moment.
+Xie, Koyejo, Gupta, Asynchronous federated optimization, arXiv 1903.03934, Algorithm 1 and section 5.2.
+
+Differences from the paper: none. Arrivals are mixed in one by one and in order, even those of the same moment.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
 
 
 class FedAsync(Central):
-    """Every arrival is mixed into the model at once, a stale one with less weight (Xie et al. 2019)."""
+    """Every update is mixed into the model as soon as it arrives; stale updates weigh less (Xie et al. 2019)."""
 
     name: str = "fedasync"
     alpha: Fraction = 0.6
-    """Mixing weight of a fresh update."""
+    """Mixing weight of an update without staleness (alpha)."""
     staleness: Staleness = Polynomial()
-    """How much less a stale update weighs."""
+    """The factor S(s) of an update's weight, for its staleness s."""
     rho: NonNegative = 0.0
-    """Proximal weight in the client's objective; the paper uses 0.005."""
+    """Weight of the proximal term rho / 2 |w - w_t|^2 in a client's objective, where w_t is the received model. 0:
+    none. The paper uses 0.005."""
 
     @property
     def trigger(self) -> Buffer:

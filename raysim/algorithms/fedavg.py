@@ -1,8 +1,10 @@
-"""Federated averaging.
+"""Federated averaging (FedAvg).
 
 McMahan, Moore, Ramage, Hampson, Aguera y Arcas, Communication-efficient learning of deep networks from decentralized
-data, AISTATS 2017, Algorithm 1. Differences: weights are taken over the clients that reported in time, n_i / sum n_i,
-as everybody does; the appendix's original form and two more are options. Late updates are discarded.
+data, AISTATS 2017, Algorithm 1.
+
+Differences from the paper: by default, as is usual, weights are n_i / sum n_i over the clients that reported in time;
+the form of the paper's appendix and two more are options. Late updates are discarded.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def by_samples(arrivals: Sequence[Arrival]) -> list[float]:
-    """n_i over the samples of all that arrived."""
+    """Returns the weight of each update: its client's samples over those of all that arrived."""
     reported = sum(a.samples for a in arrivals)
     return [a.samples / reported for a in arrivals]
 
@@ -28,8 +30,10 @@ class FedAvg(Central):
 
     name: str = "fedavg"
     weights: Literal["samples", "uniform", "population", "scaled"] = "samples"
-    """samples: n_i over those that reported. uniform: 1 over their number. population: p_i = n_i / n, the rest of the
-    weight stays with the server's model. scaled: (N / number) p_i, unbiased over sampling, but they do not sum to 1."""
+    """How updates are weighted, where n_i is the number of client i's samples, n that of all N clients, and m clients
+    reported in time. samples: n_i over the sum of those m. uniform: 1 / m. population: n_i / n; the rest of the weight
+    stays with the server's model. scaled: (N / m) n_i / n, which is unbiased over the choice of clients, but does not
+    sum to 1."""
 
     @property
     def trigger(self) -> Round:
@@ -47,7 +51,7 @@ class FedAvg(Central):
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         total = sum(self.weigh(arrivals, task.population))
-        if self.weights == "scaled":  # sum c_i w_i, where the c_i do not sum to 1
+        if self.weights == "scaled":  # the sum of c_i w_i, whose weights c_i do not sum to 1
             return {"w": total * state["w"] + updates["delta"]}
         if self.weights == "population":
             buffers = (1 - total) * state["buffers"] + total * updates["buffers"]

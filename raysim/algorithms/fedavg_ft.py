@@ -1,9 +1,11 @@
-"""Federated averaging, then fine-tuning.
+"""Federated averaging with fine-tuning by each client (FedAvg+FT).
 
 Collins, Hassani, Mokhtari, Shakkottai, FedAvg with fine tuning: Local updates lead to representation learning, NeurIPS
-2022. No difference: the fine-tuned copy is made anew, from the model of the moment, whenever a client's own model is
-asked for, so that each evaluation shows what fine-tuning would give there, and the last what it gives in the end. The
-code of FeDEQ fine-tunes the model that 30 % of the rounds make, which is what the evaluation after them shows.
+2022.
+
+Differences from the paper: none. A client's fine-tuned copy is made anew from the current global model whenever it is
+evaluated, so each evaluation shows what fine-tuning would give at that point. The code of FeDEQ fine-tunes the model
+after 30 % of the rounds; the evaluation after those rounds shows the same.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class FedAvgFT(FedAvg):
-    """FedAvg, of whose model each client predicts with a copy that it has fine-tuned (Collins et al. 2022)."""
+    """FedAvg, and each client predicts with its own fine-tuned copy of the global model (Collins et al. 2022)."""
 
     name: str = "fedavg_ft"
     finetune_epochs: Count = 5
-    """On a client's own samples, of all parameters, otherwise as `local` says."""
+    """Epochs of fine-tuning on a client's own samples. All parameters are trained, otherwise as `local` says."""
 
     def personal(self, task: Task, message: Record, state: Record) -> Model:
         return task.train(task.received, epochs=self.finetune_epochs).model

@@ -1,8 +1,10 @@
-"""Buffered asynchronous aggregation.
+"""Buffered asynchronous aggregation (FedBuff).
 
 Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba, Federated learning with buffered asynchronous aggregation, AISTATS
-2022, Algorithms 1 and 2. Differences: deltas have the opposite sign (local minus received model, added), and a client
-may contribute twice to one buffer, for an update that waits in the buffer has freed its client.
+2022, Algorithms 1 and 2.
+
+Differences from the paper: deltas have the opposite sign (local minus received model), and are added. A client may
+contribute twice to one buffer, for it can be picked again while its update waits in the buffer.
 """
 
 from __future__ import annotations
@@ -20,22 +22,22 @@ if TYPE_CHECKING:
 
 
 class FedBuff(Central):
-    """A step as soon as K updates have arrived, stale ones scaled down (Nguyen et al. 2022)."""
+    """The server steps as soon as K updates have arrived; stale updates weigh less (Nguyen et al. 2022)."""
 
     name: str = "fedbuff"
     buffer: Count = 10
-    """K, the updates of a step."""
+    """How many updates make a server step (K)."""
     server_lr: Positive = 1.0
-    """Factor of the step."""
+    """Factor of the server's step (eta_g)."""
     staleness: Staleness = Polynomial()
-    """How much less a stale update weighs; by default 1 / sqrt(1 + s)."""
+    """The factor S(s) of an update's weight, for its staleness s; by default 1 / sqrt(1 + s)."""
 
     @property
     def trigger(self) -> Buffer:
         return Buffer(self.buffer)
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
-        # By K, not by the sum of the factors: a buffer of stale updates makes a shorter step on purpose.
+        # Divided by K and not by the sum of the factors: a buffer of stale updates makes a shorter step on purpose.
         return [self.staleness(a.staleness) / self.buffer for a in arrivals]
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:

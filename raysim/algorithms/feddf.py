@@ -1,10 +1,12 @@
-"""Ensemble distillation.
+"""Ensemble distillation at the server (FedDF).
 
 Lin, Kong, Stich, Jaggi, Ensemble distillation for robust model fusion in federated learning, NeurIPS 2020, Algorithm 1.
-Differences: the student trains for a number of epochs, with a constant learning rate and without clipped gradients,
-where the authors train until a validation set no longer gains, with a cosine schedule; no client's model is left out
-for being bad. Late updates are discarded, and a round in which none is in time changes nothing. Zhu et al. 2025 tune
-`server_lr` over 1e-5, 1e-4, 1e-3 and `server_epochs` over 1, 10, 20.
+Zhu et al. 2025 tune `server_lr` over 1e-5, 1e-4, 1e-3 and `server_epochs` over 1, 10, 20.
+
+Differences from the paper: the student trains for a fixed number of epochs, with a constant learning rate and without
+clipping gradients, where the authors train with a cosine schedule until a validation set shows no more gain.
+No client's model is left out for being bad. Late updates are discarded, and a round without any update in time changes
+nothing.
 """
 
 from __future__ import annotations
@@ -28,17 +30,17 @@ if TYPE_CHECKING:
 
 
 class FedDF(Hybrid):
-    """FedAvg whose average then learns from the clients' models what they predict together (Lin et al. 2020).
+    """FedAvg, and each average is then trained to predict what the clients' models predict (Lin et al. 2020).
 
-    They predict the server's inputs, whose labels are not used: they may be of other data. Each predicts in eval mode,
-    with BatchNorm statistics of its own. The server holds all models that a step uses at once.
+    They predict the server's inputs, whose labels are not used, so that any inputs will do. Each client's model
+    predicts in eval mode, with its own BatchNorm statistics. The server holds all models of a step at once.
     """
 
     name: str = "feddf"
     ensemble: Literal["logits", "probabilities"] = "logits"
-    """Of which of the clients' outputs the mean is taken."""
+    """Which outputs of the clients' models are averaged."""
     temperature: Positive = 1.0
-    """T: outputs are softmax(logits / T), of the clients and of the student."""
+    """Temperature T: outputs are softmax(logits / T), both of the clients' models and of the student."""
 
     @property
     def trigger(self) -> Round:
@@ -49,7 +51,7 @@ class FedDF(Hybrid):
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(task.received)
-        # Not as "buffers", of which the server would get the mean only.
+        # Not named "buffers", for the server would get only their mean.
         return {"w": trained.w, "statistics": trained.model.buffers, **trained.logged}, state
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
@@ -63,7 +65,7 @@ class FedDF(Hybrid):
         return {"w": student.w, "buffers": student.buffers}
 
     def target(self, task: ServerTask, teachers: Sequence[Model]) -> Tensor:
-        """What the teachers predict together: probabilities of each input, (n, ..., classes)."""
+        """Returns the probabilities that the teachers predict together for each input, (n, ..., classes)."""
         outputs = (self._output(task.outputs(teacher)) for teacher in teachers)  # one at a time: they are many
         mean = reduce(add, outputs) / len(teachers)
         return mean if self.ensemble == "probabilities" else (mean / self.temperature).softmax(-1)
@@ -72,6 +74,6 @@ class FedDF(Hybrid):
         return (logits / self.temperature).softmax(-1) if self.ensemble == "probabilities" else logits
 
     def divergence(self, logits: Tensor, target: Tensor) -> Tensor:
-        """KL(target || softmax(logits / T)), 0-d, the mean over inputs. Both (n, ..., classes)."""
+        """Returns the mean over inputs of KL(target || softmax(logits / T)), 0-d. Both are (n, ..., classes)."""
         student = (logits / self.temperature).log_softmax(-1)
         return (target.xlogy(target) - target * student).sum(-1).mean()

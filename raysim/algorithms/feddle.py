@@ -1,13 +1,15 @@
-"""Federated dual learning: the server searches the coefficients with which client updates are merged, on its own data.
+"""Federated dual learning (Feddle): the server searches, on its own data, coefficients to merge client updates with.
 
 Zhu, Yao, Ceritli, Ozkan, Blaschko, Noh, Min, Min, Ozay, Guided model merging for hybrid data learning: leveraging
-centralized data to refine decentralized models; section 4, Algorithm 1, equations 4 to 10, 15 and 16. What it leaves
-open is read so: a search at the end of each round with an arrival; Adam, fresh for each search; the model in eval
-mode; the surrogate head starts at zero, is kept from search to search, and is fitted to features of the body at the
-fallback; coefficients of the fallback are in units of normalised anchors, and 0 for anchors of earlier rounds, so that
-they make the very step of FedBuff with a buffer of the arrivals, or of those of them that there are places for.
-BatchNorm's statistics are no part of an anchor: they are averaged over the round's arrivals. For newcomers' places see
-`atlas`.
+centralized data to refine decentralized models, 2025; section 4, Algorithm 1, equations 4 to 10, 15 and 16.
+
+Differences from the paper: another rule for replacing anchors, see `atlas`. What the paper leaves open is read as
+follows. By default there is a search at the end of each round with an arrival, and its optimiser is Adam. Each search
+starts with a fresh optimiser, and the model is in eval mode. The surrogate head starts at zero, is kept from search to
+search, and is fitted to the body's features at the fallback. Coefficients of the fallback are in units of normalised
+anchors, and 0 for anchors of earlier rounds, so that they make exactly the step of FedBuff whose buffer is the
+arrivals, or as many of them as the atlas has places for. BatchNorm's statistics are not part of an anchor; they are
+averaged over the round's arrivals.
 """
 
 from __future__ import annotations
@@ -39,22 +41,24 @@ class Feddle(Hybrid):
 
     name: str = "feddle"
     atlas: Count | None = None
-    """Anchors kept. null: twice the clients that are picked in a round."""
+    """How many anchors, which are client updates, the server keeps (M). null: twice the clients picked in a round."""
     normalize: bool = True
-    """Anchors to the median of their norms, for the search."""
+    """Whether the search scales each anchor to the median of the anchors' norms (4)."""
     score: Literal["coefficient", "age"] = "coefficient"
-    """What goes when the atlas is full: the anchor of the smallest coefficient, or the oldest."""
+    """Which anchor is replaced when the atlas is full. coefficient: the one with the smallest coefficient, in absolute
+    value. age: the oldest."""
     fallback: Literal["fedbuff", "spread", "uniform", "none"] = "fedbuff"
-    """Where a search starts. fedbuff: at FedBuff's step over the arrivals. spread: over all anchors. uniform: the same
-    coefficient for normalised arrivals, whatever their norms. none: at 0, the model as it is."""
+    """The coefficients that a search starts from and is pulled back to (c'). fedbuff: those of FedBuff's step over the
+    arrivals. spread: those of FedBuff's step over all anchors. uniform: like fedbuff, but as if all arrivals had the
+    same norm. none: 0, which leaves the model as it is."""
     fallback_lr: Positive = 1.0
-    """Server learning rate of the fallback."""
+    """Factor of FedBuff's step in the fallback (eta_g)."""
     staleness: Staleness = Polynomial()
-    """How much less a stale update counts in the fallback."""
+    """The factor S(s) of an update's weight in the fallback, for its staleness s."""
     regularization: NonNegative | None = None
-    """Strength of the pull towards the fallback. null: 0 on in-domain data, 0.01 out of domain."""
+    """Strength lambda of the pull towards the fallback. null: 0 on in-domain data, 0.01 on out-of-domain data."""
     search_after: Count | None = None
-    """Search once so many updates have arrived. null: at the end of each round in which one did."""
+    """Search whenever so many updates have arrived. null: at the end of each round in which one arrived."""
 
     @property
     def trigger(self) -> Round | Buffer:

@@ -1,10 +1,12 @@
-"""Federated deep equilibrium learning: consensus on a representation, and heads that are fitted to it.
+"""Federated deep equilibrium learning (FeDEQ): consensus on a representation, with a head of each client's own.
 
 Le, T. D. Nguyen, T.-A. Nguyen, Hong, Seneviratne, Bao, Tran, Federated deep equilibrium learning: Harnessing compact
-global representations to enhance personalization, CIKM 2024, Algorithm 1. Differences: duals start at 0, where a random
-start would be a constant force on every client; the initial models are equal, so the first average is left out; and a
-client's BatchNorm statistics go with its theta_i. What the authors' code does otherwise are options. Any model will do,
-deep equilibrium or not.
+global representations to enhance personalization, CIKM 2024, Algorithm 1.
+
+Differences from the paper: duals start at 0, for a random start would push every client by a constant force. The first
+average is left out, for all initial models are equal. A client's BatchNorm statistics stay with its theta_i. Where the
+authors' code differs from the paper, options choose between the two. Any model can be trained, with deep equilibrium
+layers or without.
 """
 
 from __future__ import annotations
@@ -29,27 +31,28 @@ if TYPE_CHECKING:
 
 
 class FeDEQ(FedAvg):
-    """ADMM for consensus on the shared part, theta, with a head of each client's own, w_i (Le et al. 2024).
+    """ADMM for consensus on the shared part theta; each client keeps a head w_i of its own (Le et al. 2024).
 
-    The head is `model.personal`. The global model is theta with the initial head. A client that was not picked yet
-    predicts with the first model; one that is `data.unseen` fits a head to the last theta.
+    The head is `model.personal`. The global model is theta with the initial head. A client predicts with its own
+    theta_i and w_i; before it is first picked, with the initial model. One that is `data.unseen` fits a head to the
+    last theta.
     """
 
     name: str = "fedeq"
     weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
-    """As FedAvg's; samples in the authors' code for images."""
+    """How updates are weighted; `fedavg` explains the choices. The authors' code takes `samples` for images."""
     rho: NonNegative = 0.01
-    """Penalty of theta_i's distance from theta; the paper tries 0.001 to 10."""
+    """Penalty of the distance of a client's theta_i from theta. The paper tries 0.001 to 10."""
     head_epochs: Count = 3
-    """For the head, before `local.epochs` for theta_i."""
+    """Epochs of training the head, before `local.epochs` of training theta_i."""
     server_rule: Literal["mean", "admm"] = "mean"
-    """What the server averages. mean: theta_i, as in the paper, which is drawn to the first theta. admm:
+    """What the server averages. mean: theta_i, as in the paper; its limit is biased towards the initial theta. admm:
     theta_i + lambda_i / rho, whose mean minimises the augmented Lagrangian."""
     head_on_global: bool = True
-    """Fit the head to theta, as in the paper, not to theta_i, as in the authors' code."""
+    """true: the head is fitted to theta, as in the paper. false: to theta_i, as in the authors' code."""
     reset_local_theta: bool = False
-    """Start theta_i at theta, not where it was left. The authors' code does, unless the client also took part in the
-    round before."""
+    """Where training of theta_i starts. false: where it ended last, as in the paper. true: at theta, as the authors'
+    code does unless the client also took part in the round before."""
 
     @model_validator(mode="after")
     def _rho_divides(self) -> Self:
@@ -67,7 +70,7 @@ class FeDEQ(FedAvg):
         return {"w": model.shared}
 
     def client(self, model: Model) -> Record:
-        return {"w": model.w, "buffers": model.buffers, "dual": model.shared * 0}  # w: theta_i, then w_i
+        return {"w": model.w, "buffers": model.buffers, "dual": model.shared * 0}  # w: theta_i, followed by w_i
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         theta, dual = message["w"], state["dual"]

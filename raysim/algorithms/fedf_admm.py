@@ -1,9 +1,10 @@
-"""ADMM without a server, on functions.
+"""ADMM without a server, on functions (FedF-ADMM).
 
 Taya, Nishiyama, Sezaki, Function-space ADMM for decentralized federated learning: A control theoretic perspective,
-arXiv 2605.09356, Algorithm 1, whose equations the numbers in brackets are. The order of its steps is that of (16) to
-(18): the multiplier first, then the target, both of this round's outputs. No difference; f(x) may be probabilities or
-logits, of which the paper does not say which it takes.
+arXiv 2605.09356, Algorithm 1. Numbers in brackets are its equations.
+
+Differences from the paper: none. The order of steps is that of (16) to (18): first the multiplier, then the target,
+both from this round's outputs. The paper does not say whether f(x) is probabilities or logits; `outputs` chooses.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class FedFADMM(Distillation):
-    """ADMM on functions: multipliers of outputs on public inputs make the targets of distillation (Taya et al. 2026).
+    """ADMM on functions: peers agree on outputs for public inputs, with a multiplier for each (Taya et al. 2026).
 
-    Where messages are lost, the multipliers, weighted by numbers of neighbours, no longer sum to zero.
+    As long as no message is lost, the multipliers, weighted by the peers' numbers of neighbours, sum to zero.
     """
 
     name: str = "fedf_admm"
     rho: Positive = 0.003  # the paper recommends 0.001 to 0.01
     nu: Fraction = 0.01
-    """Stabilisation coefficient: the share of the multiplier that leaks away in a round. 0: plain ADMM."""
+    """Stabilisation coefficient: the share of a multiplier that leaks away in each round (nu). 0: plain ADMM."""
 
     def init(self, task: Task) -> Record:
         one = task.predict(task.received, task.public[:1])

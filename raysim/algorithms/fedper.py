@@ -1,7 +1,9 @@
-"""Federated averaging of the body, with heads that stay at home.
+"""Federated averaging with personalisation layers (FedPer): a shared body, and a head that each client keeps.
 
 Arivazhagan, Aggarwal, Singh, Choudhary, Federated learning with personalization layers, arXiv 1912.00818, Algorithms 1
-and 2. No difference; epochs for the head alone, before those for both, are an option.
+and 2.
+
+Differences from the paper: none. Training the head alone before both parts is an option.
 """
 
 from __future__ import annotations
@@ -23,20 +25,20 @@ if TYPE_CHECKING:
     from raysim.local.task import Task
     from raysim.scenario import Scenario
 
-HEAD = 1  # stream of the head's batches: those of the body are the same with and without training heads
+HEAD = 1  # the stream of the head's batches, so that the body sees the same batches whether heads are trained or not
 
 
 class FedPer(FedAvg):
-    """FedAvg of the shared part; each client trains it together with a head of its own (Arivazhagan et al. 2019).
+    """FedAvg of the shared part, which each client trains along with a head of its own (Arivazhagan et al. 2019).
 
     The head is `model.personal`. The global model is the shared part with the initial head.
     """
 
     name: str = "fedper"
     head_epochs: NonNegativeInt = 0
-    """For the head alone, before `local.epochs` for both; 3 in the code of FeDEQ."""
+    """Epochs of training the head alone, before `local.epochs` of training both parts. The code of FeDEQ takes 3."""
     adapt_epochs: Count = 3
-    """For the head alone, of a client that never took part."""
+    """Epochs in which a client that is `data.unseen` trains its head alone, after the last round."""
 
     def samples_seen(self, local: Local, samples: int) -> int:
         return local.for_epochs(self.head_epochs).total_samples(samples) + local.total_samples(samples)
@@ -54,7 +56,7 @@ class FedPer(FedAvg):
         return self._train(task, message, state, part=None)
 
     def _train(self, task: Task, message: Record, state: Record, part: str | None) -> tuple[Record, Record]:
-        """The head first, then the part; None: both."""
+        """Trains the head alone, then a part of the model. part: None stands for both parts."""
         start = self.personal(task, message, state)
         if self.head_epochs:
             start = task.train(start, part="personal", epochs=self.head_epochs, stream=HEAD).model

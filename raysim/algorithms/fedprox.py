@@ -1,8 +1,10 @@
-"""FedAvg with a proximal term.
+"""Federated averaging with a proximal term (FedProx).
 
 Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, Federated optimization in heterogeneous networks, MLSys 2020, Algorithm 2.
-Differences: every client does the same work, no gamma-inexact solution is asked for, and updates are averaged with any
-weights of FedAvg, by default n_i / sum n_i, where the paper draws clients by size and averages uniformly.
+
+Differences from the paper: every client trains as `local` says, and not until its solution is gamma-inexact. Updates
+are averaged with any weights of FedAvg, by default n_i / sum n_i, where the paper picks clients with probabilities
+proportional to n_i and averages uniformly.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ class FedProx(FedAvg):
 
     name: str = "fedprox"
     mu: NonNegative = 0.1
-    """Of mu / 2 |w - w_t|^2 in the client's objective; the paper tunes it over 0.001 to 1. 0: FedAvg."""
+    """Weight of the proximal term mu / 2 |w - w_t|^2 in a client's objective, where w_t is the received model. The
+    paper tunes it over 0.001 to 1. 0: FedAvg."""
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         received = message["w"]

@@ -1,8 +1,10 @@
-"""A shared representation, and heads that are fitted to it.
+"""A shared representation, with a head of each client's own that is fitted to it (FedRep).
 
 Collins, Hassani, Mokhtari, Shakkottai, Exploiting shared representations for personalized federated learning, ICML
-2021, Algorithm 1. Difference: as in the authors' code, the body too is trained for epochs of mini-batch steps, where
-the paper takes a single gradient step; and no client fits its head once more at the end.
+2021, Algorithm 1.
+
+Differences from the paper: as in the authors' code, the body is trained for epochs of mini-batch steps, where the paper
+takes one gradient step. Unlike in that code, clients do not fit their heads once more at the end.
 """
 
 from __future__ import annotations
@@ -19,14 +21,15 @@ if TYPE_CHECKING:
 
 
 class FedRep(FedPer):
-    """FedAvg of the shared part; each client first fits its head to it, then it to the head (Collins et al. 2021).
+    """FedAvg of the shared part; each client trains first a head of its own, then that part (Collins et al. 2021).
 
-    BatchNorm's statistics, which are of the shared part, also move while the head alone is trained.
+    The head is `model.personal`. The global model is the shared part with the initial head. BatchNorm's statistics
+    belong to the shared part, and also change while the head alone is trained.
     """
 
     name: str = "fedrep"
     head_epochs: NonNegativeInt = 10
-    """For the head, before `local.epochs` for the shared part; 3 in the code of FeDEQ."""
+    """Epochs of training the head, before `local.epochs` of training the shared part. The code of FeDEQ takes 3."""
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         return self._train(task, message, state, part="shared")

@@ -1,10 +1,11 @@
-"""Hybrid federated and centralised learning.
+"""Hybrid federated and centralised learning (HFCL).
 
 Elbir, Coleri, Papazafeiropoulos, Kourtessis, Chatzinotas, A hybrid architecture for federated and centralized learning,
-IEEE Transactions on Cognitive Communications and Networking, 2022, as Zhu et al. 2025 use it as a baseline: the server
-is one more client, which trains from the same model, as `local` says, and is never late. Difference: models are
-weighted by samples, of which neither paper says anything else. Where nobody reports in time, the server's own model
-is the next one.
+IEEE Transactions on Cognitive Communications and Networking, 2022, in the form that Zhu et al. 2025 use as a baseline:
+the server is one more client, which trains from the same model, as `local` says, and is never late.
+
+Differences from the paper: none known, but neither paper says how models are weighted; here it is by samples. In a
+round without any update in time, the server's own model is the next one.
 """
 
 from __future__ import annotations

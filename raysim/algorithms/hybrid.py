@@ -1,4 +1,4 @@
-"""What algorithms share whose server has samples of its own."""
+"""The base of algorithms whose server trains on samples of its own."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ if TYPE_CHECKING:
 
 
 class Hybrid(Central):
-    """An algorithm whose server trains too, in settings of its own."""
+    """An algorithm whose server also trains, with settings of its own."""
 
     server_optimizer: Literal["adam", "sgd"] = "adam"
-    """Of the server's training; a fresh one in each step."""
+    """The optimiser of the server's training. Each step starts a fresh one."""
     server_lr: Positive = 1e-3
-    """Its learning rate."""
+    """Learning rate of the server's training."""
     server_epochs: Annotated[int, Field(ge=0)] = 10
     """Passes through the server's samples in each step. 0: no training."""
     server_batch_size: Count | None = 32
-    """null: all samples at once, in order."""
+    """Samples in a mini-batch of the server's training. null: all samples at once."""
 
     def problems(self, scenario: Scenario) -> Iterable[Problem]:
         return needs_server_data(scenario)
 
     def server_settings(self) -> dict[str, Any]:
-        """What `task.train` takes for the server's training: nothing of it is as `local` says. Needs an epoch."""
+        """Returns the settings that `task.train` takes for the server's training, which leave nothing to `local`.
+
+        `server_epochs` must not be 0.
+        """
         return Local(
             optimizer=self.server_optimizer,
             lr=self.server_lr,
@@ -43,14 +46,14 @@ class Hybrid(Central):
         ).model_dump()
 
     def fit(self, task: Task, start: Model, **options: Any) -> Model:
-        """The model that the server's training makes of `start`. options: more of those of `task.train`."""
+        """Returns the model after the server's training from `start`. options: further arguments of `task.train`."""
         if self.server_epochs == 0:
             return start
         return task.train(start, **options, **self.server_settings()).model
 
 
 def needs_server_data(scenario: Scenario, *, in_domain: bool = False) -> Iterator[Problem]:
-    """A problem, unless the server has samples. in_domain: they must be like the clients', with the same labels."""
+    """Yields a problem if the server has no samples. in_domain: also if they are not like the clients' samples."""
     name, kind = scenario.algorithm.name, scenario.server_data.name
     if kind == "none":
         text = f"must not be none, for the server of {name} works on samples of its own; take in_domain, for example"

@@ -1,8 +1,9 @@
-"""Federated averaging, with a memory of each client's own samples.
+"""Federated averaging with a memory of each client's own samples (kNN-Per).
 
-Marfoq, Neglia, Vidal, Kameni, Personalized federated learning through local memorization, ICML 2022. Differences:
-neighbours are searched exactly, in memories without limit, and the weight of their votes is given, where the authors
-choose the best of a grid.
+Marfoq, Neglia, Vidal, Kameni, Personalized federated learning through local memorization, ICML 2022.
+
+Differences from the paper: neighbours are searched exactly, and memories have no limit. The weight of the neighbours'
+votes is a setting, where the authors choose the best of a grid.
 """
 
 from __future__ import annotations
@@ -23,19 +24,22 @@ if TYPE_CHECKING:
 
 
 class KNNPer(FedAvg):
-    """FedAvg, with whose predictions the labels of nearby samples of the client's own are mixed (Marfoq et al. 2022).
+    """FedAvg, and a client mixes the model's prediction with the labels of its nearest samples (Marfoq et al. 2022).
 
-    Near are samples whose embeddings are: what enters `model.personal`, or else the last linear layer.
+    Samples are near if their embeddings are. An embedding is what enters `model.personal` or, if nothing is personal,
+    the last linear layer.
     """
 
     name: str = "knn_per"
     k: Count = 10
-    """Neighbours; all, of a client that holds fewer samples."""
+    """How many nearest samples vote. A client with fewer samples lets all of them vote."""
     mix: Fraction = 0.5
-    """lambda: weight of the neighbours' labels; that of the global model is the rest."""
+    """Weight lambda of the neighbours' votes. The global model's prediction has the weight 1 - lambda."""
     distance: Literal["squared", "euclidean"] = "squared"
-    """A neighbour counts exp(-d^2 / (dimension * scale)), or exp(-d / scale)."""
+    """How the vote of a neighbour at distance d is weighted. squared: exp(-d^2 / (dimension * scale)), where dimension
+    is that of an embedding. euclidean: exp(-d / scale)."""
     scale: Positive = 1.0
+    """Scale of the distances in these weights. The larger, the more alike the neighbours count."""
 
     def problems(self, scenario: Scenario) -> Iterator[Problem]:
         if scenario.data.classes == 0:
@@ -50,10 +54,10 @@ class KNNPer(FedAvg):
 
         from raysim.local.net import predicted
 
-        # A sequence has an embedding at each of its places, and a label at each of them or for its last.
+        # A sequence has an embedding at each place, and a label at each place or for the last one only.
         labels = task.y.flatten()
         keys = predicted(task.embed(task.received, task.x), task.y).reshape(len(labels), -1)
-        # A tree: the brute-force search takes distances from matrix products, which lose small ones to rounding.
+        # A tree, because the brute-force search computes distances by matrix products, which round small ones away.
         memory = NearestNeighbors(n_neighbors=min(self.k, len(labels)), algorithm="kd_tree").fit(keys.cpu().numpy())
 
         def predict(inputs: Tensor) -> Tensor:
@@ -68,9 +72,9 @@ class KNNPer(FedAvg):
         return predict
 
     def _vote(self, distances: Tensor, labels: Tensor, dimension: int, classes: int) -> Tensor:
-        """The neighbours' labels as probabilities, (queries, classes). distances, labels: (queries, k)."""
+        """Returns the neighbours' votes as probabilities, (queries, classes). distances, labels: (queries, k)."""
         from torch.nn.functional import one_hot
 
         exponent = distances.square() / dimension if self.distance == "squared" else distances
-        weights = (-exponent / self.scale).softmax(-1)  # their sum would underflow where all are far
+        weights = (-exponent / self.scale).softmax(-1)  # a softmax, for a plain sum underflows where all are far
         return (one_hot(labels, classes) * weights[..., None]).sum(1)

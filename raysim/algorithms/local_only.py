@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class LocalOnly(Central):
-    """Every picked client goes on training a model of its own; nothing travels.
+    """Each client trains a model of its own, whenever it is picked; nothing travels.
 
-    A client trains as often as it is picked: `world.dispatch.per_round` equal to `data.clients` lets all train in every
-    round, less lets them do the work that a method with sampled clients does. The global model is the initial
-    one. A client that was not picked yet predicts with it; one that is `data.unseen` trains once.
+    With `world.dispatch.per_round` equal to `data.clients`, all clients train in every round; with less, they train as
+    much as in a method that samples clients. The global model stays the initial one. A client predicts with its own
+    model; before it is first picked, with the initial one. One that is `data.unseen` trains once.
     """
 
     name: str = "local_only"

@@ -1,7 +1,8 @@
-"""What a decentralised algorithm is: one frozen part that says what a peer does with its neighbours, and no server.
+"""The base of algorithms without a server: one frozen part that says what a peer does alone and with its neighbours.
 
-A round of a peer: `local` gives a draft and a message to all neighbours; `mix` makes the next state of the draft and of
-what came. State, draft and message are Records, put in and given back, never changed in place.
+In each round of a peer, `local` makes a draft, which the peer keeps, and a message to all neighbours; then `mix` makes
+the peer's next state from the draft and the messages that have arrived. State, draft and message are Records. They are
+passed in and returned, and never changed in place.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class Inbox(NamedTuple):
-    """What a peer has of itself and of its neighbours. A message that was lost is not in it."""
+    """What a peer mixes: its own message and those of its neighbours, without messages that were lost."""
 
-    own: Record  # its own message
-    messages: list[Record]  # of neighbours, by their number; the newest of each that has arrived
-    weights: list[float]  # W_ij of the same; what is left to 1 is the peer's own
+    own: Record  # the message that the peer itself sent
+    messages: list[Record]  # the newest message that has arrived from each neighbour, in order of their numbers
+    weights: list[float]  # the weight W_ij of each message; the peer's own weight is 1 minus their sum
 
     def mean(self, key: str) -> Tensor:
-        """M_i[x]: the plain mean over neighbours, without the peer itself; its own where nobody was heard of."""
+        """Returns M_i[x], the plain mean of an entry over neighbours; the peer's own entry if there are no messages."""
         if not self.messages:
             return self.own[key]
         total = self.messages[0][key].clone()
@@ -39,7 +40,7 @@ class Inbox(NamedTuple):
         return total.div_(len(self.messages))
 
     def mixed(self, key: str) -> Tensor:
-        """sum_j W_ij x_j over neighbours and the peer itself."""
+        """Returns the weighted mean of an entry over neighbours and the peer itself, sum_j W_ij x_j."""
         mixed = self.own[key] * (1 - sum(self.weights))
         for weight, message in zip(self.weights, self.messages, strict=True):
             mixed.add_(message[key], alpha=weight)
@@ -52,31 +53,31 @@ class Peer(Part):
     A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
     `raysim/algorithms/__init__.py`, in one line, and has no other place to be registered.
 
-    BatchNorm's buffers are kept as the parameters are: a state that holds `w` holds `buffers` beside it, and an
-    algorithm whose messages carry `w` sends and mixes both. They are empty in most models, and then cost nothing.
+    BatchNorm's buffers are treated like parameters: a state with `w` also holds `buffers`, and an algorithm whose
+    messages carry `w` sends and mixes both. In most models `buffers` is empty, and costs nothing.
     """
 
     name: str
 
     def problems(self, scenario: Scenario) -> Iterable[Problem]:
-        """What it cannot do with the rest of the scenario; paths start at the scenario."""
+        """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""
         return ()
 
     def init(self, task: Task) -> Record:
-        """A peer's first state. task.received, here and below: the model that all peers start from."""
+        """Returns a peer's first state. In every method, `task.received` is the model that all peers start from."""
         return {"w": task.received.w, "buffers": task.received.buffers}
 
     @abstractmethod
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
-        """The draft that `mix` gets, and the message to every neighbour, whose size is what travels on an edge.
+        """Trains, and returns the draft for `mix` and the message to every neighbour.
 
-        What `Trained.send` adds for the tables only may be in either: the engine takes it out.
+        Either may hold what `Trained.send` adds for the tables: the engine takes it out, and it does not travel.
         """
 
     @abstractmethod
     def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
-        """The next state. A peer that has heard of nobody yet has an inbox without messages."""
+        """Returns the peer's next state. The inbox may hold no messages."""
 
     def personal(self, task: Task, state: Record) -> Model:
-        """What the peer predicts with."""
+        """Returns the model that the peer predicts with."""
         return task.received.replace(w=state["w"], buffers=state["buffers"])

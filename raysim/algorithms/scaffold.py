@@ -1,8 +1,10 @@
-"""Stochastic controlled averaging.
+"""Stochastic controlled averaging (SCAFFOLD).
 
 Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, SCAFFOLD: Stochastic controlled averaging for federated learning, ICML
-2020, Algorithm 1 with option II. No difference: K is the number of steps that a client really took, control variates
-start at 0 and cover what is trained, and late updates are discarded, with the change of the client's control variate.
+2020, Algorithm 1 with option II.
+
+Differences from the paper: none. K is the number of steps that a client really took. Control variates start at 0 and
+cover the trained parameters. A late update is discarded along with the change of its client's control variate.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class Scaffold(Central):
-    """Control variates of server and clients correct the drift of local steps (Karimireddy et al. 2020)."""
+    """FedAvg with control variates that correct the drift of clients' local steps (Karimireddy et al. 2020)."""
 
     name: str = "scaffold"
     server_lr: Positive = 1.0
-    """Factor of the step."""
+    """Factor of the server's step (eta_g)."""
 
     @property
     def trigger(self) -> Round:
@@ -36,7 +38,7 @@ class Scaffold(Central):
         local = scenario.local
         for key, plain in (("optimizer", "sgd"), ("momentum", 0), ("weight_decay", 0)):
             if (got := getattr(local, key)) != plain:
-                text = f"must be {plain} for scaffold, which takes (x - y) / (K lr) for a mean gradient, got {got}"
+                text = f"must be {plain} for scaffold, whose estimate (x - y) / (K lr) holds for plain SGD, got {got}"
                 yield Problem(f"local.{key}", text)
 
     def init(self, model: Model, population: Population) -> Record:

@@ -1,4 +1,4 @@
-"""How much less a stale update counts: functions S(s) of the staleness s >= 0 (Xie et al. 2019, section 5.2)."""
+"""Functions S(s) that scale the weight of an update by its staleness s >= 0 (Xie et al. 2019, section 5.2)."""
 
 from abc import abstractmethod
 from typing import Annotated, Literal
@@ -30,6 +30,7 @@ class Polynomial(StalenessFunction):
 
     name: str = "poly"
     exponent: NonNegative = 0.5
+    """The larger, the less stale updates count (a in the paper). 0: staleness does not matter."""
 
     def __call__(self, staleness: float) -> float:
         return float((1.0 + staleness) ** -self.exponent)
@@ -40,9 +41,9 @@ class Hinge(StalenessFunction):
 
     name: str = "hinge"
     slope: NonNegative = 10.0
-    """a in the paper."""
+    """How fast S(s) falls above `grace` (a in the paper). 0: staleness does not matter."""
     grace: NonNegative = 4.0
-    """b in the paper."""
+    """The largest staleness at which an update counts in full (b in the paper)."""
 
     def __call__(self, staleness: float) -> float:
         return 1.0 if staleness <= self.grace else 1.0 / (self.slope * (staleness - self.grace) + 1.0)

@@ -1,4 +1,4 @@
-"""What the command line shows while a run goes on, and lists of what can be named."""
+"""What the command line shows of a single run: how far it is, then its summary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from raysim.engine.progress import Progress
-from raysim.part import Part, names_of
 from raysim.runner import run
 from raysim.scenario import Scenario
 from results import open_run, summary
@@ -21,7 +20,7 @@ from results.show import render
 
 
 def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> None:
-    """Runs a scenario with a progress display, then prints its summary and its folder."""
+    """Runs a scenario with a progress display, then prints its summary and where its folder is."""
     console = Console()
     bar = Bar(
         TextColumn("[bold]{task.description}"),  # no bar: all of this must fit in 80 columns
@@ -29,7 +28,7 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
         TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
         console=console,
-        transient=dry,  # it stands still then
+        transient=dry,  # a dry run makes no progress that could be shown
     )
     where = "this process" if inline or dry else "Ray"
     with bar:
@@ -46,7 +45,7 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
 
 
 def describe(progress: Progress) -> str:
-    """Virtual time, accuracy (or, where there is none, loss), in flight, if any, updates a second."""
+    """Returns the state of a run as a short text: virtual time, accuracy or else loss, updates in flight, speed."""
     metrics = [f"{name} {progress.metrics[name]:.4g}" for name in ("accuracy", "loss") if name in progress.metrics]
     speed = progress.used / progress.seconds if progress.seconds else 0.0
     flying = [f"{progress.in_flight} in flight"] if progress.in_flight else []
@@ -54,7 +53,7 @@ def describe(progress: Progress) -> str:
 
 
 def timeline(updates: Sequence[Mapping[Any, Any]]) -> Table:
-    """The first updates of a timeline."""
+    """Returns a table of the first updates of a timeline."""
     columns = ("dispatch", "client", "dispatched_at", "arrived_at", "version", "staleness", "status", "step")
     table = Table(title="first updates", box=None, header_style="bold")
     for column in columns:
@@ -62,44 +61,3 @@ def timeline(updates: Sequence[Mapping[Any, Any]]) -> Table:
     for row in updates:
         table.add_row(*(f"{row[c]:g}" if isinstance(row[c], float) else str(row[c]) for c in columns))
     return table
-
-
-def show_parts() -> None:
-    """Everything that a scenario can name, with a line each."""
-    from raysim.algorithms import ALGORITHMS
-    from raysim.algorithms.staleness import STALENESS
-    from raysim.data import DATA_SETS, PARTITIONS, SERVER_DATA
-    from raysim.models import MODELS, SOLVERS
-    from raysim.world import AVAILABILITY, DELAYS, TOPOLOGIES
-    from raysim.world.distribution import DISTRIBUTIONS
-    from raysim.world.mixing import WEIGHTINGS
-
-    kinds: dict[str, Sequence[type[Part]]] = {
-        "algorithm": ALGORITHMS,
-        "algorithm.staleness": STALENESS,
-        "data": DATA_SETS,
-        "data.partition": PARTITIONS,
-        "server_data": SERVER_DATA,
-        "model": MODELS,
-        "model.solver": SOLVERS,
-        "world.delay": DELAYS,
-        "world.delay.flops_per_s": DISTRIBUTIONS,
-        "world.availability": AVAILABILITY,
-        "topology": TOPOLOGIES,
-        "topology.weights": WEIGHTINGS,
-    }
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("key", "name", "what it is"):
-        table.add_column(column)
-    for kind, parts in kinds.items():
-        for place, part in enumerate(parts):
-            names = ", ".join(names_of(part))
-            table.add_row(
-                "" if place else f"[bold]{kind}", names, escape(first_line(part)), end_section=part is parts[-1]
-            )
-    Console().print(table)
-
-
-def first_line(part: type[Part]) -> str:
-    """Of its docstring."""
-    return (part.__doc__ or "").strip().splitlines()[0]

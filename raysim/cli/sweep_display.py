@@ -1,4 +1,4 @@
-"""What the command line shows of a sweep."""
+"""What the command line shows of a sweep: a line for each run under way, then how the runs ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from results.keys import flatten, varying
 
 
 def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, parallel: int | None) -> bool:
-    """Runs a sweep with a line for each run that goes on. Gives whether none failed."""
+    """Runs a sweep and shows a line for each run under way. Returns whether all runs succeeded."""
     console = Console()
     folder = out / plan.name
     where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
@@ -36,7 +36,7 @@ def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, paral
 
 
 def labels(scenarios: list[Scenario]) -> list[str]:
-    """What tells each from the others: its name, where names differ, and the keys that do."""
+    """Returns a label for each scenario: the keys in which the scenarios differ, or its name if they do not."""
     keys = [flatten(scenario.resolved()) for scenario in scenarios]
     differ = varying(keys)
     given = {key for key in differ if all(key in of_run for of_run in keys)} or set(differ)
@@ -47,12 +47,12 @@ def labels(scenarios: list[Scenario]) -> list[str]:
 
 
 def _spell(key: str, value: object) -> str:
-    """A part's or a scenario's name alone; other keys with their last component."""
+    """Returns a key and its value as a label has them; names of parts and of scenarios go without their key."""
     return str(value) if key == "name" or key.endswith(".name") else f"{key.rpartition('.')[2]}={value}"
 
 
 class _Lines:
-    """A line for all runs and one for each that goes on."""
+    """Progress lines: one for the sweep as a whole, and one for each run under way."""
 
     def __init__(self, console: Console, scenarios: list[Scenario]) -> None:
         self._scenarios, self._labels = scenarios, labels(scenarios)

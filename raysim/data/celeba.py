@@ -13,20 +13,20 @@ from raysim.part import Count
 class Celeba(LeafImages):
     """CelebA: photographs of 9,343 celebrities, smiling or not, from LEAF's JSON files and the aligned images.
 
-    The images must be in `raw/img_align_celeba`, as LEAF wants them. All that are used are decoded when the data are
-    loaded: `users` says how many.
+    The images must be in `raw/img_align_celeba` below `path`, where LEAF expects them. Loading decodes all images of
+    the users chosen, so set `users` to load fewer.
     """
 
     name: str = "celeba"
     size: Count = 84
-    """Side in pixels of the square to resize to."""
+    """Side, in pixels, of the square that images are resized to."""
 
     @property
     def classes(self) -> int:
         return 2
 
     def convert(self, x: list[Any], y: list[Any]) -> Samples:
-        """x: names of image files. y: 1 for a smile, else 0."""
+        """Takes names of image files as x, and as y 1 for a smile, else 0."""
         return np.array(x, dtype=np.str_), np.array(y, dtype=np.int64)
 
     def pixels(self, x: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from raysim.data.vision import Vision
 
 
 class Cifar10(Vision):
-    """CIFAR-10: 60,000 colour images of 10 kinds of things, 32 × 32."""
+    """CIFAR-10: 60,000 colour images of 10 kinds of animals and vehicles, 32 × 32."""
 
     name: str = "cifar10"
 
@@ -33,7 +33,7 @@ class Cifar100(Vision):
 
     name: str = "cifar100"
     labels: Literal["fine", "coarse"] = "fine"
-    """What is learned; both are columns that a partition may be drawn over."""
+    """Which labels are learned: the 100 fine or the 20 coarse ones. Both are columns that a partition may use."""
 
     source: ClassVar[str] = "CIFAR100"
     folder: ClassVar[str] = "cifar-100-python"
@@ -51,7 +51,7 @@ class Cifar100(Vision):
 
 
 def unpickle(content: bytes, file: str) -> dict[bytes, Any]:
-    """One batch, as the keys and values that its file holds. ValueError if it is damaged."""
+    """Returns the keys and values that the file of a batch holds. Raises ValueError if it is damaged."""
     try:
         batch = pickle.loads(content, encoding="bytes")
     except (pickle.UnpicklingError, EOFError) as error:
@@ -60,11 +60,11 @@ def unpickle(content: bytes, file: str) -> dict[bytes, Any]:
 
 
 def images(batches: list[dict[bytes, Any]]) -> np.ndarray:
-    """The images (n, 32, 32, 3), which the files hold as rows of three colour planes."""
+    """Returns the images (n, 32, 32, 3); in the files, an image is a row of three colour planes."""
     planes = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32)
     return np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
 
 
 def labels(batches: list[dict[bytes, Any]], key: bytes) -> np.ndarray:
-    """The labels (n,) int64 under this key."""
+    """Returns the labels under this key, int64 (n,)."""
     return np.concatenate([np.asarray(batch[key], dtype=np.int64) for batch in batches])

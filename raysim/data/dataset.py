@@ -13,8 +13,8 @@ class Split:
     """The training or the test samples of a data set.
 
     x: images as uint8 (n, height, width, channels), tokens as int16 (n, length), or float32 (n, ...). y: labels as
-    int64 (n,), or one for each token (n, length), or float32 targets (n,). columns: what else is known of each sample,
-    such as its writer, as arrays (n,).
+    int64 (n,), or one for each token (n, length), or float32 targets (n,). columns: further values of each sample, such
+    as its writer, by name, as arrays (n,).
     """
 
     x: np.ndarray
@@ -30,12 +30,12 @@ class Split:
         return len(self.y)
 
     def take(self, rows: np.ndarray) -> "Split":
-        """The samples of these rows, copied, in their order."""
+        """Returns copies of the samples in these rows, in the order of the rows."""
         return Split(self.x[rows], self.y[rows], {name: column[rows] for name, column in self.columns.items()})
 
     @property
     def labels(self) -> np.ndarray:
-        """What samples are counted by, int64 (n,): y, or zeros where a sample has no label, or several."""
+        """One label per sample, for counting, int64 (n,): y, or zeros if samples have no label or several."""
         return self.y if self._labelled else np.zeros(len(self), dtype=np.int64)
 
     @property
@@ -43,7 +43,7 @@ class Split:
         return self.y.dtype == np.int64 and self.y.ndim == 1
 
     def column(self, name: str) -> np.ndarray:
-        """The values (n,) that samples are grouped by: `label`, or a column's name. ValueError if there is none."""
+        """Returns the values (n,) of a column, or y for `label`. Raises ValueError if there is no such column."""
         known = {**({"label": self.y} if self._labelled else {}), **self.columns}
         if name not in known:
             raise ValueError(f"data: no column {name!r}; this data set has {list(known)!r}")
@@ -52,11 +52,11 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a data set's `load` gives.
+    """A loaded data set.
 
-    mean, std: per channel of the training images scaled to 0..1, with which the engine normalises on the device; empty
-    where x is float32, which is used as it is. num_classes: outputs of a model: labels, or 1 for squared_error; 0 where
-    its output is the loss itself.
+    mean, std: by channel, of the training images scaled to 0..1; images are normalised with them on the device. Both
+    are empty where x is float32, which is used as it is. num_classes: number of a model's outputs: the number of
+    labels, 1 for squared_error, or 0 where the output is the loss itself.
     """
 
     train: Split

@@ -20,7 +20,7 @@ class Digits(Images):
         return 10
 
     def load(self) -> Dataset:
-        """1,438 training and 359 test images (n, 8, 8, 1): the same ones under every seed of a scenario."""
+        """Loads 1,438 training and 359 test images (n, 8, 8, 1), the same ones for every seed of a scenario."""
         rows = np.loadtxt(_file(), delimiter=",", dtype=np.int64)  # 64 grey levels from 0 to 16, and the label
         x = np.round(rows[:, :-1] * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8, 1)
         everything = Split(x, rows[:, -1])
@@ -30,6 +30,6 @@ class Digits(Images):
 
 
 def _file() -> Path:
-    """Of scikit-learn, found without importing it, which would take longer than all the rest."""
+    """Returns scikit-learn's file. Importing scikit-learn to find it would take longer than everything else here."""
     (package,) = find_spec("sklearn").submodule_search_locations  # type: ignore[union-attr, misc]  # a package
     return Path(package) / "datasets" / "data" / "digits.csv.gz"

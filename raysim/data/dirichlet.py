@@ -11,24 +11,24 @@ from raysim.part import Count, Positive
 
 
 class Dirichlet(Partitioner):
-    """Each label's samples are shared out by a draw from Dir(alpha): skews labels and sizes.
+    """Divides each label's samples among clients by a draw from Dir(alpha), which skews labels and sizes.
 
     Yurochkin et al., Bayesian Nonparametric Federated Learning of Neural Networks, ICML 2019. As there, a client that
-    holds the mean number of samples or more gets nothing of the labels that come after, and everything is drawn again
-    until every client holds `min_size` samples.
+    already holds the mean number of samples gets nothing of further labels, and everything is drawn again until every
+    client holds `min_size` samples.
     """
 
     name: str = "dirichlet"
     alpha: Positive
-    """Small: few clients share a label; large: all clients alike."""
+    """Concentration. Small: few clients share a label; large: all clients have the same mix of labels."""
     over: str = "label"
-    """`label`, or the name of a column, such as a finer label."""
+    """What is divided by: `label`, or the name of a column, such as a finer label."""
     cap: bool = True
-    """Whether a client with the mean number of samples gets nothing of the labels that come after."""
+    """Whether a client that already holds the mean number of samples gets nothing of further labels."""
     min_size: Annotated[int, Field(ge=0)] = 10
-    """Samples that every client must hold, or everything is drawn again."""
+    """Number of samples that every client must hold; if one holds fewer, everything is drawn again."""
     max_retries: Count = 100
-    """Draws until it is an error."""
+    """Number of draws after which it is an error that a client holds too few samples."""
 
     @property
     def column(self) -> str:
@@ -56,16 +56,16 @@ class Dirichlet(Partitioner):
         counts = np.zeros((len(totals), clients), dtype=np.int64)
         for k, total in enumerate(totals):
             shares = np.zeros(clients)
-            while not shares.any():  # all shares but those of full clients may have underflowed to zero
+            while not shares.any():  # again if all shares but those of full clients underflowed to zero
                 shares = open_shares(generator.dirichlet(np.full(clients, self.alpha)), counts.sum(axis=0), limit)
             counts[k] = cut(total, shares)
         return counts
 
 
 def open_shares(p: np.ndarray, sizes: np.ndarray, limit: float) -> np.ndarray:
-    """Shares p (clients,), summing to one again after those of clients with `limit` samples or more became zero.
+    """Returns shares p (clients,) with zero for clients that hold `limit` samples or more, and the rest summing to 1.
 
-    All zero where nothing is left.
+    All are zero if no other client has a share.
     """
     p = np.where(sizes < limit, p, 0.0)
     total = p.sum()
@@ -73,9 +73,9 @@ def open_shares(p: np.ndarray, sizes: np.ndarray, limit: float) -> np.ndarray:
 
 
 def cut(samples: int, shares: np.ndarray) -> np.ndarray:
-    """How many of the samples each client gets, int64: cut where the running sum of shares falls, rounded down.
+    """Returns how many of the samples each client gets, int64 (clients,).
 
-    The last client takes what is left.
+    The samples are cut at the running sums of the shares, rounded down; the last client takes what is left.
     """
     ends = np.floor(np.cumsum(shares) * samples).astype(np.int64)
     ends[-1] = samples
@@ -83,16 +83,16 @@ def cut(samples: int, shares: np.ndarray) -> np.ndarray:
 
 
 class DirichletClients(Partitioner):
-    """Each client draws its own mix of labels from Dir(alpha × their frequencies): skews labels, not sizes.
+    """Draws each client's mix of labels from Dir(alpha × label frequencies), which skews labels, not sizes.
 
     Hsu, Qi and Brown, Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification,
-    2019. Samples are drawn without replacement, client after client, and all are given out: where a label has run out,
-    a client falls back to its other labels, so that the last clients' mixes are less their own.
+    2019. Samples are drawn without replacement, client after client, until all are given out. Where a label has run
+    out, a client takes its other labels instead, so the last clients' mixes differ more from what was drawn for them.
     """
 
     name: str = "dirichlet_clients"
     alpha: Positive
-    """Small: few labels a client; large: all clients alike."""
+    """Concentration. Small: each client has few labels; large: all clients have the same mix of labels."""
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         need(self.name, len(split), clients)
@@ -108,7 +108,7 @@ class DirichletClients(Partitioner):
 
 
 def draw_mix(mix: np.ndarray, size: int, left: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """How many samples of each label, (labels,), a client with this mix draws when `left` samples of each are left."""
+    """Returns how many samples of each label, (labels,), a client with this mix draws from the `left` ones."""
     drawn = np.zeros_like(left)
     while drawn.sum() < size:  # every turn but the last one empties a label
         remaining = left - drawn

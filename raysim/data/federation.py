@@ -6,10 +6,10 @@ from typing import Literal
 import numpy as np
 
 from raysim.data.dataset import Dataset, Loss, Split
+from raysim.data.held_out import hold_out
 from raysim.data.holdings import Holdings
 from raysim.data.images import Images
 from raysim.data.noise import mislabel
-from raysim.data.own_test import hold_out
 from raysim.data.pool import PooledData
 from raysim.data.public import NO_PUBLIC, Public
 from raysim.data.quadratic import Quadratic
@@ -19,13 +19,13 @@ from raysim.rng import generator
 
 @dataclass(frozen=True)
 class Federation:
-    """Everybody's data. It is put in a node's memory once; its clients are rows of `train`.
+    """The data of the clients, of the server, and the public samples. All workers of a node share one copy.
 
-    held: what each client trains on, rows of `train`; held_out: what it tests its own model on, rows of the split
-    `tested`. participants: so many clients, the first ones, may take part in training; the others are unseen.
-    evaluation_rows: rows of `test` that neither the server nor the public has, and that some client tests on where
-    clients test on `test`. server: what the server has. public: the samples that all have without their labels, copied;
-    there may be none. num_classes, mean, std, loss: as in `Dataset`.
+    held: the rows of `train` that each client trains on. held_out: the rows of the split `tested` on which it tests its
+    own model. participants: how many clients, the first ones, may take part in training; the others are unseen.
+    evaluation_rows: the rows of `test` that evaluate models: those that neither the server nor the public samples took
+    and, if `tested` is "test", that some client tests on. server: the server's samples, copied. public: the public
+    samples, copied; there may be none. num_classes, mean, std, loss: as in `Dataset`.
     """
 
     train: Split
@@ -44,36 +44,37 @@ class Federation:
 
     @property
     def clients(self) -> int:
-        """How many clients there are, unseen ones included."""
+        """Number of clients, including unseen ones."""
         return self.held.clients
 
     @property
     def samples(self) -> np.ndarray:
-        """How many samples each client trains on, int64 (clients,). A client with none never takes part."""
+        """Number of samples that each client trains on, int64 (clients,). A client with none never takes part."""
         return np.where(np.arange(self.clients) < self.participants, self.held.sizes, 0)
 
     @property
     def unseen(self) -> np.ndarray:
-        """The clients that hold samples but never take part in training, int64."""
+        """Clients that hold samples but never take part in training, int64."""
         return np.arange(self.participants, self.clients)
 
     @property
     def training_rows(self) -> np.ndarray:
-        """The rows of `train` that are trained on, client after client."""
+        """Rows of `train` that clients train on, client after client."""
         return self.held.rows[: self.held.offsets[self.participants]]
 
     def train_rows(self, client: int) -> np.ndarray:
-        """The rows of `train` that a client trains on, or adapts a model to if it is unseen."""
+        """Returns the rows of `train` that a client trains on or, if it is unseen, adapts a model to."""
         return self.held[client]
 
     def local_test(self, client: int) -> tuple[Split, np.ndarray]:
-        """What a client tests its own model on: rows of a split."""
+        """Returns the split on which a client tests its own model, and its rows of that split."""
         return (self.test if self.tested == "test" else self.train), self.held_out[client]
 
     def partition_table(self) -> dict[str, np.ndarray]:
-        """Samples by client, split ("train", or "test" for the client's own) and label, where there are any.
+        """Counts samples by client, split and label. Combinations without samples are left out.
 
-        Columns of equal length: client int32, split str, label int32 (0 where the data have none), samples int64.
+        Returns columns of equal length: client int32; split str, "train" or "test", which are the samples that the
+        client tests its own model on; label int32, 0 where the data have none; samples int64.
         """
         tested = self.test if self.tested == "test" else self.train
         tables = [self.held.count(self.train.labels), self.held_out.count(tested.labels)]
@@ -88,13 +89,17 @@ def federate(
     seed: int,
     public: Public = NO_PUBLIC,
 ) -> Federation:
-    """Loads the data set and divides it among clients, server and public, each by draws of its own from the seed."""
+    """Loads the data set and divides it among the clients, the server and the public samples.
+
+    Each of them has its own random draws from the seed. Raises FileNotFoundError if the data are not on this machine,
+    and ValueError if they cannot be divided as the settings say.
+    """
     dataset = data.load()
     held, held_out, tested = _divide(data, dataset, seed)
     trained = held.rows[: held.offsets[data.participants]]
     evaluated = held_out.rows if tested == "test" else np.arange(len(dataset.test))
-    there = {"train": np.sort(trained), "test": np.sort(evaluated)}
-    server, taken = server_data.draw(dataset, there, generator(seed, "server data"))
+    available = {"train": np.sort(trained), "test": np.sort(evaluated)}
+    server, taken = server_data.draw(dataset, available, generator(seed, "server data"))
     shared = dataset.test if public.split == "test" else dataset.train
     public_rows = public.draw(shared, generator(seed, "public"))
     if public.split == "test":
@@ -129,7 +134,7 @@ def federate(
 def _divide(
     data: PooledData | Quadratic, dataset: Dataset, seed: int
 ) -> tuple[Holdings, Holdings, Literal["train", "test"]]:
-    """What clients train on, what they test on, and of which split that is."""
+    """Returns what clients train on, what they test on, and the split that they test on."""
     parts = data.divide(dataset.train, generator(seed, "partition"))
     if data.local_test == "test":
         assert isinstance(data, PooledData)

@@ -16,14 +16,14 @@ class Femnist(LeafImages):
 
     name: str = "femnist"
     labels: Annotated[int, Field(ge=2, le=LABELS)] = LABELS
-    """Use the first so many labels only: 10 digits, 26 upper-case letters, 26 lower-case letters."""
+    """Number of labels to use: the first ones of 10 digits, 26 upper-case and 26 lower-case letters."""
 
     @property
     def classes(self) -> int:
         return self.labels
 
     def convert(self, x: list[Any], y: list[Any]) -> Samples:
-        """x: pixels from 0 to 1, row after row. y: labels from 0 to 61."""
+        """Takes pixels from 0 to 1, row after row, as x, and as y labels from 0 to 61."""
         labels = np.array(y, dtype=np.int64)
         if wrong := sorted({*labels.tolist()} - {*range(LABELS)}):
             raise ValueError(f"data femnist: labels must be from 0 to {LABELS - 1}, got {wrong[0]}; correct the files")

@@ -14,7 +14,7 @@ class Holdings:
 
     @classmethod
     def of(cls, parts: list[np.ndarray]) -> "Holdings":
-        """From the rows of each client, in any order."""
+        """Makes holdings of the rows of each client, given in any order."""
         offsets = np.cumsum([0, *(len(rows) for rows in parts)], dtype=np.int64)
         return cls(np.concatenate([np.sort(rows) for rows in parts]).astype(np.int64), offsets)
 
@@ -23,21 +23,21 @@ class Holdings:
 
     @property
     def clients(self) -> int:
-        """How many there are."""
+        """Number of clients."""
         return len(self.offsets) - 1
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many rows each client holds, int64 (clients,)."""
+        """Number of rows that each client holds, int64 (clients,)."""
         return np.diff(self.offsets)
 
     def without(self, rows: np.ndarray) -> "Holdings":
-        """Less these rows, whoever holds them."""
+        """Returns holdings without these rows, whoever holds them."""
         kept = ~np.isin(self.rows, rows)
         return Holdings(self.rows[kept], np.append(0, np.cumsum(kept))[self.offsets])
 
     def count(self, labels: np.ndarray) -> np.ndarray:
-        """(3, cells) int64: client, label, and how many of its rows have it; by client, then label. labels: (n,)."""
+        """Counts rows by client and label (n,). Returns client, label and count, int64 (3, cells), sorted."""
         client = np.repeat(np.arange(self.clients), self.sizes)
         cells, samples = np.unique(np.stack([client, labels[self.rows]]), axis=1, return_counts=True)
         return np.concatenate([cells, samples[None]])

@@ -14,19 +14,20 @@ from raysim.part import Count
 class ImageFolder(Images):
     """Images in a folder for each class, such as a subset of ImageNet.
 
-    The classes' folders lie in `path`, or in `train` and in `test` (or `val`) below it, and are the labels in order of
-    their names. Only the images that are used are decoded: `train_samples` and `test_samples` say how many.
+    Labels number the classes in order of their folders' names. Only the images that are used are decoded; set
+    `train_samples` and `test_samples` to use fewer.
     """
 
     name: str = "image_folder"
     path: str
+    """Folder that has a folder for each class, or has `train` and `test` (or `val`) with a folder for each class."""
     size: Count
-    """Side in pixels of the square to resize to."""
+    """Side, in pixels, of the square that images are resized to."""
     test_share: Share = 0.1
-    """Where there is no folder for them: the share of each class's images that test."""
+    """Share of each class's images that is the test set; used only if there is no folder `test` or `val`."""
 
     def load(self) -> Dataset:
-        """uint8 images (n, size, size, 3). FileNotFoundError, with the cures, where there are none."""
+        """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if there are none."""
         folder = Path(self.path).expanduser()
         train = folder / "train" if (folder / "train").is_dir() else folder
         of_test = [folder / name for name in ("test", "val") if (folder / name).is_dir()]
@@ -53,7 +54,7 @@ class ImageFolder(Images):
 
 
 def list_images(folder: Path, classes: list[str]) -> Split:
-    """Paths and labels of the images in each class's folder, which may be missing, in order of their names."""
+    """Lists paths and labels of the images of each class, in order of their names. A class may have no folder."""
     files = [
         sorted(str(file) for file in (folder / name).glob("*") if file.suffix.lower() in SUFFIXES) for name in classes
     ]

@@ -1,11 +1,11 @@
-"""What the data sets of images share: how many of the images are used, and how their pixels are scaled."""
+"""The base of image data sets: how many of the images are used, and how their pixels are scaled."""
 
 from typing import Literal
 
 import numpy as np
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.own_test import held_out_size
+from raysim.data.held_out import held_out_size
 from raysim.data.partition import rows_by_value
 from raysim.data.pool import PooledData
 from raysim.part import Count, Fraction
@@ -16,20 +16,22 @@ class Images(PooledData):
     """A data set of labelled uint8 images."""
 
     train_samples: Count | None = None
-    """Use so many training samples, of each label as many: the first ones in stored order. null: all."""
+    """Number of training samples to use: the first ones in stored order, equally many of each label. null: all."""
     test_samples: Count | None = None
-    """The same for the test set."""
+    """Number of test samples to use: the first ones in stored order, equally many of each label. null: all."""
     scale: Literal["standard", "unit"] = "standard"
-    """standard: each channel of the training samples has mean 0 and deviation 1. unit: pixels are from 0 to 1."""
+    """How pixels are scaled. standard: over the training samples, each channel has mean 0 and standard deviation 1.
+    unit: pixels are from 0 to 1."""
     label_noise: Fraction = 0.0
-    """Share of each client's training labels that is replaced by other labels, each of which is as likely.
+    """Share of each client's training samples that get a wrong label; all wrong labels are equally likely.
 
-    Test labels are right always."""
+    Test labels stay right."""
 
     def dataset(self, train: Split, test: Split, num_classes: int) -> Dataset:
-        """The samples that are used, and the mean and deviation to scale them with: those of the training samples used.
+        """Returns the data set of the samples that are used, with the mean and deviation of its training samples.
 
-        x may be what `pixels` makes images of. ValueError where they cannot be balanced over the labels.
+        x of both splits may be anything that `pixels` turns into images. Raises ValueError if there are not equally
+        many samples of each label to use.
         """
         train = self._decoded(balanced(train, self.train_samples, num_classes, "train_samples"))
         test = self._decoded(balanced(test, self.test_samples, num_classes, "test_samples"))
@@ -39,11 +41,11 @@ class Images(PooledData):
         return Split(self.pixels(split.x), split.y, split.columns)
 
     def pixels(self, x: np.ndarray) -> np.ndarray:
-        """Images, uint8 (n, height, width, channels), of those that are used; of files, if x are their names."""
+        """Returns the images, uint8 (n, height, width, channels). Data sets of files override it: x has names."""
         return x
 
     def statistics(self, x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Mean and deviation, by channel, to scale images (n, height, width, channels) with."""
+        """Returns the mean and deviation, by channel, with which images (n, height, width, channels) are scaled."""
         if self.scale == "unit":
             return (0.0,) * x.shape[-1], (1.0,) * x.shape[-1]
         return channel_statistics(x)
@@ -57,7 +59,7 @@ class Images(PooledData):
 
 
 def uneven(samples: int | None, num_classes: int, key: str) -> list[str]:
-    """What is wrong with so many samples in all, if labels cannot have as many each."""
+    """Says what is wrong with this number of samples if it cannot be spread evenly over the labels."""
     if samples is None or samples % num_classes == 0:
         return []
     nearest = max(round(samples / num_classes), 1) * num_classes
@@ -65,9 +67,9 @@ def uneven(samples: int | None, num_classes: int, key: str) -> list[str]:
 
 
 def balanced(split: Split, samples: int | None, num_classes: int, key: str) -> Split:
-    """The first samples / num_classes samples of each label, in stored order; all if samples is None.
+    """Returns the first samples / num_classes samples of each label, in stored order; all if samples is None.
 
-    key: the setting's name, for errors. ValueError if that is no whole number, or a label has fewer.
+    key: the setting's name, for errors. Raises ValueError if that is no whole number, or if a label has fewer.
     """
     if samples is None:
         return split
@@ -85,7 +87,7 @@ def balanced(split: Split, samples: int | None, num_classes: int, key: str) -> S
 
 
 def stratified(split: Split, share: float) -> tuple[Split, Split]:
-    """Training and test samples: of each label a share tests, drawn, the same ones under every seed of a scenario."""
+    """Splits samples into training and test samples: a random share of each label, the same for every seed, tests."""
     draw = generator(0, "test share")
     test = [draw.permutation(rows)[: held_out_size(len(rows), share)] for rows in rows_by_value(split.y)]
     of_test = np.sort(np.concatenate(test))
@@ -93,9 +95,10 @@ def stratified(split: Split, share: float) -> tuple[Split, Split]:
 
 
 def channel_statistics(x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation per channel of uint8 images (n, height, width, channels), scaled to 0..1.
+    """Returns mean and standard deviation by channel of uint8 images (n, height, width, channels), scaled to 0..1.
 
-    The sums are of integers, so they are exact. A channel without any variation gets 1, for the engine divides by it.
+    The sums are over integers and so exact. A channel without variation gets deviation 1, because images are divided
+    by it.
     """
     pixels, channels = x[..., 0].size, x.shape[-1]
     blocks = np.array_split(x, len(x) // 1024 + 1)  # the squares of all images at once would take twice their memory

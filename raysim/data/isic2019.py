@@ -12,30 +12,31 @@ from raysim.data.pool import Share
 from raysim.part import Count
 
 IMAGES, LABELS = "ISIC_2019_Training_Input", "ISIC_2019_Training_GroundTruth.csv"
-CLASSES = ("MEL", "NV", "BCC", "AK", "BKL", "DF", "VASC", "SCC")  # no training sample is UNK
+CLASSES = ("MEL", "NV", "BCC", "AK", "BKL", "DF", "VASC", "SCC")  # not UNK, which no training sample has
 
 
 class Isic2019(Images):
-    """ISIC 2019: 25,331 dermoscopic images of skin lesions, of 8 kinds, from the challenge's training files.
+    """ISIC 2019: 25,331 dermoscopic images of 8 kinds of skin lesions, from the challenge's training files.
 
-    `path` holds the folder ISIC_2019_Training_Input and the file ISIC_2019_Training_GroundTruth.csv of
-    challenge.isic-archive.com. The labels of the challenge's own test set are not public, so a share of the training
-    images tests. Decoded, all images take 25,331 · 3 · size² bytes; `train_samples` takes fewer.
+    The labels of the challenge's own test set are not public, so a share of the training images is the test set. All
+    images, decoded, take 25,331 · 3 · size² bytes; set `train_samples` to use fewer.
     """
 
     name: str = "isic2019"
     path: str
+    """Folder with the folder ISIC_2019_Training_Input and the file ISIC_2019_Training_GroundTruth.csv, both from
+    challenge.isic-archive.com."""
     size: Count
-    """Side in pixels of the square to resize to."""
+    """Side, in pixels, of the square that images are resized to."""
     test_share: Share = 0.2
-    """The share of each label's images that test: the same ones under every seed of a scenario."""
+    """Share of each label's images that is the test set; it is the same for every seed of a scenario."""
 
     @property
     def classes(self) -> int:
         return len(CLASSES)
 
     def load(self) -> Dataset:
-        """uint8 images (n, size, size, 3). FileNotFoundError, with the cures, where a file is missing."""
+        """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if a file is missing."""
         table = Path(self.path).expanduser() / LABELS
         if not table.exists():
             raise FileNotFoundError(
@@ -51,7 +52,7 @@ class Isic2019(Images):
 
 
 def read_labels(table: Path) -> Split:
-    """Names and labels of the images, in stored order. ValueError if a row has not one of CLASSES, by a 1."""
+    """Reads names and labels of the images, in stored order. Raises ValueError if a row has no single label."""
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
     names, labels = [], []

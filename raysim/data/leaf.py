@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from raysim.data.dataset import Dataset, Split
+from raysim.data.held_out import held_out_size
 from raysim.data.images import Images
-from raysim.data.own_test import held_out_size
 from raysim.data.partition import Natural
 from raysim.data.pool import Partition, Share
 from raysim.part import Count, Fraction
@@ -21,9 +21,10 @@ Convert = Callable[[list[Any], list[Any]], Samples]
 
 
 def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
-    """The samples of each user in the folder's JSON files, {} if there are none.
+    """Reads the samples of each user from the folder's JSON files; returns {} if there are none.
 
-    convert: from the lists x and y of a user, as LEAF writes them. ValueError where a file is not as LEAF's are.
+    convert: turns the lists x and y of a user, as LEAF writes them, into arrays. Raises ValueError if a file is not as
+    LEAF writes it.
     """
     users: dict[str, Samples] = {}
     for file in sorted(folder.glob("*.json")):
@@ -44,7 +45,7 @@ def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
 
 
 def as_splits(train: dict[str, Samples], test: dict[str, Samples]) -> tuple[Split, Split]:
-    """Training and test samples, user after user, with a column `user`: a user's place in sorted order, int64."""
+    """Joins the samples, user after user, with a column `user`, int64: a user's place in sorted order."""
     place = {user: i for i, user in enumerate(sorted(train.keys() | test.keys()))}
 
     def split(users: dict[str, Samples]) -> Split:
@@ -61,27 +62,28 @@ class LeafImages(Images):
     """Labelled images of many users, in the folders that LEAF makes."""
 
     path: str
-    """LEAF's folder `data` of the data set, with `train` and `test`, or else `all_data`, in it."""
+    """The data set's folder `data` as LEAF makes it, with `train` and `test`, or else `all_data`, in it."""
     partition: Partition = Natural()
-    """By default, each client is a user."""
+    """How the training samples are divided among the clients; by default, each user is a client."""
     local_test: Fraction | Literal["test"] = "test"
-    """What a client tests its own model on: its own test samples (`test`), or a share of its training samples."""
+    """What a client tests its own model on: its users' test samples (`test`), or a share of its training samples, which
+    it then does not train on."""
     users: Count | None = None
-    """Use so many users only: random ones, the same under every seed of a scenario. null: all."""
+    """Number of users to use: random ones, the same for every seed of a scenario. null: all."""
     test_share: Share = 0.1
-    """Where there is `all_data` only: the share of each user's samples that tests."""
+    """Share of each user's samples that is the test set; used if LEAF's folder has `all_data` only."""
 
     @property
     @abstractmethod
     def classes(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
 
     @abstractmethod
     def convert(self, x: list[Any], y: list[Any]) -> Samples:
-        """What `pixels` takes, and labels int64 (n,), of the lists that a user has in the files."""
+        """Turns the lists that a user has in the files into what `pixels` takes, and into labels, int64 (n,)."""
 
     def load(self) -> Dataset:
-        """The data set in memory. FileNotFoundError, with the cures, where files are missing."""
+        """Loads the data set. Raises FileNotFoundError, saying what to do, if files are missing."""
         folder = Path(self.path).expanduser()
         train, test = (read_users(folder / name, self.convert) for name in ("train", "test"))
         if not (train and test):
@@ -104,7 +106,7 @@ class LeafImages(Images):
         return [known[i] for i in generator(0, "leaf users").permutation(len(known))[self.users :]]
 
     def _hold_out(self, users: dict[str, Samples]) -> tuple[dict[str, Samples], dict[str, Samples]]:
-        """Training and test samples of users, drawn."""
+        """Splits each user's samples at random into training and test samples."""
         train, test = {}, {}
         for i, (user, (x, y)) in enumerate(sorted(users.items())):
             order = generator(0, "leaf test", i).permutation(len(y))

@@ -1,7 +1,7 @@
 """A linear regression whose rows come from three distributions.
 
-Zhou and Li, Federated Learning via Inexact ADMM, IEEE Transactions on Pattern Analysis and Machine Intelligence, 2023,
-and, with 10,000 samples of 1,000 features, the first example of FedADMM-InSa.
+It is from Zhou and Li, Federated Learning via Inexact ADMM, IEEE Transactions on Pattern Analysis and Machine
+Intelligence, 2023. With 10,000 samples of 1,000 features it is also the first example of FedADMM-InSa.
 """
 
 from typing import Annotated
@@ -19,27 +19,29 @@ from raysim.rng import generator
 class LinearRegression(PooledData):
     """Linear least squares on random rows: a third Student-t, a third uniform, a third normal.
 
-    Client i minimises 1/(2 d_i) · Σ_j (⟨a_j, u⟩ − b_j)² over its d_i samples. A ridge term c/2 · |u|² is
-    `local.weight_decay: c`; losses in tables are without it. There is no test set: all training samples evaluate.
+    Client i minimises 1/(2 d_i) · Σ_j (⟨a_j, u⟩ − b_j)² over its d_i samples. `local.weight_decay: c` adds a ridge term
+    c/2 · |u|², which the losses in tables leave out. There is no test set: all training samples evaluate models.
     """
 
     name: str = "linear_regression"
     partition: Partition = Iid()
-    """`iid` only, for there are neither labels nor columns to divide by."""
+    """Must be `iid`, because there are neither labels nor columns to divide by."""
     samples: Count = 10_000
+    """Number of samples, of all clients together."""
     features: Count = 1_000
+    """Number of features of a sample."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """Of the samples. Not the scenario's, so that runs with several seeds are of one problem, with one solution."""
+    """Seed of the samples. The scenario's seed does not change them, so runs of several seeds solve one problem."""
 
     @property
     def classes(self) -> int:
-        """There are no labels."""
+        """Zero, because there are no labels."""
         return 0
 
     def load(self) -> Dataset:
-        """x: a, float32 (samples, features). y: b, float32 (samples,)."""
+        """Draws the samples. x: a, float32 (samples, features). y: b, float32 (samples,)."""
         draw = generator(self.seed, "linear regression")
-        rows = np.empty((self.samples, self.features + 1), dtype=np.float32)  # of [a, b]
+        rows = np.empty((self.samples, self.features + 1), dtype=np.float32)  # a row is [a, b]
         third = -(-self.samples // 3)
         first, second, rest = rows[:third], rows[third : 2 * third], rows[2 * third :]
         first[:] = draw.standard_t(5, size=first.shape)

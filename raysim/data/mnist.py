@@ -1,4 +1,4 @@
-"""MNIST, and Fashion-MNIST, which has the same form."""
+"""MNIST, and Fashion-MNIST, whose files have the same format."""
 
 from typing import ClassVar
 
@@ -42,9 +42,9 @@ class FashionMnist(IdxImages):
 
 
 def parse_idx(content: bytes, file: str) -> np.ndarray:
-    """The array of bytes in a file of the IDX format: magic number, lengths of the axes, values.
+    """Returns the array of bytes in a file of the IDX format: magic number, lengths of the axes, values.
 
-    ValueError if it is damaged.
+    Raises ValueError if it is damaged.
     """
     axes = content[3] if content[:3] == b"\x00\x00\x08" else 0
     start = 4 + 4 * axes

@@ -7,9 +7,10 @@ from raysim.rng import Stream
 
 
 def mislabel(labels: np.ndarray, held: Holdings, share: float, num_classes: int, seed: int) -> np.ndarray:
-    """Labels (n,) int64 of which a share of each client's, rounded to the nearest number, are wrong.
+    """Returns labels, int64 (n,), in which a share of each client's samples has a wrong label.
 
-    Which ones is drawn for each client, and each of the other labels is as likely.
+    The number of a client's wrong labels is rounded to the nearest. Which samples get one is random, and all wrong
+    labels are equally likely.
     """
     wrong, draw = labels.copy(), Stream(seed, "label noise")
     for client in range(held.clients):

@@ -23,22 +23,23 @@ class Parquet(Images):
 
     name: str = "parquet"
     train: Paths
-    """Files, or patterns such as data/train-*.parquet."""
+    """Files of the training set, or patterns such as data/train-*.parquet."""
     test: Paths
-    """The same for the test set."""
+    """Files of the test set, or patterns such as data/test-*.parquet."""
     image: str
-    """Column of struct<bytes, path>, such as `img`."""
+    """Column of the images, such as `img`; its type is struct<bytes, path>."""
     label: str = "label"
-    """Column of integers from 0."""
+    """Column of the labels, which are integers from 0."""
     columns: tuple[str, ...] = ()
-    """Other columns of the training files that a partition may use; of the test files too with `local_test: test`."""
+    """Further columns that a partition may use. The training files must have them; with `local_test: test`, so must the
+    test files."""
     size: Count | None = None
-    """Side in pixels of the square to resize to; needed where the images' sizes differ."""
+    """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
 
     def load(self) -> Dataset:
-        """uint8 images (n, height, width, channels): one channel if all images are grey, else three.
+        """Loads uint8 images (n, height, width, channels): one channel if all images are grey, else three.
 
-        FileNotFoundError where a path matches nothing; ValueError where the files do not hold what they must.
+        Raises FileNotFoundError if a path matches nothing, and ValueError if the files do not hold what they must.
         """
         train = read_columns(self.train, (self.image, self.label, *self.columns))
         of_test = self.columns if self.local_test == "test" else ()
@@ -58,7 +59,7 @@ class Parquet(Images):
 
 
 def read_columns(patterns: tuple[str, ...], columns: tuple[str, ...]) -> "pa.Table":
-    """These columns of all files that match, the files of a pattern in the order of their names."""
+    """Reads these columns of all files that match, the files of a pattern in order of their names."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -81,7 +82,7 @@ def read_columns(patterns: tuple[str, ...], columns: tuple[str, ...]) -> "pa.Tab
 
 
 def encoded(table: "pa.Table", name: str) -> list[bytes]:
-    """The bytes of each image file in a column of struct<bytes, path>."""
+    """Returns the bytes of each image file in a column of struct<bytes, path>."""
     kind = table.schema.field(name).type
     if not str(kind).startswith("struct<bytes: binary"):
         raise ValueError(f"data parquet: column {name!r} must hold struct<bytes, path>, got {kind}")
@@ -93,7 +94,7 @@ def encoded(table: "pa.Table", name: str) -> list[bytes]:
 
 
 def integers(table: "pa.Table", name: str) -> np.ndarray:
-    """A column of labels as int64."""
+    """Returns a column of labels as int64."""
     values: np.ndarray = table[name].to_numpy()
     if values.dtype.kind not in "iu" or values.min() < 0:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Who holds which samples: what all partitioners share, and the two plainest of them."""
+"""Partitioners decide which client holds which samples: their base, and the two plainest of them."""
 
 from abc import abstractmethod
 
@@ -15,21 +15,21 @@ class Partitioner(Part):
 
     @abstractmethod
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
-        """The rows of each client, int64, disjoint. ValueError, with a cure, if these samples cannot be divided so."""
+        """Returns the rows of each client, int64, disjoint. Raises ValueError if the samples cannot be divided so."""
 
     @property
     def column(self) -> str | None:
-        """What samples are divided by: `label`, or a column's name; None: by chance alone."""
+        """What samples are divided by: `label`, a column's name, or None if by chance alone."""
         return "label"
 
     def problems(self, clients: int, num_classes: int | None) -> list[str]:
-        """What is wrong with the settings, as far as that can be told without data. num_classes: None if unknown."""
+        """Lists what is wrong with the settings, as far as can be told without data. num_classes: None if unknown."""
         del clients, num_classes
         return []
 
 
 class Iid(Partitioner):
-    """Shuffled and cut in equal parts: every client has the same mix of labels."""
+    """Shuffles the samples and cuts them in equal parts: every client has about the same mix of labels."""
 
     name: str = "iid"
 
@@ -43,13 +43,14 @@ class Iid(Partitioner):
 
 
 class Natural(Partitioner):
-    """One client per distinct value of a column, such as a writer or a speaker."""
+    """Makes each distinct value of a column a client, such as each writer or speaker."""
 
     name: str = "natural"
     by: str = "user"
-    """The column."""
+    """Name of the column."""
     shuffle: bool = False
-    """Which values become clients where there are more: the first in sorted order, or random ones."""
+    """Which values become clients if there are more values than clients. false: the first ones in sorted order. true:
+    random ones."""
 
     @property
     def column(self) -> str:
@@ -67,7 +68,7 @@ class Natural(Partitioner):
 
 
 def need(name: str, samples: int, parts: int) -> None:
-    """ValueError unless there is a sample for every part."""
+    """Raises ValueError unless there is a sample for every part."""
     if samples < parts:
         raise ValueError(
             f"partition {name}: needs at least one training sample for each of {parts} parts, got {samples}; "
@@ -76,7 +77,7 @@ def need(name: str, samples: int, parts: int) -> None:
 
 
 def rows_by_value(values: np.ndarray) -> list[np.ndarray]:
-    """For each distinct value, in sorted order, the rows that have it, ascending."""
+    """Returns the rows that have each distinct value, ascending, by value in sorted order."""
     _, counts = np.unique(values, return_counts=True)
     return np.split(np.argsort(values, kind="stable"), np.cumsum(counts)[:-1])
 

@@ -1,4 +1,4 @@
-"""From encoded image files to arrays of pixels."""
+"""Decodes image files to arrays of pixels, and resizes those."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,23 +7,23 @@ from pathlib import Path
 
 import numpy as np
 
-SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"}  # of files that are taken for images
+SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"}  # suffixes of the files that are taken for images
 
 
 def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
-    """Pixels (height, width, channels), uint8, of an image file: one channel if it is grey, else three.
+    """Returns the pixels of an image file, uint8 (height, width, channels): one channel if it is grey, else three.
 
-    size: side of the square that it is resized to. file: its name, for errors. ValueError if it is damaged, or has more
-    than 8 bits a channel.
+    size: side, in pixels, of the square that it is resized to; None: not resized. file: its name, for errors. Raises
+    ValueError if it is damaged, or has more than 8 bits a channel.
     """
     from PIL import Image
 
     try:
         image: Image.Image = Image.open(BytesIO(content))
         if size is not None:
-            image.draft(None, (size, size))  # a JPEG comes out smaller, if still large enough, and much faster
+            image.draft(None, (size, size))  # decodes a JPEG at a smaller scale that is still large enough, much faster
         image.load()
-    except (OSError, SyntaxError) as error:  # which is what Pillow raises
+    except (OSError, SyntaxError) as error:  # what Pillow raises for a damaged file
         raise ValueError(f"data: {file!r} must be a whole image, got {error}; fetch it again") from error
     if image.mode[0] in "IF":
         raise ValueError(
@@ -37,7 +37,7 @@ def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
 
 
 def stack(images: Sequence[np.ndarray]) -> np.ndarray:
-    """(n, height, width, channels). Where only some images are grey, they get three equal channels."""
+    """Stacks images to (n, height, width, channels). If only some are grey, they get three equal channels."""
     sizes = {image.shape[:2] for image in images}
     if len(sizes) > 1:
         raise ValueError(
@@ -51,7 +51,7 @@ def stack(images: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def read_images(paths: Sequence[str], size: int) -> np.ndarray:
-    """Pixels (n, size, size, 3), uint8, of image files, by several threads. FileNotFoundError for a missing one."""
+    """Decodes image files, in threads, to uint8 (n, size, size, 3). Raises FileNotFoundError if one is missing."""
     x = np.empty((len(paths), size, size, 3), dtype=np.uint8)
 
     def read(row: int) -> None:
@@ -63,16 +63,16 @@ def read_images(paths: Sequence[str], size: int) -> np.ndarray:
             )
         x[row] = decode(path.read_bytes(), size, str(path))
 
-    with ThreadPoolExecutor() as threads:  # Pillow lets go of the interpreter while it decodes
-        for _ in threads.map(read, range(len(paths))):  # gives nothing, but raises what a thread raised
+    with ThreadPoolExecutor() as threads:  # Pillow releases the interpreter's lock while it decodes
+        for _ in threads.map(read, range(len(paths))):  # raises what a thread raised
             pass
     return x
 
 
 def fit(x: np.ndarray, height: int, width: int, channels: int) -> np.ndarray:
-    """Images (n, h, w, c) as (n, height, width, channels), uint8: resized bilinearly.
+    """Resizes images (n, h, w, c) bilinearly to (n, height, width, channels), uint8.
 
-    Grey ones are repeated in three channels, and three channels are averaged to grey ones.
+    Grey images are repeated in three channels, and three channels are averaged to one.
     """
     from PIL import Image
 

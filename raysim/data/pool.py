@@ -1,4 +1,4 @@
-"""What the data sets share whose samples lie in one pool until a partitioner divides them among clients."""
+"""The base of data sets whose samples lie in one pool until a partitioner divides them among clients."""
 
 from abc import abstractmethod
 from typing import Annotated, Literal
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.dirichlet import Dirichlet, DirichletClients
-from raysim.data.own_test import divide_alike
+from raysim.data.held_out import divide_alike
 from raysim.data.partition import Iid, Natural, Partitioner
 from raysim.data.shards import Classes, Shards
 from raysim.part import Count, Fraction, OneOf, Part
@@ -16,50 +16,52 @@ from raysim.part import Count, Fraction, OneOf, Part
 PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural)
 Partition = Annotated[Partitioner, OneOf(PARTITIONS)]
 
-Share = Annotated[float, Field(gt=0, lt=1)]  # neither nothing nor all
+Share = Annotated[float, Field(gt=0, lt=1)]  # more than nothing and less than all
 
 
 class PooledData(Part):
-    """A data set with the settings of who holds which of its samples. A subclass adds its `name`."""
+    """A data set whose samples are divided among clients. A subclass adds its `name`."""
 
     name: str
     clients: Count
+    """Number of clients."""
     partition: Partition
-    """Who holds which of the training samples."""
+    """How the training samples are divided among the clients."""
     local_test: Fraction | Literal["test"] = 0.0
-    """What a client tests its own model on: a share of its samples, held out, or `test`: its part of the test split.
+    """What a client tests its own model on: a share of its samples, which it then does not train on (0: nothing), or
+    `test`: its part of the test set.
 
-    That is divided as the training samples are: by label, or by the column of the partition. What is nobody's part
-    then evaluates no model."""
+    The test set is divided as the training samples are: by label, or by the column of the partition. Test samples that
+    no client gets then evaluate no model."""
     unseen: Fraction = 0.0
-    """Share of the clients, the last ones, that hold samples but never take part in training."""
+    """Share of the clients that hold samples but never take part in training; they are the last ones."""
 
     @property
     def classes(self) -> int | None:
-        """The number of labels; None if only loading can tell."""
+        """Number of labels, or None if it is known only once the data are loaded."""
         return None
 
     @property
     def participants(self) -> int:
-        """How many clients may take part in training: the first ones."""
+        """Number of clients that may take part in training; they are the first ones."""
         return self.clients - int(self.unseen * self.clients + 1e-9)
 
     @abstractmethod
     def load(self) -> Dataset:
-        """The data set in memory. FileNotFoundError, with the cures, where it is not on this machine."""
+        """Loads the data set. Raises FileNotFoundError, saying what to do, if it is not on this machine."""
 
     def divide(self, train: Split, generator: np.random.Generator) -> list[np.ndarray]:
-        """The rows of each client, int64, disjoint."""
+        """Returns the training rows of each client, int64, disjoint."""
         return self.partition.split(train, self.clients, generator)
 
     def divide_test(
         self, train: Split, parts: list[np.ndarray], test: Split, generator: np.random.Generator
     ) -> list[np.ndarray]:
-        """The test rows of each client, int64, disjoint, where `divide` gave it these parts of the training samples."""
+        """Returns the test rows of each client, int64, disjoint. parts: what `divide` returned for `train`."""
         return divide_alike(train, parts, test, self.partition.column, generator)
 
     def problems(self) -> list[str]:
-        """What is wrong with the settings, as far as that can be told without data."""
+        """Lists what is wrong with the settings, as far as can be told without data."""
         found = self.partition.problems(self.clients, self.classes)
         if self.participants == 0:
             found.append(f"`unseen` must leave a client of {self.clients} that trains, got {self.unseen:g}; lower it")

@@ -1,4 +1,4 @@
-"""Samples without labels that everybody has: what peers compare their predictions on."""
+"""Public samples: unlabelled samples that everybody has, on which peers compare their predictions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from raysim.part import Part, Positive
 
 
 class Public(Part):
-    """Random samples, without their labels, that all clients or peers have: the same ones in the same order."""
+    """Random unlabelled samples that all clients or peers have, in the same order."""
 
     samples: Annotated[int, Field(ge=0)] = 0
-    """How many; 0: there are none."""
+    """Number of public samples; 0: there are none."""
     split: Literal["train", "test"] = "train"
-    """Which they are of. Training samples may be some client's own, too; test samples then do not evaluate."""
+    """Split that they are drawn from. Clients may hold training samples too; test samples evaluate no model."""
     alpha: Positive | None = None
-    """Skews their mix of labels: shares of labels are drawn from Dir(alpha, ..., alpha). null: all are as likely."""
+    """Skews their mix of labels: the shares of labels are drawn from Dir(alpha, ..., alpha). null: samples are drawn
+    uniformly."""
 
     def draw(self, split: Split, generator: np.random.Generator) -> np.ndarray:
-        """Rows of the split, ascending. ValueError if it has too few, or if none would be left to evaluate on."""
+        """Draws rows of the split, ascending. Raises ValueError if it has too few, or none is left to evaluate on."""
         most = len(split) - (self.split == "test")
         if self.samples > most:
             raise ValueError(

@@ -19,19 +19,19 @@ def _row(vector: tuple[float, ...] | float) -> tuple[float, ...]:
 class Quadratic(Part):
     """Client i minimises h_i/2 · |x − a_i|² + ⟨s_i, x⟩ over a vector x.
 
-    Every client holds `samples` identical samples, of the kind [a_i, s_i, h_i], and all clients' samples are the test
-    set: its mean loss is the average of the clients' functions, weighted by samples.
+    A client's samples are all identical: [a_i, s_i, h_i]. The samples of all clients are the test set, so its mean loss
+    is the average of the clients' functions, weighted by their numbers of samples.
     """
 
     name: str = "quadratic"
     centers: Annotated[tuple[Vector, ...], Field(min_length=1)]
-    """a_i, one per client."""
+    """The vectors a_i, one per client; a bare number is a vector of length 1."""
     curvatures: tuple[NonNegative, ...] | None = None
-    """h_i; by default 1."""
+    """The curvatures h_i, one per client. null: all are 1."""
     slopes: tuple[Vector, ...] | None = None
-    """s_i; by default 0."""
+    """The vectors s_i, one per client; a bare number is a vector of length 1. null: all are 0."""
     samples: tuple[Count, ...] | None = None
-    """Of each client; by default one."""
+    """Number of samples of each client, one number per client. null: one sample each."""
 
     local_test: ClassVar[float] = 0.0
     unseen: ClassVar[float] = 0.0
@@ -51,12 +51,12 @@ class Quadratic(Part):
 
     @property
     def clients(self) -> int:
-        """How many clients there are."""
+        """Number of clients."""
         return len(self.centers)
 
     @property
     def participants(self) -> int:
-        """How many of them may take part in training: all."""
+        """Number of clients that may take part in training: all of them."""
         return self.clients
 
     @property
@@ -65,7 +65,7 @@ class Quadratic(Part):
         return len(_row(self.centers[0]))
 
     def load(self) -> Dataset:
-        """x: float32 (n, 2 · size + 1), of rows [a_i, s_i, h_i]. y and the column `client`: i."""
+        """Makes the samples. x: rows [a_i, s_i, h_i], float32 (n, 2 · size + 1). y and the column `client`: i."""
         centers = np.array([_row(center) for center in self.centers])
         slopes = np.array([_row(slope) for slope in self.slopes]) if self.slopes else np.zeros_like(centers)
         curvatures = np.array(self.curvatures) if self.curvatures else np.ones(self.clients)
@@ -75,10 +75,10 @@ class Quadratic(Part):
         return Dataset(train=split, test=split, num_classes=0, loss="quadratic")
 
     def divide(self, train: Split, generator: np.random.Generator) -> list[np.ndarray]:
-        """The rows of each client, int64."""
-        del generator  # who holds what is given
+        """Returns the rows of each client, int64."""
+        del generator  # the scenario says who holds what
         return rows_by_value(train.columns["client"])
 
     def problems(self) -> list[str]:
-        """Nothing that the fields' own checks leave over."""
+        """Returns nothing: the checks of the fields find every problem."""
         return []

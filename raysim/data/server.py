@@ -1,4 +1,4 @@
-"""What data the server itself has."""
+"""The data that the server itself has."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from raysim.part import Count, OneOf, Part, spell_out
 
 @dataclass(frozen=True)
 class ServerSamples:
-    """The server's samples, copied; there may be none, and their labels may be others than the clients'.
+    """The server's samples, copied. There may be none, and their labels may mean something else than the clients'.
 
-    num_classes, mean, std: as in `Dataset`, of these samples. in_domain: whether their labels are the clients'.
-    reference: samples like the clients', which only diagnostics see; there may be none.
+    num_classes, mean, std: as in `Dataset`, for these samples. in_domain: whether they are from the clients' data set.
+    reference: samples of the clients' data set, which only diagnostics use; there may be none.
     """
 
     split: Split
@@ -32,7 +32,7 @@ class ServerSamples:
     reference: Split
 
 
-Rows = dict[str, np.ndarray]  # by split, train and test: some of its rows, int64, ascending
+Rows = dict[str, np.ndarray]  # rows of the splits train and test, int64, ascending
 NO_ROWS: Rows = {"train": np.empty(0, dtype=np.int64), "test": np.empty(0, dtype=np.int64)}
 
 
@@ -42,8 +42,11 @@ class ServerData(Part):
     name: str
 
     @abstractmethod
-    def draw(self, dataset: Dataset, there: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
-        """Its samples, and which of the rows that are there they take away. ValueError if too few would be left."""
+    def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
+        """Returns the server's samples, and those of the available rows that they take from clients and evaluations.
+
+        Raises ValueError if too few rows would be left.
+        """
 
 
 class NoServerData(ServerData):
@@ -51,16 +54,16 @@ class NoServerData(ServerData):
 
     name: str = "none"
 
-    def draw(self, dataset: Dataset, there: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
-        """No samples."""
-        del there, generator
+    def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
+        """Returns no samples and no rows."""
+        del available, generator
         nothing = dataset.test.take(NO_ROWS["test"])
         return ServerSamples(nothing, dataset.num_classes, dataset.mean, dataset.std, True, nothing), NO_ROWS
 
 
-def _take(key: str, samples: int, split: str, there: Rows, generator: np.random.Generator) -> np.ndarray:
-    """So many rows of a split, ascending. ValueError if none would be left."""
-    rows = there[split]
+def _take(key: str, samples: int, split: str, available: Rows, generator: np.random.Generator) -> np.ndarray:
+    """Draws rows of a split, ascending. Raises ValueError if none would be left."""
+    rows = available[split]
     if samples >= len(rows):
         raise ValueError(
             f"server_data {key} must be less than the {len(rows)} samples of the {split} set, from which they are "
@@ -70,17 +73,18 @@ def _take(key: str, samples: int, split: str, there: Rows, generator: np.random.
 
 
 class InDomain(ServerData):
-    """The server has samples like the clients': random ones, which then neither train clients nor evaluate."""
+    """The server has random samples of the clients' data set, which then neither train clients nor evaluate models."""
 
     name: str = "in_domain"
     samples: Count
-    """How many."""
+    """Number of the server's samples."""
     split: Literal["test", "train"] = "test"
-    """Which they are of. They are taken away: from what evaluates, or from the clients that held them."""
+    """Split that they are drawn from. Samples of `test` no longer evaluate models; those of `train` are taken from the
+    clients that held them."""
 
-    def draw(self, dataset: Dataset, there: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
-        """Samples of the rows that are there, and these rows. ValueError if none would be left."""
-        taken = _take("in_domain: `samples`", self.samples, self.split, there, generator)
+    def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
+        """Draws some of the available rows. Returns their samples, and the rows. Raises ValueError if none is left."""
+        taken = _take("in_domain: `samples`", self.samples, self.split, available, generator)
         split = dataset.test if self.split == "test" else dataset.train
         none = split.take(NO_ROWS["test"])
         samples = ServerSamples(split.take(taken), dataset.num_classes, dataset.mean, dataset.std, True, none)
@@ -88,7 +92,7 @@ class InDomain(ServerData):
 
 
 class _Undivided(OneOf):
-    """One of several data sets, given without who holds which of it."""
+    """One of several data sets, given without `clients` and `partition`, which the server's data do not need."""
 
     keys: ClassVar[dict[str, Any]] = {"clients": 1, "partition": {"name": "iid"}}
 
@@ -106,16 +110,16 @@ class _Undivided(OneOf):
 
 
 class OutOfDomain(ServerData):
-    """The server has labelled images of another data set, made as large as the clients'."""
+    """The server has labelled images of another data set, resized to the size of the clients' images."""
 
     name: str = "out_of_domain"
     data: Annotated[Images, _Undivided(IMAGES)]
-    """Any data set of images, without `clients` and what else is about them."""
+    """An image data set, without `clients` and the other keys about clients."""
     samples: Count | None = None
-    """How many of its training samples, drawn at random. null: all."""
+    """Number of its training samples that the server has, drawn at random. null: all."""
     reference: Annotated[int, Field(ge=0)] = 0
-    """So many test samples of the clients' kind are taken for comparison: the `similarity` of the table of steps. It
-    takes a pass through these and the server's samples, which counts as work of the server."""
+    """Number of the clients' test samples that are set aside, to fill column `similarity` of the table of steps. It
+    costs a pass through them and the server's samples in each step, which counts as the server's work. 0: none."""
 
     @model_validator(mode="after")
     def _belongs_to_nobody(self) -> Self:
@@ -126,8 +130,8 @@ class OutOfDomain(ServerData):
             raise ValueError(f"`data` must not say what is for clients, got {', '.join(given)}; leave that out")
         return self
 
-    def draw(self, dataset: Dataset, there: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
-        """Samples of the other data set, and rows taken for reference. ValueError if there are too few."""
+    def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
+        """Returns samples of the other data set, and rows for reference. Raises ValueError if there are too few."""
         other = self.data.load()
         number = len(other.train) if self.samples is None else self.samples
         if number > len(other.train):
@@ -140,7 +144,7 @@ class OutOfDomain(ServerData):
             taken = taken.take(np.sort(generator.permutation(len(taken))[:number]))
         height, width, channels = dataset.train.x.shape[1:]
         x = fit(taken.x, height, width, channels)
-        rows = _take("out_of_domain: `reference`", self.reference, "test", there, generator)
+        rows = _take("out_of_domain: `reference`", self.reference, "test", available, generator)
         mean, std = self.data.statistics(x)
         samples = ServerSamples(Split(x, taken.y), other.num_classes, mean, std, False, dataset.test.take(rows))
         return samples, {**NO_ROWS, "test": rows}

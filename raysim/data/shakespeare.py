@@ -14,38 +14,40 @@ from raysim.part import Count, Fraction
 
 
 class Shakespeare(PooledData):
-    """Shakespeare's plays by role: the next character is predicted, of 90.
+    """Shakespeare's plays, divided by role; models predict the next of 90 characters.
 
-    A sample is a window of ids (`raysim.data.text`). What a role says is one text, in order of appearance; its first
-    part trains and its last part tests, and roles without a window in either are left out. A role has the same name in
-    every play.
+    A sample is a window of ids (see `raysim.data.text`). All that a role says is one text, in order of appearance: its
+    first part is for training and the rest for testing. A role that lacks windows for one of them is left out. Roles
+    of one name in different plays are one role.
     """
 
     name: str = "shakespeare"
     path: str
-    """A text file, in which each speech is a line SPEAKER: and what is said, with an empty line after it; or a folder
-    with LEAF's JSON files in `train` and `test`, where windows are divided already."""
+    """A text file, in which a speech is a line SPEAKER:, the lines spoken, and an empty line; or a folder with LEAF's
+    JSON files in `train` and `test`, which hold windows."""
     targets: Literal["every", "next"] = "every"
-    """What is predicted: the character after every one of the window, or only the one next to it."""
+    """What is predicted. every: the character after each character of a window. next: only the one after the window."""
     length: Count = 80
-    """Characters that are read in a window."""
+    """Number of characters of a window that the model reads."""
     stride: Count | None = None
-    """Of a text file: characters from one window to the next. null: `length`, so that each character is read once."""
+    """Characters from the start of a window to that of the next. null: `length`, so that each character is read once.
+    For text files only."""
     test_share: Share = 0.2
-    """Of a text file: share of each role's text that tests."""
+    """Share of each role's text that is for testing. For text files only."""
     min_samples: Count = 1
-    """Training windows that a role must have."""
+    """Number of training windows that a role must have; roles with fewer are left out."""
     partition: Partition = Natural()
-    """By default, each client is a role."""
+    """How the training windows are divided among the clients; by default, each role is a client."""
     local_test: Fraction | Literal["test"] = "test"
-    """What a client tests its own model on: its own test windows (`test`), or a share of its training windows."""
+    """What a client tests its own model on: its roles' test windows (`test`), or a share of its training windows, which
+    it then does not train on."""
 
     @property
     def classes(self) -> int:
         return VOCABULARY
 
     def load(self) -> Dataset:
-        """x: ids, int16 (n, length). y: ids, int64 (n, length) of every character's next, or (n,) of the last one's."""
+        """Loads the windows. x: ids, int16 (n, length). y: ids of what is predicted, int64, (n, length) or (n,)."""
         path = Path(self.path).expanduser()
         if not path.exists():
             raise FileNotFoundError(
@@ -84,14 +86,14 @@ class Shakespeare(PooledData):
         return train, test
 
     def _convert(self, x: list[Any], y: list[Any]) -> Samples:
-        """x: texts of `length` characters. y: the character after each."""
+        """Takes texts of `length` characters as x, and as y the character after each."""
         if odd := [text for text in x if len(text) != self.length]:
             raise ValueError(f"x must be texts of `length` {self.length}, got one of {len(odd[0])}: {odd[0]!r}")
         ids = encode("".join(text + following for text, following in zip(x, y, strict=True)))
         return self._samples(ids.reshape(len(x), self.length + 1))
 
     def _samples(self, found: np.ndarray) -> Samples:
-        """found: windows (n, length + 1)."""
+        """Makes samples of windows (n, length + 1)."""
         targets = found[:, 1:] if self.targets == "every" else found[:, -1]
         return found[:, :-1].copy(), targets.astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Few labels per client: blocks of single labels, dealt out."""
+"""Partitioners that give each client few labels, by dealing out blocks of sorted samples."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from raysim.part import Count
 
 
 class Shards(Partitioner):
-    """Sorted by label, cut in equal shards, and a few random shards dealt to each client.
+    """Sorts the samples by label, cuts them in equal shards and deals a few random shards to each client.
 
     McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data, AISTATS 2017. A shard may
     lie across two labels.
@@ -18,7 +18,7 @@ class Shards(Partitioner):
 
     name: str = "shards"
     per_client: Count = 2
-    """Shards."""
+    """Number of shards of each client."""
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         number = clients * self.per_client
@@ -29,19 +29,18 @@ class Shards(Partitioner):
 
 
 class Classes(Partitioner):
-    """A fixed number of labels per client, in blocks of equal size.
-
-    cyclic: client i holds the labels (i + k) mod C, so that neighbours on a ring share labels. collins: the labels,
-    each as often as the others, are shuffled and dealt, so a client may get two blocks of one label (Collins et al.,
-    Exploiting Shared Representations for Personalized Federated Learning, ICML 2021).
-    """
+    """Gives each client a fixed number of blocks, each with samples of one label."""
 
     name: str = "classes"
     per_client: Count
-    """Blocks, and so labels."""
+    """Number of blocks of each client; with `cyclic`, each has another label."""
     assignment: Literal["cyclic", "collins"] = "cyclic"
+    """How labels are assigned to blocks. cyclic: client i gets the labels i, i + 1, ... modulo their number, so that
+    neighbours on a ring share labels. collins: all labels, equally often, are shuffled and dealt, so that a client may
+    get two blocks of one label (Collins et al., Exploiting Shared Representations for Personalized Federated Learning,
+    ICML 2021)."""
     samples_per_class: Count | None = None
-    """Size of a block; by default a label's samples are all given out."""
+    """Number of samples of a block. null: the samples of a label are all given out, in blocks of equal size."""
 
     def problems(self, clients: int, num_classes: int | None) -> list[str]:
         if num_classes is None:
@@ -72,10 +71,11 @@ class Classes(Partitioner):
 
 
 def block_counts(labels: np.ndarray, totals: np.ndarray, size: int | None) -> np.ndarray:
-    """How many samples of each label each client gets, (labels, clients), with a block for every entry of `labels`.
+    """Returns how many samples of each label each client gets, (labels, clients).
 
-    labels: (clients, per_client). totals: samples of each label. size: of a block; None cuts a label's samples evenly,
-    one more for the first blocks where they do not divide. ValueError if a label has too few samples.
+    labels: the label of each block, (clients, per_client). totals: number of samples of each label. size: number of
+    samples of a block; None cuts a label's samples evenly, with one more for the first blocks if they do not divide.
+    Raises ValueError if a label has too few samples.
     """
     clients, per_client = labels.shape
     counts = np.zeros((len(totals), clients), dtype=np.int64)

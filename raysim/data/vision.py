@@ -1,4 +1,4 @@
-"""What the benchmark data sets share that torchvision can download: their original files, in a folder for each."""
+"""The base of data sets that torchvision can download: their original files, in a folder for each data set."""
 
 import gzip
 from abc import abstractmethod
@@ -10,14 +10,14 @@ from raysim.data.images import Images
 
 
 class Vision(Images):
-    """A data set read from its original files, gzipped or not, where torchvision puts them."""
+    """A data set read from its original files, gzipped or not, in the folder where torchvision puts them."""
 
     root: str = "data"
-    """The folder that holds the data set's own folder."""
+    """Folder that contains the data set's own folder."""
     download: bool = False
-    """Whether to download what is not there, through torchvision."""
+    """Whether to download missing files, through torchvision."""
 
-    source: ClassVar[str]  # the class of torchvision.datasets
+    source: ClassVar[str]  # the name of its class in torchvision.datasets
     folder: ClassVar[str]
     train_files: ClassVar[tuple[str, ...]]
     test_files: ClassVar[tuple[str, ...]]
@@ -25,14 +25,14 @@ class Vision(Images):
     @property
     @abstractmethod
     def classes(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
 
     @abstractmethod
     def read(self, files: tuple[str, ...]) -> Split:
-        """The samples in these files. ValueError where one is damaged."""
+        """Reads the samples in these files. Raises ValueError if one is damaged."""
 
     def load(self) -> Dataset:
-        """The data set in memory. FileNotFoundError, with the cures, where a file is missing."""
+        """Loads the data set. Raises FileNotFoundError, saying what to do, if a file is missing."""
         missing = [file for file in self.train_files + self.test_files if not self._path(file).exists()]
         if missing and self.download:
             from torchvision import datasets
@@ -47,7 +47,7 @@ class Vision(Images):
         return self.dataset(self.read(self.train_files), self.read(self.test_files), self.classes)
 
     def content(self, file: str) -> bytes:
-        """What is in a file, decompressed."""
+        """Returns the content of a file, decompressed."""
         path = self._path(file)
         return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 

@@ -31,7 +31,7 @@ def dry_run(scenario: Scenario, folder: Path) -> None:
 
 def require_plan(scenario: Scenario) -> None:
     """Raises ScenarioError where the timeline is not known before clients have trained."""
-    if scenario.follows_work:
+    if scenario.follows_training:
         text = (
             "must not follow the work that clients do in a dry run, which trains nobody, got compute with "
             f"{scenario.algorithm.name}, whose clients stop early; take other delays, or run it"

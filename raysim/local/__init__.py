@@ -1,4 +1,4 @@
-"""Training on one client's samples. Only the settings are loaded here: they need no torch."""
+"""Training on one client's samples. This file loads only the settings, which need no torch."""
 
 from raysim.local.settings import Local
 

@@ -1,4 +1,4 @@
-"""A model as algorithms see it: two flat vectors."""
+"""A model as algorithms see it: one flat vector of parameters and one of buffers."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """Trainable parameters and buffers of a module, as values."""
+    """The values of a module's trainable parameters and buffers."""
 
-    w: Tensor  # (size,) float32; the shared part first, then the personal part
+    w: Tensor  # (size,) float32; the shared part, followed by the personal part
     buffers: Tensor  # (b,) float32, such as BatchNorm's running statistics
     cut: int  # where the personal part of `w` starts; len(w) where there is none
 
     @property
     def shared(self) -> Tensor:
-        """(cut,), a view."""
+        """The shared part of `w`, (cut,), as a view."""
         return self.w[: self.cut]
 
     @property
     def personal(self) -> Tensor:
-        """(size - cut,), a view."""
+        """The personal part of `w`, (size - cut,), as a view."""
         return self.w[self.cut :]
 
     def replace(
@@ -35,7 +35,7 @@ class Model:
         personal: Tensor | None = None,
         buffers: Tensor | None = None,
     ) -> Model:
-        """A model with other parameters, another part of them, or other buffers."""
+        """Returns a model with all parameters, one part of them or the buffers replaced."""
         import torch
 
         whole = self.w if w is None else w

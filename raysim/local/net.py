@@ -1,4 +1,4 @@
-"""The one module that a worker has, with which all its clients train in turn."""
+"""The network of a worker: one torch module, with which all of its clients train in turn."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,18 +17,18 @@ from raysim.models.projection import BoundedLinear
 
 
 def quadratic(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The quadratic data's module gives losses already."""
+    """The loss of the data set `quadratic`, whose module returns losses already."""
     return output.mean() if reduction == "mean" else output.sum()
 
 
 def squared_error(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Half the squared error. output: (n, 1) or (n,). target: (n,)."""
-    flat = output.reshape(target.shape)  # (n, 1) less (n,) would be (n, n)
+    flat = output.reshape(target.shape)  # (n, 1) - (n,) would broadcast to (n, n)
     return F.mse_loss(flat, target, reduction=reduction) / 2
 
 
 def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Of logits (n, labels) and labels (n,); of text, logits (n, length, labels), see `predicted`."""
+    """Cross-entropy of logits (n, labels) and labels (n,). Logits of text are (n, length, labels): see `predicted`."""
     output = predicted(output, target)
     if output.ndim > 2:
         output, target = output.flatten(0, -2), target.flatten()
@@ -36,7 +36,10 @@ def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Te
 
 
 def predicted(output: Tensor, target: Tensor) -> Tensor:
-    """What labels are of, of logits or features: all or, of text (n, length, ...) with one label a sample, the last."""
+    """Returns the logits or features that the labels belong to.
+
+    Those are all of them; or, for text (n, length, ...) with one label for each sample, those of the last place.
+    """
     return output[:, -1] if output.ndim == target.ndim + 2 else output
 
 
@@ -49,28 +52,28 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
 
 
 class Trainable(NamedTuple):
-    """The parameters of a module that a training changes."""
+    """The part of a module's parameters that is trained."""
 
     w: Tensor  # (n,), a view of the module's flat vector
-    views: list[Tensor]  # the same, each in its parameter's shape
+    views: list[Tensor]  # pieces of w, each in the shape of its parameter
     parameters: list[nn.Parameter]
-    span: slice  # of the flat vector
-    which: slice  # of all parameters
-    bounded: list[BoundedLinear]  # layers whose weights are among them
+    span: slice  # where w lies in the flat vector of all parameters
+    which: slice  # where the parameters lie in the list of all parameters
+    bounded: list[BoundedLinear]  # layers with a bound on weights that are trained
 
     def project(self) -> None:
-        """Puts weights that must stay within a bound back there, in place: after each step."""
+        """Moves bounded weights back within their bounds, in place. To be called after each step."""
         for layer in self.bounded:
             layer.project()
 
     def flat(self, layout: Layout) -> tuple[Tensor, list[Tensor]]:
-        """Zeros like `w`, and its views."""
+        """Returns zeros in the shape of `w`, and their views in the shapes of the parameters."""
         whole = torch.zeros(layout.size, device=self.w.device)
         return whole[self.span], layout.views(whole)[self.which]
 
 
 class Net:
-    """A module whose parameters are views of one flat vector `w`: a change of `w` in place is one of the module."""
+    """A module whose parameters are views of one flat vector `w`, so that changing `w` in place changes the module."""
 
     def __init__(self, module: nn.Module, personal: tuple[str, ...], loss: str, device: torch.device) -> None:
         self.module = module.to(device)
@@ -86,9 +89,9 @@ class Net:
         self._norms = [m for m in self.module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
         self._busy = False
-        self.seen = 0  # samples that gradients were taken of
-        self.steps = 0  # of optimisers
-        self.passes = 0.0  # of samples: a forward pass is one, and a backward pass two
+        self.seen = 0  # how many samples gradients were taken of, repeats counted
+        self.steps = 0  # how many steps optimisers took
+        self.passes = 0.0  # how many samples passed through the network; a backward pass counts as two
         cut = self.layout.cut
         first = sum(entry.offset < cut for entry in self.layout.entries)
         self._parts = {
@@ -98,12 +101,15 @@ class Net:
         }
 
     def model(self) -> Model:
-        """What the module holds now, copied."""
+        """Returns a copy of the module's values."""
         buffers = self.layout.flatten_buffers(self.module) if self.layout.buffers else self.w.new_empty(0)
         return Model(self.w.clone(), buffers, self.layout.cut)
 
     def load(self, model: Model) -> None:
-        """Raises ValueError where the model is of another size, RuntimeError in the middle of training."""
+        """Gives the module the model's values.
+
+        Raises ValueError if the model has another size, and RuntimeError while the module is being trained.
+        """
         if self._busy:
             raise RuntimeError(
                 "task.gradient, predict and train use the module that is being trained: call them before"
@@ -115,29 +121,29 @@ class Net:
             self.layout.load_buffers(self.module, model.buffers)
 
     def mode(self, training: bool) -> None:
-        """Sets training or eval mode, where it is not set: that visits every module."""
+        """Sets training or eval mode, unless it is set already: setting it visits every module."""
         if self.module.training != training:
             self.module.train(training)
-        for norm in self._norms:  # which `gradients` may have left in the other
+        for norm in self._norms:  # `gradients` may have changed the mode of these alone
             norm.train(training)
 
     def seed(self, seed: int) -> None:
-        """Of the device's generator, which dropout draws from."""
-        # Not torch.manual_seed: it keeps a traceback for every kind of device that is not in use yet, at each call.
+        """Seeds the device's generator, which dropout draws from."""
+        # Not torch.manual_seed: each call keeps a traceback for every kind of device that is not in use yet.
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
         else:
             torch.default_generator.manual_seed(seed)
 
     def part(self, name: str | None) -> Trainable:
-        """Of the module: "shared", "personal", or all of it (None)."""
+        """Returns a part of the module: "shared", "personal", or all of it (None)."""
         return self._parts[name]
 
     @cached_property
     def head(self) -> nn.Module:
         """The first module of the personal part or, where nothing is personal, the last linear layer.
 
-        Raises ValueError where there is none of both.
+        Raises ValueError if there is neither.
         """
         modules: dict[str, nn.Module] = dict(self.module.named_modules())
         if self._personal:
@@ -151,7 +157,7 @@ class Net:
         return linear[-1]
 
     def take_solves(self) -> Solves:
-        """What the equilibrium layers have solved since the last call."""
+        """Returns what the equilibrium layers have solved since the last call."""
         solves = Solves()
         for layer in self._equilibria:
             solves, layer.solved = solves.plus(layer.solved), Solves()
@@ -166,9 +172,9 @@ class Net:
     def gradients(
         self, x: Tensor, y: Tensor, parameters: list[nn.Parameter], loss: LossFunction | None = None
     ) -> tuple[Tensor, Sequence[Tensor]]:
-        """The loss (0-d), by default the mean of the data's own, and its gradient with respect to each parameter.
+        """Returns a batch's loss, 0-d, and its gradient for each parameter. loss: by default the data's own, a mean.
 
-        A batch of one sample has no statistics: BatchNorm takes the running ones for it, as in eval mode.
+        A batch of one sample has no statistics, so BatchNorm takes its running statistics, as in eval mode.
         """
         self.seen += len(y)
         self.passes += 3 * len(y)
@@ -179,7 +185,10 @@ class Net:
 
     @contextmanager
     def training(self, start: Model, samples: int) -> Iterator[None]:
-        """The module in training mode, with the start's values, for nobody else, on so many samples."""
+        """Puts the module in training mode with the values of `start`, and refuses `load` until training is over.
+
+        samples: how many samples it is trained on.
+        """
         self.load(start)
         self.mode(training=True)
         self._busy = True
@@ -195,14 +204,14 @@ class Net:
             layer.remember(samples)
 
     def at(self, places: np.ndarray | slice) -> None:
-        """Says which of the samples trained on the next batch holds, for equilibrium layers that remember."""
+        """Tells equilibrium layers that remember which of the training samples the next batch holds."""
         for layer in self._equilibria:
             if layer.memory is not None:
                 layer.memory.places = places if isinstance(places, slice) else torch.from_numpy(places)
 
     @contextmanager
     def evaluating(self, model: Model) -> Iterator[nn.Module]:
-        """The module with the model's values, in eval mode, recording no gradients."""
+        """Gives the module the model's values, in eval mode and without recording gradients."""
         self.load(model)
         self.mode(training=False)
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Optimisers on the flat vector, in place, after torch.optim's formulas, without its start-up cost."""
+"""Optimisers that change the flat vector in place, by the formulas of torch.optim without its start-up cost."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,12 +8,13 @@ from torch import Tensor
 from raysim.local.net import Net, Trainable
 from raysim.local.settings import Local
 
-# Changes the part's w (n,) in place, given the gradient of each parameter, and what is added to it all, (n,) or None.
+# A step changes the part's w (n,) in place. It takes the gradient of each parameter, and a vector (n,) or None that is
+# added to the joined gradient.
 Step = Callable[[Sequence[Tensor], Tensor | None], None]
 
 
 def _gather(net: Net, part: Trainable) -> Callable[[Sequence[Tensor], Tensor | None], Tensor]:
-    """Gives the sum of gradients and what is added as one vector (n,), which the next call overwrites."""
+    """Returns a function that joins gradients to one vector (n,), and adds to it. A call overwrites the last result."""
     vector, views = part.flat(net.layout)
 
     def gather(gradients: Sequence[Tensor], extra: Tensor | None) -> Tensor:
@@ -24,7 +25,7 @@ def _gather(net: Net, part: Trainable) -> Callable[[Sequence[Tensor], Tensor | N
 
 
 def sgd(settings: Local, net: Net, part: Trainable) -> Step:
-    """w <- w - lr (momentum buffer), as torch.optim.SGD without dampening and nesterov."""
+    """SGD with heavy-ball momentum: w <- w - lr * buffer, as torch.optim.SGD without dampening and nesterov."""
     if not settings.momentum and not settings.weight_decay:
         return _plain_sgd(settings, part)
     w, gather = part.w, _gather(net, part)
@@ -44,11 +45,11 @@ def sgd(settings: Local, net: Net, part: Trainable) -> Step:
 
 
 def _plain_sgd(settings: Local, part: Trainable) -> Step:
-    """Without gathering the gradients first, which takes a tenth of a small network's step."""
+    """SGD without momentum and weight decay. It saves joining the gradients, a tenth of a small network's step."""
     w, views = part.w, part.views
 
     def step(gradients: Sequence[Tensor], extra: Tensor | None) -> None:
-        if extra is not None:  # first, for it may be w itself
+        if extra is not None:  # before w changes, for `extra` may be w itself
             w.add_(extra, alpha=-settings.lr)
         torch._foreach_add_(views, list(gradients), alpha=-settings.lr)
 
@@ -56,7 +57,7 @@ def _plain_sgd(settings: Local, part: Trainable) -> Step:
 
 
 def adam(settings: Local, net: Net, part: Trainable) -> Step:
-    """Kingma and Ba 2015, with torch.optim.Adam's bias correction and place of eps."""
+    """Adam (Kingma and Ba 2015), with the bias correction of torch.optim.Adam and eps where it has it."""
     w, gather = part.w, _gather(net, part)
     move = adam_on(w, settings.lr, settings.betas, settings.eps)
 
@@ -72,7 +73,7 @@ def adam(settings: Local, net: Net, part: Trainable) -> Step:
 def adam_on(
     x: Tensor, lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
 ) -> Callable[[Tensor], None]:
-    """Changes x in place, given its gradient."""
+    """Returns a function that takes a gradient of x and changes x in place by a step of Adam."""
     first, second, steps = torch.zeros_like(x), torch.zeros_like(x), 0
 
     def move(gradient: Tensor) -> None:
@@ -87,7 +88,7 @@ def adam_on(
 
 
 def sgd_on(x: Tensor, lr: float) -> Callable[[Tensor], None]:
-    """The same without momentum."""
+    """Returns a function that takes a gradient of x and changes x in place by a step of SGD without momentum."""
 
     def move(gradient: Tensor) -> None:
         x.sub_(gradient, alpha=lr)

@@ -1,4 +1,4 @@
-"""From stored samples to what a module takes."""
+"""Samples for training, and their way from storage to what a module takes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from raysim.data import Split
 
 
 class Samples:
-    """Samples to train on, loaded when they are needed: inputs (n, ...) and labels or targets (n, ...).
+    """Samples to train on: inputs (n, ...) and labels or targets (n, ...), loaded when they are needed.
 
-    load: gives those at some places, or at all of them.
+    load: returns the inputs and labels at some places, or at all of them.
     """
 
     def __init__(self, number: int, load: Callable[[np.ndarray | slice], tuple[Tensor, Tensor]]) -> None:
@@ -23,11 +23,11 @@ class Samples:
 
     @classmethod
     def of(cls, x: Tensor, y: Tensor) -> Samples:
-        """Those that are there already."""
+        """Makes samples of tensors that are loaded already."""
         return cls(len(y), lambda places: (x[places], y[places]))
 
     def relabelled(self, y: Tensor) -> Samples:
-        """The same inputs with other targets, (n, ...)."""
+        """Returns these inputs with other targets, (n, ...)."""
 
         def load(places: np.ndarray | slice) -> tuple[Tensor, Tensor]:
             x, _ = self._load(places)
@@ -40,11 +40,11 @@ class Samples:
 
     @cached_property
     def all(self) -> tuple[Tensor, Tensor]:
-        """In order; kept."""
+        """All inputs and labels, in order. They are kept once loaded."""
         return self._load(slice(None))
 
     def take(self, places: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Those at the places, copied. Only they are loaded, where they are not all."""
+        """Returns a copy of the inputs and labels at some places. Loads no others, unless all are loaded already."""
         if "all" not in self.__dict__ and len(places) < self._number:
             return self._load(places)
         x, y = self.all
@@ -53,10 +53,10 @@ class Samples:
 
 
 class Loader:
-    """Normalises samples on the device: stored as uint8 images (n, H, W, C) or float32, given as float32.
+    """Loads stored samples on the device, as a module takes them.
 
-    Images come out as (n, C, H, W) in channels-last memory, which is how they are stored. Tokens are stored as int16
-    and given as int64.
+    uint8 images (n, H, W, C) become normalised float32 images (n, C, H, W) in channels-last memory, which is how they
+    are stored. int16 tokens become int64. float32 inputs stay as they are.
     """
 
     def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], device: torch.device) -> None:
@@ -66,7 +66,7 @@ class Loader:
             self._shift = -torch.tensor(mean, device=device) / torch.tensor(std, device=device)
 
     def __call__(self, split: Split, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Inputs of these rows, and labels (n, ...) int64 or targets (n,) float32, in memory of torch's own."""
+        """Returns the inputs of some rows, and their labels (n, ...) int64 or targets (n,) float32, in new memory."""
         stored = torch.from_numpy(split.x[rows]).to(self.device)
         y = torch.from_numpy(split.y[rows]).to(self.device)
         if stored.dtype == torch.int16:

@@ -1,4 +1,4 @@
-"""How clients train."""
+"""The settings of local training."""
 
 from typing import Literal, Self
 
@@ -6,45 +6,47 @@ from raysim.part import Count, Fraction, NonNegative, Part, Positive
 
 
 class Local(Part):
-    """Training on a client's own samples, with a fresh optimiser for each dispatch."""
+    """How a client or peer trains on its own samples. Each training starts a fresh optimiser."""
 
     optimizer: Literal["sgd", "adam"] = "sgd"
+    """The optimiser."""
     lr: Positive = 0.1
     """Learning rate."""
     momentum: Fraction = 0.0
-    """Of sgd: heavy ball, as torch.optim.SGD without dampening."""
+    """Heavy-ball momentum of `sgd`, as in torch.optim.SGD without dampening. 0: none."""
     betas: tuple[Fraction, Fraction] = (0.9, 0.999)
-    """Of adam."""
+    """Decay of the running means of the gradient and of its square in `adam`."""
     eps: Positive = 1e-8
-    """Of adam."""
+    """Added to the root in the denominator of `adam`."""
     weight_decay: NonNegative = 0.0
-    """Times the parameters, added to the gradient."""
+    """This times the parameters is added to the gradient. 0: none."""
     sam: NonNegative = 0.0
-    """Radius of sharpness-aware steps: gradients are taken so far uphill, which costs a second pass. 0: plain steps."""
+    """Radius of sharpness-aware steps: each gradient is taken at a point so far uphill from w, which costs a second
+    forward and backward pass. 0: plain steps."""
     epochs: Count = 1
-    """Passes through a client's samples in a dispatch."""
+    """Passes through the samples in one training."""
     steps: Count | None = None
-    """So many mini-batches instead of `epochs`."""
+    """Mini-batches in one training, whatever `epochs` says. null: as many as `epochs` makes."""
     batch_size: Count | None = 32
-    """null: all samples at once, in order."""
+    """Samples in a mini-batch. null: all samples at once, in order."""
     drop_last: bool = False
-    """Leave out an epoch's last, smaller batch, unless it is the only one."""
+    """Whether to leave out an epoch's last mini-batch if it is smaller, unless it is the only one."""
 
     def for_epochs(self, epochs: int) -> Self:
-        """The same, for so many epochs, whatever `steps` says."""
+        """Returns these settings with another number of epochs, and without `steps`."""
         return self.model_copy(update={"epochs": epochs, "steps": None})
 
     def batches(self, samples: int) -> int:
-        """Mini-batches an epoch."""
+        """Returns how many mini-batches an epoch has."""
         size = min(self.batch_size or samples, samples)
         return max(samples // size, 1) if self.drop_last else -(-samples // size)
 
     def total_steps(self, samples: int) -> int:
-        """Mini-batches a dispatch."""
+        """Returns how many mini-batches one training has."""
         return self.steps if self.steps is not None else self.epochs * self.batches(samples)
 
     def total_samples(self, samples: int) -> int:
-        """Samples that a dispatch goes through, repeats and second passes counted."""
+        """Returns how many samples pass through the network in one training, with repeats and second passes."""
         passes = 2 if self.sam else 1
         if self.batch_size is None or self.batch_size >= samples:
             return passes * self.total_steps(samples) * samples

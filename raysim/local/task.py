@@ -1,4 +1,4 @@
-"""All that an algorithm may use of a client's, or the server's, data."""
+"""What an algorithm may do with the data of a client, or of the server."""
 
 import math
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from raysim.local.train import Correction, Trained, train
 from raysim.rng import Stream
 from raysim.terms import Population
 
-PREDICTED = 250  # inputs at a time; fixed, for bits depend on it
+PREDICTED = 250  # inputs in a batch of predictions; fixed, because results depend on it bit by bit
 
-_stream = lru_cache(maxsize=16)(Stream)  # by seed and purpose; to make a generator for each training takes long
+_stream = lru_cache(maxsize=16)(Stream)  # by seed and purpose; making a generator for each training is slow
 
 
 class Task:
-    """One client at work, or the server: a received model, the samples, and what can be done with them."""
+    """A client, or the server, at work: the model that it received, its samples, and what can be done with them."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Task:
         self.population = population
         self._net = net
         self._begun = net.passes
-        self._key = key  # seed, client, how often it was dispatched before
+        self._key = key  # seed, client, and how many dispatches the client had before
         self._public = public
 
     @property
@@ -50,29 +50,29 @@ class Task:
 
     @property
     def dispatch(self) -> int:
-        """How often the client was dispatched before, or how often the peer mixed."""
+        """How many dispatches the client had before, or how often the peer mixed."""
         return self._key[2]
 
     @property
     def x(self) -> Tensor:
-        """Inputs of all samples, (n, ...) float32; loaded when first asked for."""
+        """The inputs of all samples, (n, ...) float32, or int64 tokens. They are loaded when first asked for."""
         return self._samples.all[0]
 
     @property
     def y(self) -> Tensor:
-        """Labels of all samples, (n,) int64."""
+        """The labels of all samples, (n, ...) int64, or their targets, (n,) float32."""
         return self._samples.all[1]
 
     @property
     def public(self) -> Tensor:
-        """Inputs of the scenario's `public:` samples, (n, ...) float32: the same for all, in one order."""
+        """The inputs of the scenario's `public:` samples, (n, ...). Everybody has the same, in the same order."""
         if self._public is None:
             raise ValueError("task.public: the scenario must have public samples, and has none; add `public:`")
         return self._public()
 
     @property
     def samples(self) -> int:
-        """How many there are."""
+        """How many samples there are."""
         return len(self._samples)
 
     def train(
@@ -88,26 +88,28 @@ class Task:
         stream: int = 0,
         **settings: Any,
     ) -> Trained:
-        """Training from `start`, as the scenario's `local:` says unless `settings` (fields of it) say otherwise.
+        """Trains a model from `start`, as the scenario's `local:` says, and returns the result.
 
-        part: "shared" or "personal": train only that. correction: from w to what is added to the gradient, as a
-        proximal term, a dual or a control variate; it gets and gives the part that is trained.
-
-        tolerance: stop once the norm of the gradient that is followed (over all samples, of the part, with correction
-        and weight decay) is at most this; `relative`: at most this fraction of what it is at `start`. It is measured
-        before each epoch, in eval mode, which costs a pass through all samples. Where a batch is all samples, it is
-        the next step's own gradient, in training mode, at no cost. There may be no step at all.
-
-        data: inputs (n, ...) and targets (n, ...), or samples, to train on instead of one's own. loss: from outputs and
-        targets of a mini-batch to what is minimised, 0-d, instead of the mean of the data's own loss.
-
-        stream: names the order of batches and the dropout masks: the same stream, the same batches.
+        part: "shared" or "personal", to train only that part of the parameters.
+        correction: a function from w to a vector that is added to the gradient, such as the gradient of a proximal
+            term, a dual or a control variate. It takes and returns the part that is trained.
+        tolerance: stop once the norm of the followed gradient is at most this. The followed gradient is that of the
+            trained part over all samples, with correction and weight decay. It is measured before each epoch, in eval
+            mode, at the cost of a pass through all samples. If a mini-batch is all samples, the gradient of the next
+            step is taken instead, in training mode and at no cost. Training may stop before its first step.
+        relative: whether the tolerance is a fraction of the norm at `start`.
+        data: inputs (n, ...) and targets (n, ...), or samples, to train on instead of the task's own.
+        loss: a function from the outputs and targets of a mini-batch to the value to minimise, 0-d, instead of the
+            mean of the data's own loss.
+        stream: a number that chooses the order of mini-batches and the dropout masks. Trainings of one task with the
+            same stream see the same mini-batches.
+        settings: keys of `local:`, with the values to take instead.
         """
         if "epochs" in settings:
-            settings = {"steps": None, **settings}  # else the scenario's `steps` would have the last word
+            settings = {"steps": None, **settings}  # or else the scenario's `steps` would count
         local = Local.model_validate({**self.local.model_dump(), **settings}) if settings else self.local
         seed, client, number = self._key
-        order = _stream(seed, f"train {stream}")(client, number)  # until the next training
+        order = _stream(seed, f"train {stream}")(client, number)  # valid until the next training
         self._net.seed(int(order.integers(2**63)))
         return train(
             self._net,
@@ -123,13 +125,13 @@ class Task:
         )
 
     def residual(self, model: Model, *, correction: Correction | None = None) -> Tensor:
-        """The norm, 0-d, that training from this model would compare with a tolerance before its first step."""
+        """Returns the norm, 0-d, that training from this model compares with a tolerance before its first step."""
         measured = self.train(model, correction=correction, tolerance=math.inf).residual
         assert measured is not None
         return measured
 
     def gradient(self, model: Model) -> Tensor:
-        """Of the mean loss over all samples, in eval mode, (size,)."""
+        """Returns the gradient of the mean loss over all samples, (size,), in eval mode."""
         self._net.load(model)
         self._net.mode(training=False)
         part = self._net.part(None)
@@ -140,15 +142,15 @@ class Task:
         return whole
 
     def predict(self, model: Model, inputs: Tensor) -> Tensor:
-        """Logits of the inputs (n, ...), in eval mode."""
+        """Returns the logits, (n, ...), of inputs (n, ...), in eval mode."""
         self._net.passes += len(inputs)
         with self._net.evaluating(model) as module:
             return torch.cat([module(batch) for batch in torch.split(inputs, PREDICTED)])
 
     def embed(self, model: Model, inputs: Tensor) -> Tensor:
-        """What enters the model's personal part, or its last linear layer where nothing is personal, in eval mode.
+        """Returns the embeddings, (n, ...), of inputs (n, ...), in eval mode.
 
-        inputs: (n, ...). Gives (n, ...).
+        An embedding is what enters the model's personal part or, if nothing is personal, its last linear layer.
         """
         self._net.passes += len(inputs)
         entered: list[Tensor] = []

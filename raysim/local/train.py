@@ -14,34 +14,36 @@ from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.terms import Record
 
-LOADED = 8192  # samples at a time; fixed, for bits depend on it
-Correction = Callable[[Tensor], Tensor]  # of the flat vector (or part) that is trained: added to its gradient
+LOADED = 8192  # samples to load at once; fixed, because results depend on it bit by bit
+# From the flat vector, or the part of it that is trained, to a vector that is added to its gradient.
+Correction = Callable[[Tensor], Tensor]
 
 
 class Trained(NamedTuple):
-    """What training gives."""
+    """The result of training."""
 
     model: Model
-    steps: Tensor  # 0-d: mini-batches taken
-    loss_before: Tensor  # 0-d: of the first mini-batch, at the start
-    loss_after: Tensor  # 0-d: of the last mini-batch, before its step; of all samples where a tolerance was reached
-    residual: Tensor | None = None  # 0-d: norm of the gradient when last measured; None: without a tolerance
-    tolerance: Tensor | None = None  # 0-d: that it was compared with
+    steps: Tensor  # 0-d; how many mini-batch steps were taken
+    loss_before: Tensor  # 0-d; loss of the first mini-batch, at the start
+    loss_after: Tensor  # 0-d; loss of the last mini-batch before its step, or of all samples if a tolerance was met
+    residual: Tensor | None = None  # 0-d; norm of the gradient when last measured; None without a tolerance
+    tolerance: Tensor | None = None  # 0-d; what the residual was compared with; None without a tolerance
 
     @property
     def w(self) -> Tensor:
+        """The trained parameters, (size,)."""
         return self.model.w
 
     @property
     def logged(self) -> Record:
-        """What the tables alone show: the engine takes it out of an update."""
+        """What is for the tables only. In an update, it does not travel: the engine takes it out."""
         shown = {"loss_before": self.loss_before, "loss_after": self.loss_after}
         if self.residual is not None and self.tolerance is not None:
             shown |= {"residual": self.residual, "tolerance": self.tolerance}
         return shown
 
     def send(self, **vectors: Tensor) -> Record:
-        """An update of these vectors, with what the engine takes out again: buffers, and what the tables show."""
+        """Returns an update: these vectors, the buffers, which the engine averages, and what is for the tables."""
         return {**vectors, "buffers": self.model.buffers, **self.logged}
 
 
@@ -50,17 +52,17 @@ class Batch(NamedTuple):
 
     x: Tensor  # (n, ...)
     y: Tensor  # (n, ...)
-    places: np.ndarray | slice  # among the samples
+    places: np.ndarray | slice  # where its samples are among all samples
 
 
 def batches(samples: Samples, settings: Local, order: np.random.Generator) -> Iterator[Batch]:
-    """The mini-batches of all epochs. One shuffle an epoch; its batches are slices of what is loaded at a time."""
+    """Yields the mini-batches of all epochs. Each epoch is shuffled, and loaded a few mini-batches at a time."""
     total, an_epoch = settings.total_steps(len(samples)), settings.batches(len(samples))
     size = settings.batch_size or len(samples)
-    at_a_time = max(LOADED // size, 1)  # mini-batches
+    at_a_time = max(LOADED // size, 1)  # mini-batches to load at once
     for step in range(total):
         if size >= len(samples):
-            yield Batch(*samples.all, slice(None))  # one batch of everything: its order is of no matter
+            yield Batch(*samples.all, slice(None))  # the order within a batch of all samples does not matter
             continue
         place = step % an_epoch
         if place == 0:
@@ -73,9 +75,9 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
 
 
 class Criterion:
-    """Whether the gradient that training follows is small enough to stop: its norm is at most a tolerance.
+    """Stops training once the norm of the gradient that it follows is at most a tolerance.
 
-    relative: the tolerance is given as a fraction of the norm when first measured.
+    relative: whether the tolerance is a fraction of the norm when first measured.
     """
 
     def __init__(self, net: Net, part: Trainable, settings: Local, tolerance: float | Tensor, relative: bool) -> None:
@@ -86,7 +88,11 @@ class Criterion:
         self._vector, self._views = part.flat(net.layout)
 
     def met(self, gradients: Sequence[Tensor], extra: Tensor | None) -> bool:
-        """gradients: of the mean loss over all samples, by parameter; extra: what is added to it all, (n,) or None."""
+        """Whether to stop now.
+
+        gradients: the gradient of the mean loss over all samples, for each parameter. extra: what is added to it, (n,),
+        or None.
+        """
         torch._foreach_copy_(self._views, list(gradients))
         followed = self._vector.add(self._part.w, alpha=self._weight_decay)
         residual = (followed if extra is None else followed.add_(extra)).norm()
@@ -105,7 +111,7 @@ def sharp(
     y: Tensor,
     loss: LossFunction | None,
 ) -> Sequence[Tensor]:
-    """The gradients at w + radius * g / |g|, given those at w, g, of the same batch. Leaves w as it is.
+    """Returns the gradients at w + radius * g / |g|, where g are those of the same batch at w. Leaves w as it is.
 
     Foret, Kleiner, Mobahi, Neyshabur, Sharpness-aware minimization for efficiently improving generalization, ICLR 2021.
     """
@@ -130,7 +136,10 @@ def train(
     relative: bool = False,
     loss: LossFunction | None = None,
 ) -> Trained:
-    """Trains from `start` on the samples. The other arguments are those of Task.train."""
+    """Trains a model from `start` on samples. The keyword arguments are those of `Task.train`.
+
+    order: shuffles the samples. Raises ValueError if there are no samples.
+    """
     trained = net.part(part)
     step = OPTIMIZERS[settings.optimizer](settings, net, trained)
     criterion = None if tolerance is None else Criterion(net, trained, settings, tolerance, relative)
@@ -148,7 +157,7 @@ def train(
                 net.mode(training=True)
                 if criterion.met(gradients, extra):
                     break
-            if criterion is None or not whole:  # else the gradient is there already
+            if criterion is None or not whole:  # otherwise the gradient has just been taken
                 net.at(batch.places)
                 last, gradients = net.gradients(batch.x, batch.y, trained.parameters, loss)
             if settings.sam:

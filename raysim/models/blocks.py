@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 
 class DenseCell(nn.Module):
-    """g(z, x) = activation(B z + x), (B, width). linear: B, without a bias."""
+    """g(z, x) = activation(A z + x) of z and x (B, width). linear: A, without a bias."""
 
     def __init__(self, linear: nn.Linear, activation: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class DenseCell(nn.Module):
 
 
 class ResidualCell(nn.Module):
-    """g(z, x) of images (B, channels, H, W): a residual block with group normalisation into which x is injected."""
+    """g(z, x) of images (B, channels, H, W): a residual block with group normalisation, to which x is added."""
 
     def __init__(self, channels: int, hidden: int) -> None:
         super().__init__()
@@ -62,12 +62,12 @@ class ResidualBlock(nn.Module):
 
 
 def conv3x3(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
-    """Without bias; the size of the image stays, but for the stride."""
+    """Returns a 3 x 3 convolution without bias, which keeps the size of the image unless it has a stride."""
     return nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
 
 
 def dense_layers(inputs: int, num_classes: int, activation: type[nn.Module]) -> OrderedDict[str, nn.Module]:
-    """From flat features (B, inputs) to logits: hidden1 and hidden2 of 256 and 128 units, batch normalisation, head."""
+    """Returns layers from features (B, inputs) to logits: hidden1 (256 units), hidden2 (128), norm2 and head."""
     return OrderedDict(
         hidden1=nn.Linear(inputs, 256),
         activation1=activation(),

@@ -1,12 +1,12 @@
 """A plain convolutional network, by default that of federated averaging.
 
 McMahan, Moore, Ramage, Hampson, Aguera y Arcas, Communication-efficient learning of deep networks from decentralized
-data, AISTATS 2017, section 3. It has 582,026 parameters on 28 x 28 images with one channel, and the 1,663,370 that the
-paper prints with `padding: same`.
+data, AISTATS 2017, section 3. On 28 x 28 images with one channel it has 582,026 parameters or, with `padding: same`,
+the 1,663,370 that the paper prints.
 
-The small CNN of Feddle (three convolutions, one pooling layer and two dense ones, on 32 x 32 images; widths and strides
-are not printed, and these are ours) is `channels: [32, 64, 64], kernel: 3, stride: 2, padding: same, pool: last,
-hidden: 128`, of 90,506 parameters on three channels.
+The small CNN of Feddle (three convolutions, one pooling layer and two dense ones, on 32 x 32 images) is `channels: [32,
+64, 64], kernel: 3, stride: 2, padding: same, pool: last, hidden: 128`, which has 90,506 parameters on three channels.
+The paper does not print widths and strides; these are ours.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ class CNN(ModelPart):
 
     name: str = "cnn"
     channels: Annotated[tuple[Count, ...], Field(min_length=1)] = (32, 64)
-    """Of the convolutions."""
+    """Number of output channels of each convolution."""
     kernel: Count = 5
     """Side of the convolutions' kernels, in pixels."""
     stride: Count = 1
-    """Of the convolutions."""
+    """Stride of the convolutions, in pixels."""
     hidden: Count = 512
-    """Units of the dense layer."""
+    """Number of units of the hidden dense layer."""
     padding: Literal["valid", "same"] = "valid"
+    """Padding of the convolutions. valid: none. same: zeros around the image, so that only strides make it smaller."""
     pool: Literal["each", "last"] = "each"
-    """The convolutions that are followed by pooling."""
+    """Which convolutions are followed by pooling: each one, or only the last."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """Layers conv1, conv2, ..., hidden and head, with torch's default initial values."""
+        """Builds layers conv1, conv2, ..., hidden and head, with torch's default initial values."""
         from torch import nn
 
         planes, height, width = image_shape(self.name, shape)
@@ -52,7 +53,7 @@ class CNN(ModelPart):
             if self.pool == "each" or i == len(self.channels):
                 layers[f"pool{i}"] = nn.MaxPool2d(2)
                 height, width = height // 2, width // 2
-            layers[f"relu{i}"] = nn.ReLU()  # after pooling: the same function, of a quarter of the values
+            layers[f"relu{i}"] = nn.ReLU()  # after pooling, which gives equal results with a quarter of the work
         if min(height, width) < 1:
             raise ValueError(
                 f"model cnn: images must be large enough to leave a pixel after {len(self.channels)} convolutions, "
@@ -66,12 +67,12 @@ class CNN(ModelPart):
 
     @property
     def _border(self) -> int | Literal["same"]:
-        """Zeros around the image; torch knows no `same` with strides."""
+        """Zeros around the image. torch's own `same` does not work with strides."""
         if self.padding == "valid":
             return 0
         return "same" if self.stride == 1 else self.kernel // 2
 
     def _after(self, side: int) -> int:
-        """A side of what a convolution gives."""
+        """Returns the side of a convolution's output, given that of its input."""
         border = self._border
         return side if border == "same" else (side + 2 * border - self.kernel) // self.stride + 1

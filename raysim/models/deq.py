@@ -16,14 +16,16 @@ class DEQ(ModelPart):
     """A model with a deep equilibrium layer z = g(z, x)."""
 
     solver: Annotated[Solver, OneOf(SOLVERS)] = Anderson()
+    """Solver that finds the fixed point."""
     backward: Backward = "jacobian_free"
-    """Gradients: of the last application of g alone, or exact ones, by another solve."""
+    """How gradients are computed. jacobian_free: those of the last application of g alone. implicit: exact ones, by
+    another solve."""
     start: Start = "injection"
-    """The z that solves start from: zeros, or x itself. last: where the solve of the same sample ended when the client
-    last came to it in the same training, or else x; a state of each of its samples is kept meanwhile."""
+    """The z at which a solve starts. zeros; injection: x itself; last: where the last solve of the same sample ended in
+    the client's current training, or x the first time; this keeps a z for each of its samples in memory."""
 
     def equilibrium(self, g: nn.Module) -> nn.Module:
-        """The layer that finds the fixed point of g, a module of z and x."""
+        """Returns the layer that finds the fixed point of g, a module of z and x."""
         from raysim.models.equilibrium import Equilibrium
 
         return Equilibrium(g, self.solver, self.backward, self.start)

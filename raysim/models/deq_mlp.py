@@ -25,17 +25,18 @@ class DEQMLP(DEQ):
     name: str = "deq_mlp"
     personal: tuple[str, ...] = ("head",)
     width: Count = 512
-    """Of z."""
+    """Width of z."""
     hidden: Count = 128
-    """Units of the dense layer."""
+    """Number of units of the hidden dense layer."""
     activation: Literal["relu", "tanh"] = "relu"
+    """Activation of the equilibrium layer."""
     kappa: Annotated[float, Field(gt=0, lt=1)] | None = 0.99
-    """The largest l1 norm of a row of B, kept by a projection after each local step; null: none.
+    """Largest l1 norm that a row of B may have; a projection after each local step keeps it. null: no limit.
 
-    Below 1 there is one fixed point, which plain iteration finds."""
+    Below 1, there is exactly one fixed point, and plain iteration finds it."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """Layers injection (C and b), equilibrium (B: `equilibrium.g.linear`), hidden and head."""
+        """Builds layers injection (C and b), equilibrium (B is `equilibrium.g.linear`), hidden and head."""
         import torch
         from torch import nn
 

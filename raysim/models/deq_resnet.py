@@ -23,10 +23,10 @@ class DEQResNet(DEQ):
     name: str = "deq_resnet"
     personal: tuple[str, ...] = ("head",)
     size: Literal["S", "M"] = "S"
-    """Channels of the block, outside and inside: 64 and 128, or 128 and 256."""
+    """Number of channels outside and inside the block. S: 64 and 128; M: 128 and 256."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """Layers conv, norm, equilibrium, hidden1, hidden2, norm2 and head."""
+        """Builds layers conv, norm, equilibrium, hidden1, hidden2, norm2 and head."""
         from torch import nn
 
         from raysim.models.blocks import ResidualCell, conv3x3, dense_layers

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 class DEQTransformer(TextModel, DEQ):
-    """A causal transformer for text, whose layers are repeated to a fixed point but for the last.
+    """A causal transformer for text, whose layers, except the last, are repeated to a fixed point.
 
-    With `solver: anderson`, coefficients of mixtures are of whole sequences, so that within the tolerance a token has a
-    say in what is found for earlier ones; with `iteration` it has none.
+    With `solver: anderson`, a mixture has one coefficient for a whole sequence, so later tokens influence, within the
+    tolerance, what is found for earlier ones. With `solver: iteration` they do not.
     """
 
     name: str = "deq_transformer"
     start: Start = "zeros"
     layers: Count = 4
-    """Of the equilibrium block. One more, `last`, comes behind it."""
+    """Number of layers of the equilibrium block; one more, `last`, follows it."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """Parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""
+        """Builds parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""
         from torch import nn
 
         from raysim.models.equilibrium import HeldDropout

@@ -14,15 +14,15 @@ from raysim.models.solver import Backward, Solver, Start
 
 
 class Solves(NamedTuple):
-    """What was solved. Each sample of a batch is a solve, and so is the adjoint of each."""
+    """Counts of solves. Each sample of a batch counts as one solve, and so does its adjoint."""
 
     solves: int = 0
     iterations: int = 0
     unconverged: int = 0
-    residual: float = 0.0  # the largest that was left
+    residual: float = 0.0  # the largest at the end of a solve
 
     def plus(self, other: Solves) -> Solves:
-        """Both together."""
+        """Returns the counts of both together."""
         return Solves(
             self.solves + other.solves,
             self.iterations + other.iterations,
@@ -32,15 +32,15 @@ class Solves(NamedTuple):
 
 
 class Equilibrium(nn.Module):
-    """The fixed point of a module g, which takes z and x of one shape (B, ...) and gives the next z.
+    """The fixed point of a module g, which takes z and x of one shape (B, ...) and returns the next z.
 
-    The solve records no gradients. After it g is applied once more, with gradients: memory does not grow with the
-    number of iterations. `jacobian_free`: gradients are those of this application, z* taken as given (Fung, Heaton,
-    Li, McKenzie, Osher, Yin, JFB, AAAI 2022). `implicit`: they are exact, by the implicit function theorem: the adjoint
-    u = J^T u + dL/dz is another fixed point, which the same solver looks for.
+    The solve records no gradients. After it, g is applied once more, with gradients, so memory does not grow with the
+    number of iterations. With `jacobian_free`, gradients are those of this application alone, which takes z* as given
+    (Fung, Heaton, Li, McKenzie, Osher, Yin, JFB, AAAI 2022). With `implicit`, they are exact, by the implicit function
+    theorem: the adjoint u = J^T u + dL/dz is another fixed point, which the same solver finds.
 
-    start: the z from which the solve starts: zeros, x (`injection`), or, while somebody trains and says which samples
-    these are, where theirs ended `last`. g must not have batch normalisation: it would count every iteration.
+    start: the z at which a solve starts. `zeros`; `injection`: x; `last`: where the same sample's last solve ended, if
+    `memory` knows it, else x. g must not have batch normalisation, which would count every iteration.
     """
 
     def __init__(self, g: nn.Module, solver: Solver, backward: Backward, start: Start) -> None:
@@ -50,15 +50,15 @@ class Equilibrium(nn.Module):
         self.implicit = backward == "implicit"
         self.start = start
         self.memory: Memory | None = None
-        self.solved = Solves()  # since somebody last set it to none
+        self.solved = Solves()  # since the caller last reset it
         self._dropouts = [m for m in g.modules() if isinstance(m, HeldDropout)]
 
     def remember(self, samples: int) -> None:
-        """From now on, where solves of so many samples end, if they are to start there; nothing of 0."""
+        """Remembers from now on where the solves of so many samples end, if `start` is `last`. 0 turns this off."""
         self.memory = Memory(samples) if samples and self.start == "last" else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """z* of x."""
+        """Returns g(z*, x), where z* is the fixed point."""
         z = torch.zeros_like(x) if self.start == "zeros" else x
         if self.memory is not None:
             z = self.memory.start(x.detach())
@@ -72,7 +72,7 @@ class Equilibrium(nn.Module):
         return self._adjoin(point.detach().requires_grad_(), x)
 
     def _adjoin(self, point: Tensor, x: Tensor) -> Tensor:
-        """g(point, x), with the gradient of a fixed point."""
+        """Returns g(point, x), whose backward pass solves for the exact gradient of the fixed point."""
         z = self.g(point, x)
 
         def adjoint(gradient: Tensor) -> Tensor:
@@ -92,22 +92,22 @@ class Equilibrium(nn.Module):
 
 
 class Memory:
-    """Where the solves of samples ended, (samples, ...)."""
+    """Remembers where the last solve of each sample ended, (samples, ...)."""
 
     def __init__(self, samples: int) -> None:
-        self.places: slice | Tensor = slice(None)  # of the next batch, among the samples
+        self.places: slice | Tensor = slice(None)  # indices of the next batch's samples
         self._known = torch.zeros(samples, dtype=torch.bool)
         self._points: Tensor | None = None
 
     def start(self, x: Tensor) -> Tensor:
-        """Where the solves of the next batch ended; x of those that come for the first time."""
+        """Returns where the last solves of the next batch's samples ended, and x for samples without one."""
         if self._points is None:
             return x
         known = self._known[self.places].to(x.device).reshape(-1, *[1] * (x.dim() - 1))
         return torch.where(known, self._points[self.places], x)
 
     def keep(self, points: Tensor) -> None:
-        """Those of that batch."""
+        """Remembers where the solves of that batch ended."""
         if self._points is None:
             self._points = points.new_empty(len(self._known), *points.shape[1:])
         self._points[self.places] = points
@@ -115,7 +115,7 @@ class Memory:
 
 
 class HeldDropout(nn.Module):
-    """Dropout with the same mask until it is taken away: in a solve, g must be the same from step to step."""
+    """Dropout that keeps its mask until that is set to None, because g must not change during a solve."""
 
     def __init__(self, p: float) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""The convolutional network of FedF-ADMM, its Table III.
+"""The convolutional network of FedF-ADMM, from Table III of its paper.
 
 "Same" padding and the two poolings follow from the parameter counts of the table's rows, which sum to 1,663,562 on
-Fashion-MNIST (the printed total, 1,663,432, is not their sum) and 2,156,682 on CIFAR-10. The order of normalisation,
-ReLU, pooling and dropout is not printed; it is the usual one here.
+Fashion-MNIST (the printed total, 1,663,432, is not their sum) and 2,156,682 on CIFAR-10. The paper does not print the
+order of normalisation, ReLU, pooling and dropout; here it is the usual one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FedFADMMCNN(ModelPart):
     name: str = "fedf_admm_cnn"
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """Layers conv1, norm1, conv2, norm2, hidden and head, with torch's default initial values."""
+        """Builds layers conv1, norm1, conv2, norm2, hidden and head, with torch's default initial values."""
         from torch import nn
 
         from raysim.models.layers import ChannelLayerNorm
@@ -35,7 +35,7 @@ class FedFADMMCNN(ModelPart):
             layers[f"conv{i}"] = nn.Conv2d(planes, channels, 5, padding="same")
             layers[f"norm{i}"] = ChannelLayerNorm(channels)
             layers[f"pool{i}"] = nn.MaxPool2d(2)
-            layers[f"relu{i}"] = nn.ReLU()  # after pooling: the same function, of a quarter of the values
+            layers[f"relu{i}"] = nn.ReLU()  # after pooling, which gives equal results with a quarter of the work
             layers[f"dropout{i}"] = nn.Dropout(0.4)
             planes = channels
         layers["flatten"] = nn.Flatten()

@@ -1,8 +1,8 @@
-"""Fixed points z = g(z) of a batch, each sample's on its own.
+"""Finds fixed points z = g(z) of a batch, for each sample on its own.
 
-Anderson acceleration as Walker and Ni give it (Anderson acceleration for fixed-point iterations, SIAM Journal on
-Numerical Analysis 49(4), 2011), with a ridge, and plain steps until the history is full. In torchdeq's solvers, what is
-found for a sample depends on the rest of its batch.
+Anderson acceleration follows Walker and Ni (Anderson acceleration for fixed-point iterations, SIAM Journal on Numerical
+Analysis 49(4), 2011), with a ridge, and takes plain steps until the history is full. torchdeq's solvers are not used,
+because what they find for a sample depends on the rest of its batch.
 """
 
 from collections.abc import Callable
@@ -17,17 +17,17 @@ TINY = 1e-30  # below any norm that matters, for 0 / 0
 
 
 class Solution(NamedTuple):
-    """What a solve found."""
+    """The result of a solve."""
 
-    z: Tensor  # (B, ...), like the start: for each sample the best g(z') seen, of equally good ones the last
-    residual: Tensor  # (B,): |g(z') - z'| / |g(z')| there
+    z: Tensor  # (B, ...), like the start: each sample's g(z') with the smallest residual; the last of equal ones
+    residual: Tensor  # (B,): |g(z') - z'| / |g(z')| of that z'
     iterations: Tensor  # (B,) int64: applications of g until the residual was at most the tolerance
     converged: Tensor  # (B,) bool
 
 
 @torch.no_grad()
 def solve(g: Callable[[Tensor], Tensor], start: Tensor, solver: Solver) -> Solution:
-    """Looks for z = g(z) from start (B, ...). g takes and gives tensors of that shape.
+    """Looks for z = g(z), beginning at start (B, ...). g takes and returns tensors of that shape.
 
     A sample that has converged keeps its point, so that what is found for it does not depend on the rest of its batch;
     one whose residual is not finite keeps the last good point.
@@ -40,7 +40,7 @@ def solve(g: Callable[[Tensor], Tensor], start: Tensor, solver: Solver) -> Solut
         image = _rows(g(_like(point, start)))
         reached = (image - point).norm(dim=1) / image.norm(dim=1).clamp_min(TINY)
         running = residual > solver.tolerance
-        better = running & (reached <= residual)  # of equals the last: on the way to 0 all residuals are alike
+        better = running & (reached <= residual)  # <=, because all residuals are equal on the way to a fixed point 0
         best = torch.where(better[:, None], image, best)
         residual = torch.where(better, reached, residual)
         iterations += running
@@ -51,7 +51,7 @@ def solve(g: Callable[[Tensor], Tensor], start: Tensor, solver: Solver) -> Solut
 
 
 class History:
-    """The last points of a solve, (B, D) each, and the steps from there to their images."""
+    """The last points of a solve, (B, D) each, and the steps from them to their images under g."""
 
     def __init__(self, start: Tensor, solver: Anderson) -> None:
         self.solver = solver
@@ -60,7 +60,7 @@ class History:
         self.seen = 0
 
     def next(self, point: Tensor, image: Tensor) -> Tensor:
-        """Where to go after this point and its image."""
+        """Returns the point that follows this one, whose image under g is given."""
         place = self.seen % self.solver.history
         self.points[:, place], self.steps[:, place] = point, image - point
         self.seen += 1
@@ -70,10 +70,10 @@ class History:
 
 
 def mixture(points: Tensor, steps: Tensor, ridge: float, damping: float) -> Tensor:
-    """sum_k a_k (z_k + damping r_k), (B, D), with the a of sum 1 that minimises |sum_k a_k r_k|^2 + ridge R |a|^2.
+    """Returns sum_k a_k (z_k + damping r_k), (B, D), where a sums to 1 and minimises |sum_k a_k r_k|^2 + ridge R |a|^2.
 
-    points: z, (B, m, D); steps: r = g(z) - z, (B, m, D). R is the largest |r_k|^2: a ridge that is the same at all
-    scales would turn the mixture into a plain mean as the steps become small, and gradients are small from the start.
+    points: z, (B, m, D); steps: r = g(z) - z, (B, m, D). R is the largest |r_k|^2. Without it, the mixture would turn
+    into a plain mean as the steps become small, and the steps of gradients are small from the start.
     """
     batch, m, _ = steps.shape
     gram = steps @ steps.mT
@@ -83,18 +83,19 @@ def mixture(points: Tensor, steps: Tensor, ridge: float, damping: float) -> Tens
     system[:, 1:, 1:] = gram / scale + ridge * torch.eye(m, device=steps.device)
     right = steps.new_zeros(batch, m + 1)
     right[:, 0] = 1
-    # Not torch.linalg.solve: of a sample that diverges the matrix may be singular, which must not end the run.
+    # torch.linalg.solve would end the run if a sample diverges, because its matrix may then be singular.
     solution, _ = torch.linalg.solve_ex(system, right)
     mixed: Tensor = solution[:, None, 1:] @ (points + damping * steps)
     return mixed.squeeze(1)
 
 
 def _rows(z: Tensor) -> Tensor:
-    """(B, D). Images are seen as B, H, W, C, which in channels-last memory is no copy."""
+    """Returns z as (B, D). Images are read as B, H, W, C, which copies nothing if they are channels-last in memory."""
     return (z.movedim(1, -1) if z.dim() == 4 else z).flatten(1)
 
 
 def _like(rows: Tensor, z: Tensor) -> Tensor:
+    """Returns rows (B, D) in the shape of z, which undoes `_rows`."""
     if z.dim() != 4:
         return rows.view(z.shape)
     b, c, h, w = z.shape

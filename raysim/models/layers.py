@@ -1,4 +1,4 @@
-"""Modules of our own. They need torch when they are defined, so the models import this file when they build."""
+"""Modules of our own. Defining them needs torch, so a model imports this file only when it is built."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 
 class QuadraticLoss(nn.Module):
-    """The loss h/2 |x - a|^2 + <s, x> of the parameter x (size,): rows [a, s, h] (B, 2 size + 1) in, (B,) out."""
+    """The loss h/2 |x - a|^2 + <s, x> of the parameter x (size,). Takes rows [a, s, h] (B, 2 size + 1), gives (B,)."""
 
     def __init__(self, start: Tensor) -> None:
         super().__init__()
@@ -40,12 +40,12 @@ class ChannelLayerNorm(nn.Module):
 
 @dataclass(frozen=True)
 class Prepare:
-    """A forward pre-hook for networks that want three channels, and maybe another size of images.
+    """A forward pre-hook for networks that need three channels, and maybe another size of images.
 
-    A hook, because a wrapping module would put its own name before those of the network's parameters.
+    It is a hook because a wrapping module would put its own name before those of the network's parameters.
     """
 
-    size: int | None  # height and width in pixels; None leaves them
+    size: int | None  # height and width in pixels; None: images are not resized
 
     def __call__(self, module: nn.Module, args: tuple[Tensor]) -> tuple[Tensor]:
         (x,) = args

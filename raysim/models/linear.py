@@ -17,11 +17,12 @@ class Linear(ModelPart):
 
     name: str = "linear"
     bias: bool = False
+    """Whether the layer has a bias."""
     start: Literal["zeros", "random"] = "zeros"
-    """The initial values: zeros, or torch's default ones."""
+    """Initial values of the weights: zeros, or torch's default random ones."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """The layer `head` on flattened inputs."""
+        """Builds the layer `head`, on flattened inputs."""
         from torch import nn
 
         head = nn.Linear(math.prod(shape), num_classes, bias=self.bias)

@@ -14,19 +14,20 @@ if TYPE_CHECKING:
 
 
 class Lora(Part):
-    """Low-rank terms that are trained in place of the weights; beside them only the head is trained, and travels."""
+    """Low-rank terms that are trained instead of the weights; only they and the head are trained and sent."""
 
     rank: Count = 4
-    """r."""
+    """Rank r of the terms."""
     scale: Positive = 8.0
-    """alpha: the low-rank terms are multiplied by alpha / r."""
+    """The factor alpha; the low-rank terms are multiplied by alpha / r."""
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
-    """Ends of the names of the linear layers that get one; by default all in the blocks of a vision transformer."""
+    """Ends of the names of the linear layers that get a term; by default, all of a vision transformer's blocks."""
 
     def adapt(self, module: nn.Module, head: str) -> None:
-        """Puts the terms into the module, in place, and freezes all but them and its layer `head`.
+        """Adds the terms to the module, in place, and freezes everything but them and the layer `head`.
 
-        A term starts as zero, so the module computes what it did. Raises ValueError for targets that are no layers.
+        A term starts at zero, so at first the module computes what it did before. Raises ValueError for a target that
+        is no linear layer.
         """
         from peft import LoraConfig, inject_adapter_in_model
         from torch import nn

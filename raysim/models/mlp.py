@@ -18,11 +18,12 @@ class MLP(ModelPart):
 
     name: str = "mlp"
     hidden: tuple[Count, ...] = (200,)
-    """Widths of the hidden layers; none gives softmax regression."""
+    """Widths of the hidden layers; [] gives softmax regression."""
     activation: Literal["relu", "tanh", "gelu"] = "relu"
+    """Activation after each hidden layer."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """Layers hidden1, hidden2, ... and head, with torch's default initial values."""
+        """Builds layers hidden1, hidden2, ... and head, with torch's default initial values."""
         from torch import nn
 
         activation = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}[self.activation]

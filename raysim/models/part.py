@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 
 class ModelPart(Part):
-    """A model: builds a module that takes a batch (B, *shape), float or, of text, int64 tokens.
+    """A model, which builds a module that takes a batch (B, *shape) of floats or, for text, of int64 tokens.
 
     A subclass adds its `name`.
     """
 
     name: str
     personal: tuple[str, ...] = ()
-    """Prefixes of the parameters that stay a client's own, such as [head]."""
+    """Name prefixes of the parameters that stay with each client and are not shared, such as [head]. []: none."""
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """A fresh module, initialised from torch's global generator; `initialise` seeds that for you.
+        """Returns a new module, initialised from torch's global generator, which `initialise` seeds before.
 
-        shape: one input's, (channels, height, width) of an image, (features,), or (tokens,) of text. The module's
-        output is the logits (B, num_classes) or, of text, (B, tokens, num_classes). Raises ValueError where the model
+        shape: the shape of one input: (channels, height, width) of an image, (features,), or (tokens,) of text. The
+        module returns logits (B, num_classes) or, for text, (B, tokens, num_classes). Raises ValueError if the model
         cannot take such inputs.
         """
 
 
 def image_shape(model: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """The shape, if it is an image's (channels, height, width); else ValueError."""
+    """Returns the shape if it is an image's (channels, height, width). Raises ValueError if it is not."""
     if len(shape) != 3:
         raise ValueError(
             f"model {model}: inputs must be images (channels, height, width), got shape {shape!r}; try mlp"
@@ -43,5 +43,5 @@ def image_shape(model: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """The three words spelled most like it, for error messages."""
+    """Returns the three words spelled most like it, for error messages."""
     return ", ".join(repr(w) for w in get_close_matches(word, sorted(words), n=3, cutoff=0))

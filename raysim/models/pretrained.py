@@ -1,4 +1,4 @@
-"""What networks of other libraries need: weights from a local file, and inputs as they want them."""
+"""Prepares networks of other libraries: weights from a local file, and inputs in the form that they need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from raysim.models.layers import Prepare
 
 
 def prepared(module: nn.Module, weights: str | None, channels: int, image_size: int | None) -> nn.Module:
-    """The module, which wants three channels, with a file's weights, for images of one channel or three of any size."""
+    """Loads a file's weights, if any, into a module for three channels, and lets it take images of one channel too.
+
+    image_size: height and width, in pixels, that images are resized to; None: not resized. Raises ValueError for other
+    numbers of channels, and as `load_weights` does.
+    """
     if channels not in (1, 3):
         raise ValueError(f"model: pretrained architectures take images with 1 or 3 channels, got {channels}; use cnn")
     if weights is not None:
@@ -23,7 +27,7 @@ def prepared(module: nn.Module, weights: str | None, channels: int, image_size: 
 
 
 def head_of(module: nn.Module) -> str:
-    """The name of the head: the last dense or convolutional layer."""
+    """Returns the name of the head, which is the last dense or convolutional layer."""
     names: list[str] = [name for name, m in module.named_modules() if isinstance(m, nn.Linear | nn.Conv2d)]
     return names[-1]
 
@@ -31,8 +35,8 @@ def head_of(module: nn.Module) -> str:
 def load_weights(module: nn.Module, path: str) -> None:
     """Copies a file's tensors into the module: .safetensors, or .pth or .pt with a state dict.
 
-    The head keeps its initial values where the file has it in another shape or not at all. BatchNorm's batch counts may
-    be missing. Raises ValueError for any other difference, naming the keys, and for a file that is missing or cannot be
+    The head keeps its initial values if the file has it in another shape or not at all. BatchNorm's batch counts may be
+    missing. Raises ValueError for any other difference, naming the keys, and for a file that is missing or cannot be
     read.
     """
     found, expected = _read(path), module.state_dict()

@@ -1,9 +1,9 @@
-"""Residual networks for small images, as FeDEQ is compared with.
+"""Residual networks for small images, with which FeDEQ is compared.
 
 Le, Nguyen, Nguyen, Hong, Seneviratne, Bao, Tran, Federated deep equilibrium learning: harnessing compact global
 representations to enhance personalization, CIKM 2024, section 5.1. The paper names depths and the dense layers; groups
-and widths are those of the authors' code for CIFAR-10. Theirs for FEMNIST has four groups, of 32 to 256 channels, and
-theirs for CIFAR-100 other numbers of blocks, such as (3, 5, 8); here one network serves for all.
+and widths are those of the authors' code for CIFAR-10. For FEMNIST the authors' network has four groups, of 32 to 256
+channels, and for CIFAR-100 it has other numbers of blocks, such as (3, 5, 8); here one network serves for all.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class ResNet(ModelPart):
     name: str = "resnet"
     personal: tuple[str, ...] = ("head",)
     depth: Literal[14, 20, 34] = 20
-    """Convolutions, and one: about 2.8, 4.4 or 7.8 million parameters."""
+    """Number of convolutions plus one. The networks have about 2.8, 4.4 and 7.8 million parameters."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """Layers conv, norm, group1 to group3, hidden1, hidden2, norm2, head, with torch's default initial values."""
+        """Builds layers conv, norm, group1 to group3, hidden1, hidden2, norm2 and head, with torch's initial values."""
         from torch import nn
 
         from raysim.models.blocks import ResidualBlock, conv3x3, dense_layers

@@ -1,4 +1,4 @@
-"""How deep equilibrium layers look for their fixed points, as a scenario file says it."""
+"""The solvers with which deep equilibrium layers find their fixed points, as a scenario file names them."""
 
 from typing import Annotated, Literal, Self
 
@@ -8,17 +8,17 @@ from raysim.part import Count, NonNegative, Part, Positive
 
 
 class Solver(Part):
-    """How a fixed point is looked for. A subclass adds its `name`."""
+    """How a fixed point is found. A subclass adds its `name`."""
 
     name: str
     tolerance: Positive
-    """Of |g(z) - z| / |g(z)|, for each sample of a batch on its own."""
+    """Largest |g(z) - z| / |g(z)| at which a sample counts as converged."""
     max_iterations: Count = 20
-    """Applications of g, after which a solve counts as unconverged."""
+    """Number of applications of g after which a solve ends as unconverged."""
 
 
 class Iteration(Solver):
-    """Plain fixed-point iteration: z becomes g(z)."""
+    """Plain fixed-point iteration, which replaces z by g(z)."""
 
     name: str = "iteration"
     tolerance: Positive = 1e-2
@@ -30,11 +30,11 @@ class Anderson(Solver):
     name: str = "anderson"
     tolerance: Positive = 1e-3
     history: Annotated[int, Field(ge=2)] = 5
-    """Points that are mixed. Until there are so many, steps are plain ones."""
+    """Number of last points that are mixed. Until there are so many, steps are plain ones."""
     ridge: NonNegative = 1e-4
-    """Penalty of the squared coefficients, relative to the largest squared residual that is mixed."""
+    """Penalty on the squared coefficients of the mixture, relative to the largest squared residual that is mixed."""
     damping: Positive = 1.0
-    """Of the step from the mixture of points towards that of their images."""
+    """Size of the step from the mixture of points towards the mixture of their images; 1: the whole way."""
 
     @model_validator(mode="after")
     def _mixes(self) -> Self:

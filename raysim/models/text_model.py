@@ -11,18 +11,18 @@ from raysim.part import Count
 
 
 class TextModel(ModelPart):
-    """A transformer for text: a module from tokens (B, T) int64 to logits (B, T, vocabulary) of the token after each.
+    """A transformer for text: from tokens (B, T), int64, to logits (B, T, vocabulary) of the token after each.
 
-    Its last block and its head are a client's own, unless `personal` says otherwise.
+    By default, its last block and its head are personal: they stay with each client.
     """
 
     personal: tuple[str, ...] = ("last", "head")
     width: Count = 64
-    """Of the embedding; a multiple of heads."""
+    """Width of the embedding; must be a multiple of `heads`."""
     heads: Count = 4
-    """Of attention."""
+    """Number of attention heads."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """In a deep equilibrium layer, one mask for all iterations of a solve."""
+    """Probability of dropout. In a deep equilibrium layer, all iterations of a solve use the same mask."""
 
     @model_validator(mode="after")
     def _divides(self) -> Self:
@@ -32,7 +32,7 @@ class TextModel(ModelPart):
 
 
 def text_length(model: str, shape: tuple[int, ...]) -> int:
-    """How many tokens an input of this shape has, if it is text's (tokens,); else ValueError."""
+    """Returns the number of tokens of an input of this shape. Raises ValueError if it is not text's (tokens,)."""
     if len(shape) != 1:
         raise ValueError(f"model {model}: inputs must be text (tokens,), got shape {shape!r}; try cnn or mlp")
     return shape[0]

@@ -13,20 +13,21 @@ if TYPE_CHECKING:
 
 
 class Timm(ModelPart):
-    """An image classifier of timm, by its name there."""
+    """An image classifier of timm, chosen by its name."""
 
     name: str = "timm"
     model: str
-    """Such as vit_base_patch16_224."""
+    """Name of the network in timm, such as vit_base_patch16_224."""
     weights: str | None = None
-    """Path of a local .safetensors, .pth or .pt file; a head of another shape is not loaded."""
+    """Path of a local .safetensors, .pth or .pt file with initial weights; a head of another shape is left out. null:
+    random initial weights."""
     image_size: Count | None = None
-    """Pixels that images are resized to, on the device; null leaves them as they are."""
+    """Height and width, in pixels, that images are resized to on the device. null: they are not resized."""
     lora: Lora | None = None
-    """Trains low-rank terms and the head alone."""
+    """Low-rank adaptation: only low-rank terms and the head are trained. null: all weights are trained."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """timm's module, its parameter names and all; images of one channel are repeated to three."""
+        """Builds timm's module, with its parameter names. Images of one channel are repeated to three."""
         import timm
 
         from raysim.models.pretrained import head_of, prepared

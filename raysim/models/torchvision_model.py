@@ -12,24 +12,25 @@ if TYPE_CHECKING:
 
 
 class Torchvision(ModelPart):
-    """An image classifier of torchvision, by its name there."""
+    """An image classifier of torchvision, chosen by its name."""
 
     name: str = "torchvision"
     model: str
-    """Such as resnet18."""
+    """Name of the network in torchvision, such as resnet18."""
     weights: str | None = None
-    """Path of a local .safetensors, .pth or .pt file; a head of another shape is not loaded."""
+    """Path of a local .safetensors, .pth or .pt file with initial weights; a head of another shape is left out. null:
+    random initial weights."""
     image_size: Count | None = None
-    """Pixels that images are resized to, on the device; null leaves them as they are."""
+    """Height and width, in pixels, that images are resized to on the device. null: they are not resized."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """torchvision's module, its parameter names and all; images of one channel are repeated to three."""
+        """Builds torchvision's module, with its parameter names. Images of one channel are repeated to three."""
         from torchvision import models
 
         from raysim.models.pretrained import prepared
 
         channels, height, _ = image_shape(self.name, shape)
-        # These two give a tuple of outputs in training.
+        # These two return a tuple of outputs in training.
         known = set(models.list_models(module=models)) - {"googlenet", "inception_v3"}
         if self.model not in known:
             raise ValueError(

@@ -24,10 +24,10 @@ class Transformer(TextModel):
 
     name: str = "transformer"
     layers: Annotated[int, Field(ge=2)] = 8
-    """Of which the last is a block of its own, `last`, with the final norm."""
+    """Number of layers; the last one, with the final norm, is a block of its own, `last`."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """Parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""
+        """Builds parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""
         from torch import nn
 
         from raysim.models.universal import Block, FromZeros, LanguageModel, Layer

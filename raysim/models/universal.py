@@ -13,9 +13,10 @@ Dropout = Callable[[float], nn.Module]
 
 
 class Layer(nn.Module):
-    """Causal self-attention and two dense layers with GELU, each behind a layer norm and beside a shortcut.
+    """A transformer layer: causal self-attention, then two dense layers with GELU, each with a norm and a shortcut.
 
-    Takes and gives (B, T, width). spread: variance of the initial weights, times their inputs.
+    Input and output are (B, T, width). spread: the variance of the initial weights times their number of inputs. kind:
+    makes a dropout layer.
     """
 
     def __init__(self, width: int, heads: int, spread: float, dropout: float, kind: Dropout) -> None:
@@ -35,7 +36,7 @@ class Layer(nn.Module):
         return h + self.dropout2(dense)  # type: ignore[no-any-return]
 
     def attention(self, x: Tensor) -> Tensor:
-        """Of each token to itself and those before. Not torch's fused one: its gradients are not always the same."""
+        """Attends from each token to itself and earlier ones. torch's fused attention has gradients that vary."""
         batch, length, width = x.shape
         q, k, v = self.qkv(x).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         later = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
@@ -45,7 +46,7 @@ class Layer(nn.Module):
 
 
 class Block(nn.Module):
-    """g(z, x) of (B, T, width): layers into each of which x is injected, then a norm."""
+    """g(z, x) of z and x (B, T, width): layers, each of which gets x added to its input, then a norm."""
 
     def __init__(self, layers: list[Layer], norm: nn.Module) -> None:
         super().__init__()
@@ -60,7 +61,7 @@ class Block(nn.Module):
 
 
 class FromZeros(nn.Module):
-    """g(0, x): an explicit network, where an equilibrium one goes on to the fixed point."""
+    """Applies g once, as g(0, x): an explicit network, where an equilibrium one iterates to the fixed point."""
 
     def __init__(self, g: nn.Module) -> None:
         super().__init__()
@@ -72,9 +73,9 @@ class FromZeros(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """From tokens (B, T) int64 to logits (B, T, vocabulary) of the token after each.
+    """A language model: from tokens (B, T), int64, to logits (B, T, vocabulary) of the token after each.
 
-    body: from embedded tokens x (B, T, width) to z of that shape; last: from z and x to what the head reads.
+    body: from embedded tokens x (B, T, width) to z of that shape. last: from z and x to what the head reads.
     """
 
     def __init__(self, vocabulary: int, length: int, width: int, body: nn.Module, last: nn.Module) -> None:

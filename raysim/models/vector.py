@@ -1,4 +1,4 @@
-"""A bare vector that minimises quadratics: for checking algorithms by hand."""
+"""A bare vector that minimises quadratic losses, for checking algorithms by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Vector(ModelPart):
     """The initial x, or the initial value of all its elements."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """A module with one parameter `x` of shape (size,): inputs (B, 2 size + 1) with rows [a, s, h], output (B,).
+        """Builds a module with one parameter `x` (size,). It takes rows [a, s, h] (B, 2 size + 1) and returns (B,).
 
         The output is h/2 |x - a|^2 + <s, x>. num_classes is not used.
         """

@@ -117,10 +117,10 @@ class Scenario(Part):
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
-    def follows_work(self) -> bool:
+    def follows_training(self) -> bool:
         """Whether arrivals are known only once clients have trained."""
         algorithm = self.algorithm
-        return self.world.delay.needs_work and isinstance(algorithm, Central) and algorithm.stops_early
+        return self.world.delay.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
 
     @property
     def central(self) -> Central:

@@ -1,4 +1,4 @@
-"""Many runs, side by side; those that were done before are not done again."""
+"""Runs many scenarios side by side, except those that have finished before."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from raysim.sweep.slots import Slots, open_slots
 
 
 class RunOutcome(NamedTuple):
-    """What became of a run."""
+    """How a run ended."""
 
     status: Literal["finished", "done before", "stopped", "failed"]
-    folder: Path | None = None  # None: it failed
-    why: str | None = None  # it failed, was stopped or ended early
+    folder: Path | None = None  # None if it failed
+    why: str | None = None  # why it failed, was stopped or ended early
 
 
-# Told of a run, by its place among the scenarios: how far it is, at last what became of it. Called from many threads.
+# Called, from many threads, with a run's place among the scenarios and its progress or, at the end, its outcome.
 News = Callable[[int, Progress | RunOutcome], None]
 
 
@@ -34,11 +34,11 @@ def run_all(
     parallel: int | None = None,
     news: News | None = None,
 ) -> list[RunOutcome]:
-    """Runs scenarios side by side and gives, in their order, what became of each. A failed one does not stop others.
+    """Runs scenarios side by side and returns their outcomes, in order. A run that fails does not stop the others.
 
-    A scenario of which `out` holds a finished run is not run again: the same numbers would come of it. inline: without
-    Ray, in processes of this machine. parallel: so many runs at a time; by default as many as the cluster has room for
-    or, inline, as this machine has cores. Raises actors.MissingResources where there is no cluster.
+    A scenario of which `out` holds a finished run is not run again, because it would give the same numbers. inline:
+    without Ray, in processes of this machine. parallel: number of runs at a time; by default as many as the cluster has
+    room for or, inline, as this machine has cores. Raises actors.MissingResources if there is no cluster.
     """
     tell = news or (lambda place, what: None)
     outcomes: dict[int, RunOutcome] = {}
@@ -67,7 +67,7 @@ def run_all(
 
 
 def attempt(slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progress], None]) -> RunOutcome:
-    """Runs a scenario, whatever comes of it."""
+    """Runs a scenario and returns how that ended, even if it failed."""
     try:
         result = slots.run(scenario, out, watch)
     except RunFailed as error:
@@ -77,7 +77,7 @@ def attempt(slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progre
 
 
 def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
-    """The places of equal scenarios."""
+    """Returns the places of equal scenarios, by their hash."""
     places: dict[str, list[int]] = {}
     for place, scenario in enumerate(scenarios):
         places.setdefault(scenario.hash, []).append(place)
@@ -85,13 +85,13 @@ def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
 
 
 def finished_runs(out: Path) -> dict[str, Path]:
-    """The folders of the finished runs below a folder, by the hash of their scenario."""
+    """Returns the folders of the finished runs below a folder, by the hash of their scenario."""
     found = {}
     for file in sorted(out.rglob("run.json")):
         try:
             info = json.loads(file.read_text(encoding="utf-8"))
             if info["status"] == "finished":
                 found[info["scenario_hash"]] = file.parent
-        except (OSError, ValueError, KeyError, TypeError):  # no run that could be used instead of one to come
+        except (OSError, ValueError, KeyError, TypeError):  # not the folder of a run that can be read
             continue
     return found

@@ -1,4 +1,4 @@
-"""From a scenario file with a sweep to the scenarios of all its runs."""
+"""Makes the scenarios of all runs from a scenario file with a sweep."""
 
 from __future__ import annotations
 
@@ -21,34 +21,38 @@ from raysim.sweep.settings import Search, Sweep
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep, as plain data. `scenarios` are its runs; with a search, those that each trial sets further keys of."""
+    """A sweep, as plain data. `scenarios` makes its runs; in a search, each trial sets further keys of them."""
 
-    source: str  # for messages
+    source: str  # name of the file, for error messages
     raw: dict[str, Any]  # the scenario file without its sweep
     sweep: Sweep
-    last: list[tuple[str, Any]] = field(default_factory=list)  # set after cases and grid
+    last: list[tuple[str, Any]] = field(default_factory=list)  # keys that are set after cases and grid
 
     @property
     def name(self) -> str:
-        """Of the scenario, without its cases: of the folder that the runs are in."""
+        """Name of the scenario, without that of a case. The folder of the runs has it too."""
         return str(dict(self.last).get("name", self.raw.get("name")))
 
     @property
     def search(self) -> Search | None:
+        """The search of the sweep, if it has one."""
         return self.sweep.search
 
     @property
     def _example(self) -> dict[str, Any]:
-        """A value of each key that is tuned; {} without a search."""
+        """A value for each key that is tuned; {} without a search."""
         over = self.search.over if self.search else {}
         return {key: range.low if range.choices is None else range.choices[0] for key, range in over.items()}
 
     def scenarios(self, tuned: dict[str, Any] | None = None) -> list[Scenario]:
-        """All runs' scenarios. tuned: keys that a search sets; by default examples. ScenarioError with all problems."""
+        """Returns the scenarios of all runs. Raises ScenarioError with every problem.
+
+        tuned: values of the keys that a search sets; None: an example of each.
+        """
         return [scenario for group in self.groups(tuned) for scenario in group]
 
     def groups(self, tuned: dict[str, Any] | None = None) -> list[list[Scenario]]:
-        """The same, in groups that differ by their seeds only."""
+        """Returns what `scenarios` does, in groups that differ only in their seeds."""
         found: dict[Problem, list[str]] = {}
         groups: list[list[Scenario]] = []
         points = 0
@@ -81,7 +85,7 @@ class Plan:
         varied = point.chosen | tuned
         blocks = [(key, value) for key, value in self.last if any(other.startswith(f"{key}.") for other in varied)]
         others = [pair for pair in self.last if pair not in blocks]
-        # A block that is set comes before what varies in it, which it would undo.
+        # A block must be set before the keys in it that vary, because it would undo them.
         settings = [*point.case_settings.items(), *blocks, *varied.items(), *others]
         problems = [p for path, value in settings if (p := assign(raw, path, copy.deepcopy(value), "sweep"))]
         if problems:
@@ -93,23 +97,24 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Point:
-    """One combination."""
+    """A combination of a case and of values of the grid."""
 
     case: str
     case_settings: dict[str, Any]
-    chosen: dict[str, Any]  # of the grid
-    first: bool  # of its seeds
+    chosen: dict[str, Any]  # values of the grid's keys
+    first: bool  # whether its seed is the first
 
     @property
     def label(self) -> str:
+        """Name of the combination in error messages."""
         return ", ".join([*([self.case] if self.case else []), *(_spell(*pair) for pair in self.chosen.items())])
 
 
 def load_sweep(path: str | Path, overrides: Sequence[str] = (), search: Sequence[str] = ()) -> Plan:
-    """The sweep of a scenario file, which may have a block `sweep:` or not.
+    """Loads the sweep of a scenario file; without a block `sweep:`, it is a single run.
 
     overrides: such as "local.lr=0.1", or "local.lr=0.1,0.3" for a key that takes several values in turn. search:
-    ranges, such as "local.lr=0.001,1,log". All take precedence over the file.
+    ranges, such as "local.lr=0.001,1,log". Both take precedence over the file.
 
     Raises ScenarioError with every problem of the file, the sweep and the scenarios that it makes.
     """
@@ -121,7 +126,7 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = (), search: Sequence
     elif not isinstance(block, dict) or not block:
         raise ScenarioError(source, [Problem("sweep", f"must have grid, cases or search in it, got {block!r}")])
     else:
-        _sweep(block, source)  # what is wrong in the file itself
+        _sweep(block, source)  # raises if something is wrong in the file itself
     last: list[tuple[str, Any]] = []
     for key, values in _values("--set", overrides, problems):
         grid = block.setdefault("grid", {})
@@ -145,7 +150,7 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = (), search: Sequence
 
 
 def _tuned_twice(plan: Plan) -> Iterator[Problem]:
-    """Keys that a search cannot choose, for they are given, or are the seed."""
+    """Yields a problem for each key that a search cannot tune, because it is given or is the seed."""
     given = {*plan.sweep.grid, *(key for key, _ in plan.last)}
     for key in plan.search.over if plan.search else ():
         if key == "seed":
@@ -157,7 +162,7 @@ def _tuned_twice(plan: Plan) -> Iterator[Problem]:
 
 
 def _values(option: str, texts: Sequence[str], problems: list[Problem]) -> Iterator[tuple[str, list[Any]]]:
-    """Keys with the values between commas."""
+    """Yields each key with its values, which commas separate. Adds what is wrong to `problems`."""
     for text in texts:
         split = split_override(text, option)
         if isinstance(split, Problem):
@@ -175,7 +180,7 @@ def _values(option: str, texts: Sequence[str], problems: list[Problem]) -> Itera
 
 
 def _range(values: list[Any]) -> dict[str, Any] | None:
-    """Of low,high or low,high,log, or a block as the file has it; None where it is none of these."""
+    """Returns the range given as low,high or low,high,log, or as a block; None if it is none of these."""
     match values:
         case [dict() as block]:
             return block
@@ -199,7 +204,7 @@ def _spell(key: str, value: Any) -> str:
 
 
 def _where(problem: Problem, labels: list[str], points: int) -> Problem:
-    """The problem, with which runs have it, where not all do."""
+    """Returns the problem and, unless all runs have it, names those that do."""
     if len(labels) == points:
         return problem
     others = f" and {len(labels) - 1} more" if len(labels) > 1 else ""

@@ -1,4 +1,4 @@
-"""What a scenario file may hold in all, for editors."""
+"""Everything that a scenario file may hold, for the JSON Schema."""
 
 from raysim.scenario import Scenario
 from raysim.sweep.settings import Sweep
@@ -8,4 +8,4 @@ class ScenarioFile(Scenario):
     """A scenario file, of one run or, with a sweep, of several."""
 
     sweep: Sweep | None = None
-    """Makes several runs of the file, with `raysim sweep`."""
+    """Several runs of the scenario, for `raysim sweep`. null: one run."""

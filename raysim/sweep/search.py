@@ -1,8 +1,8 @@
 """Tuning with Optuna: its sampler suggests values of keys, its pruner stops trials that lag behind.
 
-Trials are suggested in batches whose size the scenario file fixes and told in their order, and a trial's seeds run one
-after another. So a search is a function of its file: what runs side by side changes neither suggestions nor pruning.
-One that was broken off comes to where it was by suggesting the same again, for finished runs are not run again.
+Trials are suggested in batches whose size the scenario file fixes, and reported in their order; a trial's seeds run one
+after another. So a search is a function of its file: what runs side by side changes neither suggestions nor pruning. A
+search that was interrupted suggests the same values when it starts again, and finished runs are not run again.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
 from results import open_run
+from results.metrics import LARGER_IS_BETTER
 
 if TYPE_CHECKING:
     import optuna
 
-STARTUP = 5  # trials without pruning, and drawn at random
+STARTUP = 5  # first trials of a group, which are drawn at random and not pruned
 
 
 class Trial(NamedTuple):
-    """One suggestion, tried."""
+    """A suggestion that was tried, and its outcome."""
 
-    group: int  # of scenarios that differ by their seeds only
+    group: int  # place of the group of scenarios, which differ only in their seeds
     number: int
-    values: dict[str, Any]  # of the keys that are tuned
+    values: dict[str, Any]  # of the tuned keys
     status: str  # finished, pruned or failed
-    score: float | None  # mean over seeds; None where it did not finish
+    score: float | None  # mean over seeds; None if it did not finish
     outcomes: tuple[RunOutcome, ...]  # by seed
 
 
@@ -47,9 +48,10 @@ def search(
     parallel: int | None = None,
     news: Callable[[Trial], None] | None = None,
 ) -> list[Trial]:
-    """Tunes each group of the plan's scenarios; gives all trials, group by group. Arguments as of `run_all`.
+    """Tunes each group of the plan's scenarios and returns all trials, group by group.
 
-    news: called with each trial that is over. Raises ScenarioError where a suggestion makes a wrong scenario.
+    news: called with each trial that is over. For the other arguments, see `run_all`. Raises ScenarioError if a
+    suggestion makes a wrong scenario.
     """
     settings = plan.search
     if settings is None:
@@ -73,7 +75,7 @@ def search(
 
 
 def best(trials: Sequence[Trial], settings: Search) -> list[Trial]:
-    """The best finished trial of each group, where it has one."""
+    """Returns the best finished trial of each group that has one."""
     sign = 1 if _direction(settings) == "maximize" else -1
     found: dict[int, Trial] = {}
     for trial in trials:
@@ -86,7 +88,7 @@ def best(trials: Sequence[Trial], settings: Search) -> list[Trial]:
 
 
 class _Trier:
-    """Tries suggestions for one group: its seeds one after another, until it lags behind."""
+    """Tries suggestions for one group: runs its seeds one after another, unless one lags behind."""
 
     def __init__(self, plan: Plan, settings: Search, group: int, out: Path, slots: Slots) -> None:
         self._plan, self._settings, self._group = plan, settings, group
@@ -96,7 +98,7 @@ class _Trier:
     def __call__(self, suggestion: optuna.Trial) -> Trial:
         outcomes: list[RunOutcome] = []
         scores: list[float] = []
-        rounds = 0  # of the seeds before
+        rounds = 0  # of this trial's earlier seeds
         for scenario in self._plan.groups(dict(suggestion.params))[self._group]:
             outcome = self._run(scenario, _Pruner(suggestion, self._settings, rounds))
             outcomes.append(outcome)
@@ -122,7 +124,7 @@ class _Trier:
 
 
 class _Pruner:
-    """Reports a run's evaluations. before: rounds of the trial's earlier runs."""
+    """Reports a run's evaluations to Optuna. before: the number of rounds of the trial's earlier runs."""
 
     def __init__(self, suggestion: optuna.Trial, settings: Search, before: int) -> None:
         self._suggestion, self._settings, self._before = suggestion, settings, before
@@ -140,7 +142,7 @@ class _Pruner:
         return metrics[metric]
 
     def report(self, round: int, value: float) -> None:
-        """StopRun where the trial lags behind."""
+        """Reports a value. Raises StopRun if the trial lags behind and pruning is on."""
         self._suggestion.report(value, self._before + round)
         if self._settings.prune and self._suggestion.should_prune():
             metric = self._settings.metric
@@ -159,7 +161,8 @@ def _study(settings: Search, seed: int) -> optuna.Study:
 
 
 def _direction(settings: Search) -> Literal["minimize", "maximize"]:
-    return settings.direction or ("minimize" if settings.metric == "loss" else "maximize")
+    larger = LARGER_IS_BETTER.get(settings.metric, True)
+    return settings.direction or ("maximize" if larger else "minimize")
 
 
 def _distributions(settings: Search) -> dict[str, optuna.distributions.BaseDistribution]:
@@ -188,7 +191,7 @@ def _tell(study: optuna.Study, suggestion: optuna.Trial, trial: Trial) -> None:
 
 
 def _history(folder: Path, metric: str) -> list[tuple[int, float]]:
-    """(rounds over, value) at each evaluation: of the global model or, where there is none, the mean over peers."""
+    """Returns (rounds over, value) of each evaluation of the global model or, if there is none, of the peers' mean."""
     import pyarrow.compute as pc
 
     run = open_run(folder)

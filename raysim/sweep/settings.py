@@ -14,13 +14,13 @@ class Range(Part):
     """Where a search may look for a key's value: between two numbers, or among choices."""
 
     low: int | float | None = None
-    """The smallest; whole numbers give whole numbers."""
+    """Smallest value. If low and high are integers, only integers are suggested."""
     high: int | float | None = None
-    """The largest."""
+    """Largest value."""
     log: bool = False
-    """Draw the logarithm evenly: for learning rates and other scales."""
+    """Whether to search evenly in the logarithm, as is usual for learning rates."""
     choices: Annotated[list[str | int | float | bool], Field(min_length=1)] | None = None
-    """Instead of low and high."""
+    """Values to choose from, given instead of low and high."""
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
@@ -38,26 +38,27 @@ class Search(Part):
     """Tunes keys with Optuna: its sampler suggests them, trials that lag behind are pruned."""
 
     over: Annotated[dict[str, Range], Field(min_length=1)]
-    """By key path, where to look."""
+    """The range of each key to tune, by key path, such as local.lr."""
     trials: Count = 20
-    """For each case and each combination of the grid but seeds, over which a trial takes the mean."""
+    """Number of trials for each case and combination of the grid. A trial runs all seeds of the grid and scores their
+    mean."""
     metric: str = "accuracy"
-    """Of the global model, or the mean over peers where there is none, when last evaluated."""
+    """Metric to tune, as last evaluated: of the global model or, if there is none, the mean over peers."""
     direction: Literal["maximize", "minimize"] | None = None
-    """By default loss is minimised and everything else maximised."""
+    """Whether larger or smaller is better. null: loss is minimised, and everything else maximised."""
     batch: Count = 4
-    """Trials suggested at a time, which may run side by side; the suggestions depend on it."""
+    """Number of trials that are suggested at a time, and may run side by side. Suggestions depend on it."""
     prune: bool = True
-    """Stop a trial whose metric at an evaluation is below the median of the trials before it, after the first few."""
+    """Whether to stop a trial whose metric is worse than the median of earlier trials, once five have finished."""
 
 
 class Sweep(Part):
     """Several runs of one scenario: every case with every combination of the grid."""
 
     grid: dict[str, Values] = Field(default_factory=dict)
-    """By key path, such as seed or world.delay.sigma, the values that it takes."""
+    """The values of each key, by key path, such as seed or world.delay.sigma."""
     cases: dict[Name, dict[str, Any]] = Field(default_factory=dict)
-    """By a name of your own, which its runs' names end with: keys that are set together, such as an algorithm and the
-    settings that it needs."""
+    """Keys that are set together, such as an algorithm and its settings, by a name of your own. The names of the case's
+    runs end with it."""
     search: Search | None = None
-    """What `raysim sweep` tunes, in place of running each combination once."""
+    """Tunes keys in each combination. null: each combination is run once."""

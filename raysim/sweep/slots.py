@@ -1,4 +1,4 @@
-"""Several runs at a time: on a Ray cluster, as far as it goes, or in processes of this machine."""
+"""Several runs at a time: on a Ray cluster, as far as it has room, or in processes of this machine."""
 
 from __future__ import annotations
 
@@ -23,30 +23,33 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-Watch = Callable[[Progress], None]  # StopRun or KeyboardInterrupt, raised by it, ends the run
+Watch = Callable[[Progress], None]  # ends the run by raising StopRun or KeyboardInterrupt
 
-MOST_THREADS = 64  # that wait for runs on a cluster
+MOST_THREADS = 64  # threads that wait for runs on a cluster
 
 
 class Rooms(Protocol):
-    """Where runs go. Many threads may call `run`, which waits until there is room."""
+    """Where runs are carried out."""
 
     def run(self, scenario: Scenario, out: Path, watch: Watch) -> Result:
-        """Raises what `raysim.run` does."""
+        """Waits for room and runs the scenario. Many threads may call it. Raises what `raysim.run` does."""
 
     def close(self) -> None:
-        """Ends whatever is left."""
+        """Ends all processes that are left."""
 
 
 class Slots:
-    """size: runs that can go on at a time, or that many threads wait for room for."""
+    """Runs scenarios from several threads. size: number of threads, each of which waits for one run at a time."""
 
     def __init__(self, rooms: Rooms, size: int) -> None:
         self._rooms, self._size = rooms, size
         self._stopping = threading.Event()
 
     def run(self, scenario: Scenario, out: Path, watch: Watch) -> Result:
-        """Once there is room. Raises what `raysim.run` does; KeyboardInterrupt once `each` was interrupted."""
+        """Runs a scenario once there is room.
+
+        Raises what `raysim.run` does, and KeyboardInterrupt once `each` was interrupted.
+        """
 
         def guarded(progress: Progress) -> None:
             if self._stopping.is_set():
@@ -56,12 +59,12 @@ class Slots:
         try:
             return self._rooms.run(scenario, out, guarded)
         except RunFailed:
-            if self._stopping.is_set():  # which is why
+            if self._stopping.is_set():  # the interruption made it fail
                 raise KeyboardInterrupt from None
             raise
 
     def each(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-        """The function of each item, in threads, in their order. Whatever interrupts this, as Ctrl-C, ends the runs."""
+        """Calls the function with each item, in threads; returns the answers in order. Any exception ends all runs."""
         with ThreadPoolExecutor(self._size) as threads:
             futures: list[Future[Answer]] = [threads.submit(function, item) for item in items]
             try:
@@ -76,9 +79,10 @@ class Slots:
 def open_slots(
     scenarios: Sequence[Scenario], *, inline: bool, address: str | None, parallel: int | None
 ) -> Iterator[Slots]:
-    """scenarios: such as are to be run. parallel: so many at a time; None: as many as there is room for, one at least.
+    """Opens slots for runs like the given scenarios, and closes them at the end.
 
-    Raises actors.MissingResources where there is no cluster.
+    parallel: number of runs at a time; None: as many as there is room for, but at least one. Raises
+    actors.MissingResources if there is no cluster.
     """
     rooms: Rooms
     if inline:
@@ -98,7 +102,7 @@ def open_slots(
 
 
 class ProcessRooms:
-    """Each run in a process of this machine, without Ray. A process takes on one run after another."""
+    """Carries out each run in a process of this machine, without Ray. A process takes one run after another."""
 
     def __init__(self, size: int) -> None:
         self._children = [Child() for _ in range(size)]
@@ -128,7 +132,7 @@ class ProcessRooms:
 
 
 def _run_here(scenario: Scenario, out: Path, tell: Callable[[Progress], BaseException | None]) -> Path:
-    """What a child does."""
+    """Runs a scenario in a child process. tell: returns the exception that is to end the run, if any."""
 
     def watch(progress: Progress) -> None:
         if stop := tell(progress):
@@ -138,7 +142,7 @@ def _run_here(scenario: Scenario, out: Path, tell: Callable[[Progress], BaseExce
 
 
 class RayRooms:
-    """Each run on the cluster, with the actors that its scenario asks for."""
+    """Carries out each run on the cluster, with the actors that its scenario asks for."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -148,4 +152,4 @@ class RayRooms:
             return run(scenario, out=out, progress=watch)
 
     def close(self) -> None:
-        """Every run has ended its actors."""
+        """Does nothing: every run has ended its actors."""

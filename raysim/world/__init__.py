@@ -1,7 +1,7 @@
-"""The simulated world: dispatch, delays, availability, and the timeline that they make; who is whose neighbour."""
+"""The simulated world: dispatch, delays, availability and topologies, and the timelines that follow from them."""
 
 from raysim.world.availability import AVAILABILITY, Dropout
-from raysim.world.delay import DELAYS, Delay, Work
+from raysim.world.delay import DELAYS, Cost, Delay
 from raysim.world.mixing import Neighbours
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology
@@ -24,11 +24,11 @@ __all__ = [
     "AVAILABILITY",
     "DELAYS",
     "TOPOLOGIES",
+    "Cost",
     "Delay",
     "Dispatch",
     "Dropout",
     "Neighbours",
     "Topology",
-    "Work",
     "World",
 ]

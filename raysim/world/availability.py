@@ -13,21 +13,24 @@ from raysim.rng import generator
 
 
 class Availability(Part):
-    """Which clients can be picked. Times are in the world's unit. A subclass adds its `name`."""
+    """Which clients can be picked at what time. Times are in the unit of the world's delay.
+
+    A subclass adds its `name`.
+    """
 
     name: str
 
     @abstractmethod
     def mask(self, seed: int, clients: int, time: float) -> NDArray[np.bool_]:
-        """Who is available at the time, (clients,)."""
+        """Returns who is available at the time, bool (clients,)."""
 
     @abstractmethod
     def next_change(self, time: float) -> float:
-        """When that may change, later than the time; infinite: never."""
+        """Returns when that may next change after the time; infinite if it never does."""
 
 
 class Always(Availability):
-    """Everybody, always."""
+    """All clients are always available."""
 
     name: str = "always"
 
@@ -42,10 +45,10 @@ class Slotted(Availability):
     """Availability that changes only at multiples of `slot`."""
 
     slot: Positive = 1.0
-    """Clients come and go only at multiples of it, in the unit of the world's delay: rounds or seconds."""
+    """Time between changes, in the unit of the world's delay: clients come and go only at multiples of it."""
 
     def number(self, time: float) -> int:
-        """Of the slot: the largest k whose start, the floating-point number `k * slot`, is not after the time."""
+        """Returns the slot that the time is in: the largest k for which `k * slot`, a float, is not after it."""
         nearest = round(time / self.slot)
         return nearest if nearest * self.slot <= time else nearest - 1
 
@@ -54,23 +57,24 @@ class Slotted(Availability):
 
 
 class RandomAvailability(Slotted):
-    """In each slot, each client with the given probability."""
+    """In each slot, each client is available with the given probability."""
 
     name: str = "random"
     probability: Annotated[float, Field(gt=0, le=1)]
+    """Probability that a client is available in a slot."""
 
     def mask(self, seed: int, clients: int, time: float) -> NDArray[np.bool_]:
         return generator(seed, "availability", self.number(time)).random(clients) < self.probability
 
 
 class Periodic(Slotted):
-    """On for a share of every period, each client with a phase of its own: day and night."""
+    """Each client is available for a share of every period, with a random phase of its own, like day and night."""
 
     name: str = "periodic"
     period: Positive
-    """In the unit of the world's delay."""
+    """Length of a period, in the unit of the world's delay: rounds or seconds."""
     on: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """The share of the period."""
+    """Share of each period in which a client is available."""
 
     @model_validator(mode="after")
     def _everybody_comes(self) -> Self:
@@ -91,9 +95,9 @@ AVAILABILITY: tuple[type[Availability], ...] = (Always, RandomAvailability, Peri
 
 
 class Dropout(Part):
-    """Picked clients that never report: the update is lost, and the client is idle again when it would have arrived."""
+    """Some picked clients never report: their update is lost, and they are idle again when it would have arrived."""
 
     probability: Fraction = 0.0
-    """That a dispatch is lost."""
+    """Probability that a picked client does not report."""
     permanent: bool = False
-    """Whether a client that dropped out once is never picked again."""
+    """Whether a client that did not report once is never picked again."""

@@ -9,7 +9,7 @@ Event = TypeVar("Event")
 
 
 class Clock(Generic[Event]):
-    """Events come out by time, at equal times by priority (low first), at equal priorities as they were scheduled."""
+    """A queue of events in order of time; at equal times by priority, low first; at equal priorities as scheduled."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -17,13 +17,13 @@ class Clock(Generic[Event]):
         self._serial = itertools.count()
 
     def schedule(self, time: float, priority: int, event: Event) -> None:
-        """Raises ValueError where the time is in the past, infinite or NaN."""
+        """Schedules an event. Raises ValueError if the time is in the past, infinite or NaN."""
         if not self.now <= time < math.inf:
             raise ValueError(f"an event must be scheduled at a finite time from {self.now} on, got {time!r}")
         heapq.heappush(self._heap, (time, priority, next(self._serial), event))
 
     def pop(self) -> Event:
-        """The next event; `now` becomes its time. Raises IndexError where none is left."""
+        """Returns the next event; `now` becomes its time. Raises IndexError if none is left."""
         self.now, _, _, event = heapq.heappop(self._heap)
         return event
 

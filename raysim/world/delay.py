@@ -13,7 +13,7 @@ from raysim.world import distribution
 Unit = Literal["rounds", "seconds"]
 
 
-class Work(NamedTuple):
+class Cost(NamedTuple):
     """What one client's update costs."""
 
     flops: float  # of local training
@@ -22,24 +22,27 @@ class Work(NamedTuple):
 
 
 class Delay(Part):
-    """A model of delays, in `unit`. A subclass adds its `name`."""
+    """How long a client takes from dispatch to arrival, in `unit`. A subclass adds its `name`."""
 
     name: str
     unit: Unit
-    """Of delays, and so of all virtual time."""
+    """Unit of delays, and so of all virtual time."""
 
     @abstractmethod
-    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
-        """Of the client's dispatch `number` (0, 1, ...). stream: keyed draws of this run's delays."""
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
+        """Returns the delay of the client's dispatch `number` (0, 1, ...).
+
+        stream: keyed draws of this run's delays. cost: of the update; needed only if `needs_cost`.
+        """
 
     @property
     def least(self) -> float:
-        """No delay is shorter."""
+        """A lower bound of all delays."""
         return 0.0
 
     @property
-    def needs_work(self) -> bool:
-        """Whether `duration` must be told the work."""
+    def needs_cost(self) -> bool:
+        """Whether `duration` must be given the cost of the update."""
         return False
 
 
@@ -49,7 +52,7 @@ class NoDelay(Delay):
     name: str = "none"
     unit: Unit = "rounds"
 
-    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         return 0.0
 
 
@@ -57,26 +60,26 @@ _ROUNDING = {"floor": math.floor, "nearest": lambda d: math.floor(d + 0.5), "cei
 
 
 class RandomDelay(Delay, distribution.Distribution):
-    """A draw for each dispatch, or one for each client.
+    """A random delay, drawn for each dispatch or once for each client.
 
-    In rounds, an update dispatched in round k with delay d arrives in round k + d, and d is rounded (down, unless the
-    scenario says otherwise; Feddle, appendix D). With rounding "ceil" nothing arrives in the round of its dispatch.
+    In rounds, an update dispatched in round k with delay d arrives in round k + d. By default, d is rounded down (as in
+    Feddle, appendix D). With rounding "ceil", nothing arrives in the round of its dispatch.
     """
 
     unit: Unit = "rounds"
     redraw: Literal["dispatch", "client"] = "dispatch"
-    """dispatch: a draw for each dispatch. client: one for each client, whose delay then stays the same."""
+    """When a delay is drawn. dispatch: for each dispatch. client: once for each client, whose delay stays the same."""
     rounding: Literal["floor", "nearest", "ceil", "none"] = "floor"
-    """Of delays in rounds, to whole ones; delays in seconds are not rounded."""
+    """How delays in rounds are rounded to whole rounds; none: not at all. Delays in seconds are never rounded."""
 
     @property
     def least(self) -> float:
         low, high = self.bounds
         if self.unit == "rounds" and self.rounding == "ceil" and low < high:
-            return math.floor(low) + 1.0  # a draw of exactly `low` never comes
+            return math.floor(low) + 1.0  # because a draw is never exactly `low`
         return self._rounded(low)
 
-    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         return self._rounded(self.draw(stream(client, number) if self.redraw == "dispatch" else stream(client)))
 
     def _rounded(self, delay: float) -> float:
@@ -84,48 +87,48 @@ class RandomDelay(Delay, distribution.Distribution):
 
 
 class ConstantDelay(RandomDelay, distribution.Constant):
-    """The same delay always."""
+    """All updates take the same time."""
 
     name: str = "constant"
 
 
 class HalfNormalDelay(RandomDelay, distribution.HalfNormal):
-    """|N(0, sigma^2)| (Feddle, FedBuff)."""
+    """Updates take |N(0, sigma^2)|, on average 0.8 sigma (Feddle, FedBuff)."""
 
     name: str = "half_normal"
 
 
 class LogNormalDelay(RandomDelay, distribution.LogNormal):
-    """median * exp(sigma * N(0, 1)): a few are very slow."""
+    """Updates take median * exp(sigma * N(0, 1)): a few are very slow."""
 
     name: str = "log_normal"
 
 
 class UniformDelay(RandomDelay, distribution.Uniform):
-    """Evenly between `low` and `high` (FedAsync's simulated staleness)."""
+    """Updates take between `low` and `high`, uniformly (FedAsync's simulated staleness)."""
 
     name: str = "uniform"
 
 
 class ExponentialDelay(RandomDelay, distribution.Exponential):
-    """Exponential with the given mean."""
+    """Updates take an exponentially distributed time with the given mean."""
 
     name: str = "exponential"
 
 
 class ComputeDelay(Delay):
-    """FLOPs over the client's speed, plus bytes over its bandwidth, plus a latency."""
+    """An update takes its FLOPs over the client's speed, plus its bytes over the bandwidth, plus a latency."""
 
     name: str = "compute"
     unit: Literal["seconds"] = "seconds"
     flops_per_s: distribution.AnyDistribution
-    """Of a client's device; a draw for each client."""
+    """Speed of a client's device, in FLOPs a second, drawn once for each client."""
     up_bytes_per_s: distribution.AnyDistribution
-    """Of a client's uplink; a draw for each client."""
+    """Bandwidth of a client's uplink, in bytes a second, drawn once for each client."""
     down_bytes_per_s: distribution.AnyDistribution
-    """Of a client's downlink; a draw for each client."""
+    """Bandwidth of a client's downlink, in bytes a second, drawn once for each client."""
     latency_s: NonNegative = 0.0
-    """Added to every delay."""
+    """Time added to every delay, in seconds."""
 
     @model_validator(mode="after")
     def _speeds_are_positive(self) -> Self:
@@ -139,34 +142,34 @@ class ComputeDelay(Delay):
     def least(self) -> float:
         return self.latency_s
 
-    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
-        if work is None:
-            raise ValueError("delay compute: needs the work of an update")
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
+        if cost is None:
+            raise ValueError("delay compute: needs the cost of an update")
         generator = stream(client)
         speed, up, down = (d.draw(generator) for d in (self.flops_per_s, self.up_bytes_per_s, self.down_bytes_per_s))
         if min(speed, up, down) <= 0:
             drawn = f"{speed!r}, {up!r}, {down!r} for client {client}"
             raise ValueError(f"world.delay: speeds must be positive, got {drawn}; take distributions without zero")
-        return self.latency_s + work.flops / speed + work.up_bytes / up + work.down_bytes / down
+        return self.latency_s + cost.flops / speed + cost.up_bytes / up + cost.down_bytes / down
 
     @property
-    def needs_work(self) -> bool:
+    def needs_cost(self) -> bool:
         return True
 
 
 class ScriptedDelay(Delay):
-    """Delays as lists: client i's first, second ... dispatch takes delays[i][0], delays[i][1] ..."""
+    """Delays are given as lists: client i's dispatches take delays[i][0], delays[i][1], ... in turn."""
 
     name: str = "scripted"
     unit: Unit = "rounds"
     delays: tuple[tuple[NonNegative, ...], ...]
-    """A list for each client, with a delay for each of its dispatches."""
+    """A list for each client, with the delay of each of its dispatches, in `unit`."""
 
     @property
     def least(self) -> float:
         return min((delay for of_client in self.delays for delay in of_client), default=0.0)
 
-    def duration(self, stream: Stream, client: int, number: int, work: Work | None) -> float:
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         scripted = self.delays[client] if client < len(self.delays) else ()
         if number >= len(scripted):
             raise ValueError(

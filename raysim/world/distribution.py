@@ -11,25 +11,26 @@ from raysim.part import NonNegative, OneOf, Part, Positive
 
 
 class Distribution(Part):
-    """Something to draw from. A subclass adds its `name`."""
+    """A distribution of numbers that are at least 0. A subclass adds its `name`."""
 
     name: str
 
     @abstractmethod
     def draw(self, generator: np.random.Generator) -> float:
-        """One draw, at least 0."""
+        """Returns one draw, at least 0."""
 
     @property
     @abstractmethod
     def bounds(self) -> tuple[float, float]:
-        """Between which draws lie: the largest lower bound, and the smallest upper one."""
+        """The largest lower bound and the smallest upper bound of all draws."""
 
 
 class Constant(Distribution):
-    """Always `value`."""
+    """All draws are `value`."""
 
     name: str = "constant"
     value: NonNegative
+    """The value of all draws, in the unit of what is drawn."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -40,10 +41,11 @@ class Constant(Distribution):
 
 
 class HalfNormal(Distribution):
-    """|N(0, sigma^2)|: mean 0.8 sigma, the delays that FedBuff's authors saw."""
+    """Draws are |N(0, sigma^2)|, on average 0.8 sigma, like the delays that FedBuff's authors saw."""
 
     name: str = "half_normal"
     sigma: NonNegative
+    """Standard deviation of the normal distribution, in the unit of what is drawn; the mean of draws is 0.8 sigma."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -54,12 +56,14 @@ class HalfNormal(Distribution):
 
 
 class LogNormal(Distribution):
-    """median * exp(sigma * N(0, 1)): a few are very slow."""
+    """Draws are median * exp(sigma * N(0, 1)): a few are very large."""
 
     name: str = "log_normal"
     median: Positive
+    """Median of draws, in the unit of what is drawn."""
     sigma: NonNegative
-    """Standard deviation of the logarithm: 0.5 makes one in six more than 1.6 times the median, 1 more than 2.7."""
+    """Standard deviation of the logarithm. With 0.5, one draw in six is above 1.6 times the median; with 1, above 2.7
+    times."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -70,11 +74,13 @@ class LogNormal(Distribution):
 
 
 class Uniform(Distribution):
-    """Evenly between `low` and `high`."""
+    """Draws are uniform between `low` and `high`."""
 
     name: str = "uniform"
     low: NonNegative = 0.0
+    """Lower bound of draws, in the unit of what is drawn."""
     high: NonNegative
+    """Upper bound of draws, in the unit of what is drawn."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -91,10 +97,11 @@ class Uniform(Distribution):
 
 
 class Exponential(Distribution):
-    """Exponential with the given mean."""
+    """Draws are exponentially distributed with the given mean."""
 
     name: str = "exponential"
     mean: NonNegative
+    """Mean of draws, in the unit of what is drawn."""
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -7,13 +7,17 @@ from raysim.world import distribution
 
 
 class EdgeDelay(distribution.Distribution):
-    """Of messages between neighbours, in seconds."""
+    """How long messages between neighbours take, in seconds."""
 
     redraw: Literal["message", "edge"] = "message"
-    """message: a draw for each message. edge: one for each two neighbours, the same both ways and always."""
+    """When a delay is drawn. message: for each message. edge: once for each pair of neighbours; it then holds both ways
+    during the whole run."""
 
     def durations(self, stream: Stream, source: int, number: int, targets: tuple[int, ...]) -> list[float]:
-        """Of message `number` (0, 1, ...) of a peer to each target. stream: keyed draws of this run's messages."""
+        """Returns the delay of a peer's message `number` (0, 1, ...) to each target.
+
+        stream: keyed draws of this run's messages.
+        """
         if self.redraw == "edge":
             return [self.draw(stream(min(source, target), max(source, target))) for target in targets]
         generator = stream(source, number)
@@ -21,31 +25,31 @@ class EdgeDelay(distribution.Distribution):
 
 
 class ConstantEdgeDelay(EdgeDelay, distribution.Constant):
-    """The same delay always."""
+    """All messages take the same time."""
 
     name: str = "constant"
 
 
 class HalfNormalEdgeDelay(EdgeDelay, distribution.HalfNormal):
-    """|N(0, sigma^2)|: mean 0.8 sigma."""
+    """Messages take |N(0, sigma^2)|, on average 0.8 sigma."""
 
     name: str = "half_normal"
 
 
 class LogNormalEdgeDelay(EdgeDelay, distribution.LogNormal):
-    """median * exp(sigma * N(0, 1)): a few are very slow."""
+    """Messages take median * exp(sigma * N(0, 1)): a few are very slow."""
 
     name: str = "log_normal"
 
 
 class UniformEdgeDelay(EdgeDelay, distribution.Uniform):
-    """Evenly between `low` and `high`."""
+    """Messages take between `low` and `high`, uniformly."""
 
     name: str = "uniform"
 
 
 class ExponentialEdgeDelay(EdgeDelay, distribution.Exponential):
-    """Exponential with the given mean."""
+    """Messages take an exponentially distributed time with the given mean."""
 
     name: str = "exponential"
 

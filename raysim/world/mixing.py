@@ -12,23 +12,26 @@ if TYPE_CHECKING:
 
 
 class Neighbours(NamedTuple):
-    """Of one peer."""
+    """The neighbours of one peer, and the weights of their messages."""
 
     peers: tuple[int, ...]  # ascending
-    weights: tuple[float, ...]  # W_ij of each; what is left to 1 is the peer's own, W_ii
+    weights: tuple[float, ...]  # W_ij of each neighbour; the peer's own W_ii is what remains to 1
 
 
 class Weighting(Part):
-    """A rule for the weights W_ij of neighbours; rows sum to 1 with the peer's own W_ii. A subclass adds its `name`."""
+    """A rule for the weights W_ij of neighbours. With the peer's own weight W_ii, rows sum to 1.
+
+    A subclass adds its `name`.
+    """
 
     name: str
 
     @abstractmethod
     def weight(self, own: int, other: int, largest: int) -> float:
-        """W_ij, from the numbers of neighbours of i, of j, and of the peer with the most of them."""
+        """Returns W_ij, given the numbers of neighbours of i, of j, and of the peer with the most neighbours."""
 
     def rows(self, graph: nx.Graph) -> tuple[Neighbours, ...]:
-        """The neighbours of each peer 0, 1, ... of an undirected graph."""
+        """Returns the neighbours and weights of each peer 0, 1, ... of an undirected graph."""
         degree = dict(graph.degree)
         largest = max(degree.values())
         found = []
@@ -39,14 +42,15 @@ class Weighting(Part):
 
 
 class NeighbourMean(Weighting):
-    """W = (1 - beta) I + beta D^-1 A: the plain mean over neighbours, with a share of beta.
+    """W = (1 - beta) I + beta D^-1 A: the plain mean over neighbours weighs beta, and the peer itself 1 - beta.
 
-    Columns sum to 1, too, where all peers have as many neighbours. Elsewhere what peers agree on is not their mean but
-    the one weighted by their numbers of neighbours.
+    If all peers have equally many neighbours, columns sum to 1 too. If not, peers agree on a mean that is weighted by
+    their numbers of neighbours instead of on the plain one.
     """
 
     name: str = "neighbours"
     beta: Fraction = 0.5
+    """Weight of the mean over neighbours."""
 
     def weight(self, own: int, other: int, largest: int) -> float:
         return self.beta / own

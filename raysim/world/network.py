@@ -15,13 +15,16 @@ class Sent(NamedTuple):
 
     source: int
     target: int
-    number: int  # of the source's messages before
+    number: int  # messages that the source sent before it
     time: float
-    arrives: float | None  # None: it is lost
+    arrives: float | None  # None: the message is lost
 
 
 class Network:
-    """Draws what becomes of messages: by the sender and the number of its message, or delays by the edge."""
+    """Draws which messages are lost, and how long each takes.
+
+    Draws are keyed by the sender and the number of its message, and delays with `redraw: edge` by the edge.
+    """
 
     def __init__(self, world: World, topology: Topology, peers: int, seed: int) -> None:
         self._loss, self._delay = world.loss, world.edge_delay
@@ -29,7 +32,7 @@ class Network:
         self.neighbours = lru_cache(maxsize=1)(lambda epoch: topology.neighbours(peers, seed, epoch))
 
     def send(self, source: int, number: int, time: float, targets: tuple[int, ...]) -> tuple[Sent, ...]:
-        """The same message to all targets."""
+        """Sends one message to all targets. Returns what becomes of it for each of them."""
         draws = self._losses(source, number).random(len(targets)) if self._loss else [1.0] * len(targets)
         lost = [draw < self._loss for draw in draws]
         delays = self._delay.durations(self._delays, source, number, targets)
@@ -40,29 +43,29 @@ class Network:
 
 
 class Mail:
-    """Of each edge, the newest message that was looked up, and all later ones, which may be under way."""
+    """The messages of each edge: the newest one that was looked up, and all later ones, which may be under way."""
 
     def __init__(self) -> None:
         self._of_edge: dict[tuple[int, int], list[Sent]] = {}  # in order of sending
 
     def put(self, messages: Iterable[Sent]) -> None:
-        """Those that are not lost."""
+        """Adds the messages that are not lost."""
         for sent in messages:
             if sent.arrives is not None:
                 self._of_edge.setdefault((sent.source, sent.target), []).append(sent)
 
     def newest(self, source: int, target: int, time: float) -> Sent | None:
-        """The last sent of those that have arrived by then, if any; times must not go back."""
+        """Returns the last message sent among those that have arrived by a time, which must not decrease, or None."""
         sent = self._of_edge.get((source, target), [])
         arrived = [
             place for place, message in enumerate(sent) if message.arrives is not None and message.arrives <= time
         ]
         if not arrived:
             return None
-        del sent[: arrived[-1]]  # overtaken
+        del sent[: arrived[-1]]  # messages that a newer one has overtaken
         return sent[0]
 
     @property
     def held(self) -> set[tuple[int, int]]:
-        """Sources and numbers of all messages that may be looked up again."""
+        """Source and number of every message that may still be looked up."""
         return {(message.source, message.number) for sent in self._of_edge.values() for message in sent}

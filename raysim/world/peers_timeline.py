@@ -1,7 +1,7 @@
-"""The timeline of peers: who trains from when to when, and who mixes what of whom, in virtual time.
+"""The timeline of peers: when each of them trains, and whose messages it mixes when, in virtual time.
 
-A pure function of the scenario: nothing here knows a tensor. Order at equal times: training ends, messages are sent,
-messages arrive, peers mix, by their numbers.
+It is a pure function of the scenario and handles no tensors. Order at equal times: training ends, messages are sent,
+messages arrive, then peers mix, by their numbers.
 """
 
 from __future__ import annotations
@@ -12,60 +12,60 @@ from itertools import groupby
 from typing import NamedTuple
 
 from raysim.rng import Stream
-from raysim.world import Topology, Work, World
+from raysim.world import Cost, Topology, World
 from raysim.world.clock import Clock
 from raysim.world.network import Mail, Network, Sent
 
 
 class Next(NamedTuple):
-    """What comes after a peer has a state, its first one too."""
+    """What is done with a new state of a peer, its first one included."""
 
-    trains: bool  # again: it will mix once more before the end
-    kept: bool  # the state itself is evaluated, or is the last
+    trains: bool  # the peer trains from it, because it will mix once more before the end
+    kept: bool  # the state is evaluated, or is the peer's last
 
 
 class Heard(NamedTuple):
     """A neighbour's message that a peer mixes."""
 
     peer: int
-    number: int  # of that peer's messages before
+    number: int  # messages of that peer before it
     weight: float  # W_ij
-    age: float  # since it was sent; 0 where all wait for all
+    age: float  # virtual time since it was sent; 0 if all wait for all
 
 
 class Mixed(NamedTuple):
-    """A peer that has trained, sends what came of it, and mixes."""
+    """A mix: a peer has trained and sent a message, and mixes the messages that it has received."""
 
     serial: int  # number of the mix in the run
     peer: int
-    number: int  # of this peer's mixes before, and of the message that it sends
-    began: float  # to train
-    trained: float  # when that was over, and its message sent
-    time: float
-    inbox: tuple[Heard, ...]  # by neighbour
+    number: int  # mixes of this peer before it; also the number of the message that it sends
+    began: float  # when it began to train
+    trained: float  # when its training was over and its message was sent
+    time: float  # when it mixes
+    inbox: tuple[Heard, ...]  # in order of neighbours
     sent: tuple[Sent, ...]
-    next: Next
+    next: Next  # what is done with the mixed state
 
 
 class Exchanged(NamedTuple):
-    """A round: every peer has mixed once, or, where they do not wait, there were as many mixes as there are peers."""
+    """A round: every peer has mixed once or, if peers do not wait, there were as many mixes as there are peers."""
 
     round: int
     time: float
     mixed: tuple[Mixed, ...]  # in order of time
-    evaluated: bool  # whether models are, after it
+    evaluated: bool  # whether models are evaluated after it
 
     @property
     def version(self) -> int:
-        """Rounds that are over."""
+        """Number of rounds that are over."""
         return self.round + 1
 
 
 class PeersTimeline:
-    """Iterate over it for the rounds, in order. start: what each peer does first.
+    """What happens in a run of peers: iterate over it to get all rounds, in order.
 
-    evaluate_every: rounds from one evaluation to the next; the last round is always evaluated. work: of a peer
-    with so many neighbours, where the delay needs it.
+    evaluate_every: rounds from one evaluation to the next; the last round is always evaluated. cost: returns the cost
+    of a peer with so many neighbours, if the delay needs it. start: what is done with each peer's first state.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class PeersTimeline:
         rounds: int,
         evaluate_every: int,
         seed: int,
-        work: Callable[[int, int], Work] | None = None,
+        cost: Callable[[int, int], Cost] | None = None,
     ) -> None:
         self.world, self.topology = world, topology
         self.peers, self.rounds, self._every = peers, rounds, evaluate_every
-        self._work = work
+        self._cost = cost
         self._durations = Stream(seed, "delay")
         self._network = Network(world, topology, peers, seed)
         self._mail = Mail()
-        self._counts = [0] * peers  # of mixes
+        self._counts = [0] * peers  # mixes of each peer so far
         if world.synchronous:
             self.start = (Next(trains=True, kept=False),) * peers
         else:
@@ -95,17 +95,17 @@ class PeersTimeline:
 
     @property
     def live(self) -> set[tuple[int, int]]:
-        """The messages that mixes to come may use, by peer and number."""
+        """Messages that mixes to come may use, by peer and number."""
         return self._mail.held | set(enumerate(self._counts))
 
     def _duration(self, peer: int, number: int) -> float:
         if self.world.delay.unit == "rounds":
             return 1.0
-        work = None
-        if self._work is not None:
+        cost = None
+        if self._cost is not None:
             near = self._network.neighbours(self.topology.epoch(number) if self.world.synchronous else 0)
-            work = self._work(peer, len(near[peer].peers))
-        return self.world.delay.duration(self._durations, peer, number, work)
+            cost = self._cost(peer, len(near[peer].peers))
+        return self.world.delay.duration(self._durations, peer, number, cost)
 
     def _is_evaluated(self, round: int) -> bool:
         return (round + 1) % self._every == 0 or round + 1 == self.rounds
@@ -135,15 +135,15 @@ class PeersTimeline:
     # --- nobody waits -------------------------------------------------------------------------------------------------
 
     def _foresee(self) -> None:
-        """When who mixes, which does not depend on messages: a peer then knows whether it will mix again."""
+        """Finds out when each peer mixes and which mix is its last. Neither depends on messages."""
         clock: Clock[int] = Clock()
         for peer in range(self.peers):
             clock.schedule(self._after(0.0, peer, 0), peer, peer)
-        self._times, self._who = array("d"), array("i")  # of each mix of the run
+        self._times, self._who = array("d"), array("i")  # time and peer of each mix of the run
         self._kept: set[int] = set()  # mixes whose states are evaluated
         self._totals = [0] * self.peers  # mixes of each peer
-        last: dict[int, int] = {}  # mix of each peer
-        early: set[int] = set()  # peers that have mixed when models are evaluated for the first time
+        last: dict[int, int] = {}  # the latest mix of each peer
+        early: set[int] = set()  # peers that have mixed before the first evaluation
         for serial in range(self.rounds * self.peers):
             peer = clock.pop()
             self._times.append(clock.now)
@@ -157,7 +157,7 @@ class PeersTimeline:
         self.start = tuple(Next(self._totals[peer] > 0, peer not in early) for peer in range(self.peers))
 
     def _after(self, began: float, peer: int, number: int) -> float:
-        """When the training is over."""
+        """Returns when the training is over. Raises ValueError if it takes no time."""
         duration = self._duration(peer, number)
         if began + duration <= began:
             raise ValueError(
@@ -168,7 +168,7 @@ class PeersTimeline:
 
     def _in_gossip(self) -> Iterator[Exchanged]:
         near, mixed = self._network.neighbours(0), []
-        before = [0.0] * self.peers  # when each began to train
+        before = [0.0] * self.peers  # when each peer began to train
         for time, serials in groupby(range(len(self._times)), self._times.__getitem__):
             together = list(serials)
             sent = {}

@@ -1,4 +1,4 @@
-"""Who is picked, of those who are idle and available."""
+"""Picks clients among those that are idle and available."""
 
 import math
 
@@ -10,20 +10,23 @@ from raysim.world.world import World
 
 
 class Picker:
-    """Picks clients. samples: that each trains on, (clients,); a client with none is never picked.
+    """Picks the clients that are dispatched.
 
-    idle: who has samples and is not under way, (clients,); whoever dispatches keeps it up to date.
+    samples: the number of samples that each client trains on, (clients,); a client with none is never picked. idle:
+    which clients have samples and are not in flight, bool (clients,); the timeline keeps it up to date.
     """
 
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
         self.idle = samples > 0
         self._world, self._samples, self._seed = world, samples, seed
         self._draws = Stream(seed, "pick")
-        self._there = self.idle  # who is available, until:
-        self._there_until = 0.0
+        self._mask, self._mask_until = self.idle, 0.0  # who is available, and the time until which that holds
 
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
-        """Clients to dispatch now. serial: of the next dispatch. ValueError where a script cannot be followed."""
+        """Returns the clients to dispatch now. serial: the number of the next dispatch in the run.
+
+        Raises ValueError if `picks` names clients that cannot be picked.
+        """
         dispatch = self._world.dispatch
         if dispatch.picks is not None:
             return self._scripted(dispatch.picks[round], round)
@@ -32,20 +35,20 @@ class Picker:
         if wanted <= 0 or len(idle) == 0:
             return []
         generator = self._draws(serial)
-        if wanted == 1:  # a tenth of the time of `choice`
+        if wanted == 1:  # takes a tenth of the time of `choice`
             return [int(idle[generator.integers(len(idle))])]
         return sorted(generator.choice(idle, size=min(wanted, len(idle)), replace=False).tolist())
 
     def next_change(self, time: float) -> float | None:
-        """When others may be available; None: never."""
+        """Returns when other clients may be available; None if that never changes."""
         change = self._world.availability.next_change(time)
         return change if change < math.inf else None
 
     def _available(self, time: float) -> NDArray[np.bool_]:
-        if time >= self._there_until:
-            self._there = self._world.availability.mask(self._seed, len(self.idle), time)
-            self._there_until = self._world.availability.next_change(time)
-        return self._there
+        if time >= self._mask_until:
+            self._mask = self._world.availability.mask(self._seed, len(self.idle), time)
+            self._mask_until = self._world.availability.next_change(time)
+        return self._mask
 
     def _scripted(self, picks: tuple[int, ...], round: int) -> list[int]:
         for client in picks:

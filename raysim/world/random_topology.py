@@ -14,22 +14,22 @@ from raysim.world.topology import Topology
 if TYPE_CHECKING:
     import networkx as nx
 
-DRAWS = 100  # until it is an error that none is connected
+DRAWS = 100  # after which it is an error that no graph was connected
 
 
 class RandomTopology(Topology):
-    """A random graph; graphs that are not connected are drawn again."""
+    """A random graph, which is drawn again until it is connected."""
 
     connected: bool = True
-    """false: take the first one drawn, even if there is no way from some peer to some other."""
+    """Whether to draw again until there is a path between any two peers. false: the first graph drawn is taken."""
     redraw_every: Count | None = None
-    """A new graph after so many rounds."""
+    """Number of rounds after which a new graph is drawn. null: one graph for the whole run."""
 
-    cure: ClassVar[str]  # of graphs that are never connected
+    cure: ClassVar[str]  # what to change if no graph is connected, for the error message
 
     @abstractmethod
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        """Any one, connected or not. ValueError if there is none of so many peers."""
+        """Draws a graph, connected or not. Raises ValueError if there is none for so many peers."""
 
     def epoch(self, round: int) -> int:
         return round // self.redraw_every if self.redraw_every else 0
@@ -40,7 +40,7 @@ class RandomTopology(Topology):
 
     @property
     def soon_connected(self) -> bool:
-        """Whether one of so many draws is, for sure or but for a chance that never comes."""
+        """Whether one of DRAWS graphs is connected, with certainty or all but certainly."""
         return False
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
@@ -57,14 +57,14 @@ class RandomTopology(Topology):
 
 
 class RandomEdges(RandomTopology):
-    """A given number of random edges: a random tree, which connects all peers, and further ones.
+    """A given number of random edges: a random tree, which connects all peers, and further random edges.
 
-    Graphs with more spanning trees are likelier than others. With `connected: false` all are as likely.
+    Graphs with more spanning trees are more likely than others. With `connected: false`, all are equally likely.
     """
 
     name: str = "random"
     edges: Count | None = None
-    """By default as many as peers, which is as many as a ring has; of two peers, the one that there is."""
+    """Number of edges. null: as many as peers, which is as many as a ring has; for two peers, one."""
 
     cure: ClassVar[str] = "raise `edges`"
 
@@ -76,7 +76,7 @@ class RandomEdges(RandomTopology):
         if not least <= edges <= most:
             text = f"`edges` must be from {least} to {most} for {peers} peers, got {edges}"
             raise ValueError(f"{text}; change `edges` or data.clients")
-        if self.connected:  # a Prüfer sequence for every tree, and a tree for every sequence
+        if self.connected:  # trees and Prüfer sequences match one to one
             graph = nx.from_prufer_sequence(generator.integers(peers, size=peers - 2).tolist())
         else:
             graph = nx.empty_graph(peers)
@@ -100,6 +100,7 @@ class ErdosRenyi(RandomTopology):
 
     name: str = "erdos_renyi"
     probability: Annotated[float, Field(gt=0, le=1)]
+    """Probability that two peers are neighbours."""
 
     cure: ClassVar[str] = "raise `probability`"
 
@@ -110,11 +111,11 @@ class ErdosRenyi(RandomTopology):
 
 
 class Regular(RandomTopology):
-    """Random neighbours, of which all peers have the same number."""
+    """All peers have the same number of neighbours, chosen at random."""
 
     name: str = "regular"
     degree: Count
-    """How many neighbours a peer has."""
+    """Number of neighbours of each peer."""
 
     cure: ClassVar[str] = "raise `degree`"
 
@@ -130,17 +131,17 @@ class Regular(RandomTopology):
 
     @property
     def soon_connected(self) -> bool:
-        return self.degree >= 3  # the most that are not, of all such graphs, is one in 500: of degree 3 with 8 peers
+        return self.degree >= 3  # at most one graph in 500 is not connected; that is at degree 3 with 8 peers
 
 
 class SmallWorld(RandomTopology):
-    """A ring of near neighbours, some of whose edges lead far away instead (Watts and Strogatz 1998)."""
+    """A ring in which peers know their nearest ones, with some edges moved at random (Watts and Strogatz 1998)."""
 
     name: str = "small_world"
     degree: Count = 4
-    """How many neighbours a peer has at first: the nearest on both sides of a ring."""
+    """Number of neighbours of each peer before edges are moved: the nearest ones on both sides of the ring."""
     rewire: Fraction = 0.1
-    """Probability that an edge is moved to a random peer."""
+    """Probability that an edge is moved to lead to a random peer."""
 
     cure: ClassVar[str] = "raise `degree`"
 

@@ -1,12 +1,12 @@
-"""The timeline of a run: who is dispatched, arrives, is used, discarded or lost, in virtual time.
+"""The timeline of a run with a server: which clients are dispatched, arrive, are used, discarded or lost, and when.
 
-A pure function of the scenario: nothing here knows a tensor. Time comes from the world's delays, so the whole timeline
-is known before anything is trained, and the engine may train at any moment, in any order, on any number of workers.
-Where delays depend on the work that clients really do, a client's training starts with its dispatch, and the timeline
-waits for it no sooner than its update could arrive.
+It is a pure function of the scenario and handles no tensors. Time comes from the world's delays, so the whole timeline
+is known before anything is trained, and the engine may train at any moment, in any order, on any number of workers. If
+delays depend on the work that clients really do, a client's training starts with its dispatch, and the timeline waits
+for its end only when its update could arrive.
 
-Order at equal times: a round closes, the next one opens, then updates arrive, by dispatch. An update that takes no time
-arrives in the round of its dispatch.
+Order at equal times: a round closes, the next one opens, then updates arrive, in order of dispatch. An update that
+takes no time arrives in the round of its dispatch.
 """
 
 import math
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from raysim.rng import Stream
 from raysim.terms import Arrival, Round, Trigger
 from raysim.world.clock import Clock
-from raysim.world.delay import Work
+from raysim.world.delay import Cost
 from raysim.world.picker import Picker
 from raysim.world.world import World
 
@@ -30,7 +30,7 @@ class Dispatched(NamedTuple):
 
     serial: int  # number of the dispatch in the run
     client: int
-    number: int  # of this client's dispatches before
+    number: int  # dispatches of this client before it
     round: int
     version: int  # of the model that it received
     time: float
@@ -39,13 +39,13 @@ class Dispatched(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A dispatch whose training must start now, for its arrival depends on the work done."""
+    """A dispatch whose training must start now, because its arrival depends on the work done."""
 
     dispatched: Dispatched  # its `arrives` is infinite
 
 
 class Ended(NamedTuple):
-    """A dispatch that leads to no step: late, dropped out, or unfinished at the end."""
+    """A dispatch whose update no step uses: it is late, dropped out, or unfinished at the end."""
 
     dispatched: Dispatched
     status: Literal["discarded", "dropped", "unfinished"]
@@ -61,9 +61,9 @@ class Stepped(NamedTuple):
     version: int  # of the model that it makes
     round: int
     time: float
-    members: tuple[Dispatched, ...]  # whose updates it uses, in order of dispatch
-    arrivals: tuple[Arrival, ...]  # the same, as algorithms see them
-    in_flight: int  # after it
+    members: tuple[Dispatched, ...]  # the dispatches whose updates it uses, in order
+    arrivals: tuple[Arrival, ...]  # the members, as algorithms see them
+    in_flight: int  # clients in flight after it
 
 
 class Closed(NamedTuple):
@@ -73,26 +73,27 @@ class Closed(NamedTuple):
     time: float
     version: int
     in_flight: int
-    early: str | None = None  # why the run ends here, within a round that is not over
+    early: str | None = None  # why the run ends within this round; None if the round is over
 
     @property
     def over(self) -> int:
-        """Rounds that are over."""
+        """Number of rounds that are over."""
         return self.round + (self.early is None)
 
 
 Happening: TypeAlias = Started | Ended | Stepped | Closed
 
 _CLOSE, _OPEN, _ARRIVE = range(3)
-_ASK = 3  # a kind of event with the priority of an arrival: it asks for the work of an update that may arrive now
+_ASK = 3  # a kind of event with the priority of an arrival: it asks for the cost of an update that may arrive now
 
 
 class ServerTimeline:
-    """Iterate over it for what happens, in order.
+    """What happens in a run: iterate over it to get all happenings, in order.
 
-    samples: that each client trains on, (clients,); a client with none is never picked. work: of an update of a client,
-    where the delay needs it. worked: waits for the training of a dispatch and gives the work really done, where delays
-    depend on that. rounds: after so many rounds (or steps, where the world has no rounds) it ends.
+    samples: the number of samples that each client trains on, (clients,); a client with none is never picked. rounds:
+    the number of rounds, or of server steps if the world has no rounds, after which it ends. cost: returns the cost of
+    a client's update, if the delay needs it. measured: waits for the training of a dispatch and returns the cost of
+    what was really done, if delays depend on that.
     """
 
     def __init__(
@@ -102,23 +103,23 @@ class ServerTimeline:
         samples: NDArray[np.int64],
         rounds: int,
         seed: int,
-        work: Callable[[int], Work] | None = None,
-        worked: Callable[[Dispatched], Work] | None = None,
+        cost: Callable[[int], Cost] | None = None,
+        measured: Callable[[Dispatched], Cost] | None = None,
     ) -> None:
         self.world, self.trigger, self.rounds = world, trigger, rounds
         self.samples = samples.tolist()
         self.round = self.version = 0
         self.in_flight = 0
         self.length = world.round_length
-        self.live: Counter[int] = Counter()  # versions that updates to come still start from, and how many
-        self._work, self._worked = work, worked
+        self.live: Counter[int] = Counter()  # by version, how many updates to come start from it
+        self._cost, self._measured = cost, measured
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
         self._picker = Picker(world, samples, seed)
         self._look_pending = False  # whether an opening is scheduled for when others may be available
         self._numbers = [0] * len(samples)
         self._serial = 0
         self._waiting: list[tuple[Dispatched, Arrival]] = []  # arrived, not yet in a step
-        self._flying: dict[int, Dispatched] = {}
+        self._flying: dict[int, Dispatched] = {}  # by serial
         self._delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
 
     def __iter__(self) -> Iterator[Happening]:
@@ -141,7 +142,7 @@ class ServerTimeline:
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def _open(self) -> Iterator[Happening]:
-        """Pick clients; where a round has a length, its end is known now."""
+        """Opens a round: picks clients, and schedules its end. Without rounds, only picks clients."""
         now = self._clock.now
         for client in self._picker.pick(now, self.round, self.in_flight, self._serial):
             dispatched = self._dispatch(client)
@@ -160,7 +161,7 @@ class ServerTimeline:
             self._clock.schedule(last, _ARRIVE, (_CLOSE, None))
 
     def _look_again(self) -> None:
-        """Without rounds: where too few are in flight, and somebody is idle but not there, once others may be."""
+        """Without rounds: schedules another pick if too few are in flight because idle clients are not available."""
         short = self.in_flight < (self.world.dispatch.concurrency or 0) and self._picker.idle.any()
         if short and not self._look_pending and (change := self._picker.next_change(self._clock.now)):
             self._look_pending = True
@@ -180,11 +181,11 @@ class ServerTimeline:
         number, now, world = self._numbers[client], self._clock.now, self.world
         drop = world.dropout.probability
         reports = drop == 0 or self._drops(client, number).random() >= drop
-        ask = self._worked is not None and reports
-        work = self._work(client) if self._work else None
-        if ask and work:
-            work = work._replace(flops=0.0)  # it cannot arrive sooner than without any
-        soonest = now + world.delay.duration(self._delays, client, number, work)
+        ask = self._measured is not None and reports
+        cost = self._cost(client) if self._cost else None
+        if ask and cost:
+            cost = cost._replace(flops=0.0)  # an update cannot arrive sooner than without any FLOPs
+        soonest = now + world.delay.duration(self._delays, client, number, cost)
         arrives = math.inf if ask else soonest
         dispatched = Dispatched(self._serial, client, number, self.round, self.version, now, arrives, reports)
         self._serial += 1
@@ -198,19 +199,19 @@ class ServerTimeline:
         return dispatched
 
     def _ask(self, dispatched: Dispatched) -> None:
-        """Places the arrival of an update whose training is done, or waited for."""
-        if self._worked is None or self._flying[dispatched.serial].arrives < math.inf:  # it was asked before
+        """Schedules the arrival of an update; waits for its training, on which its arrival depends."""
+        if self._measured is None or self._flying[dispatched.serial].arrives < math.inf:  # it was asked before
             return
-        work = self._worked(dispatched)
-        duration = self.world.delay.duration(self._delays, dispatched.client, dispatched.number, work)
+        cost = self._measured(dispatched)
+        duration = self.world.delay.duration(self._delays, dispatched.client, dispatched.number, cost)
         known = dispatched._replace(arrives=dispatched.time + duration)
         self._flying[known.serial] = known
         self._clock.schedule(known.arrives, _ARRIVE, (_ARRIVE, known))
 
     def _can_matter(self, dispatched: Dispatched) -> bool:
-        """Whether its update may be used and is not trained yet: it is not late for certain, nor after the end, nor
-        lost."""
-        if not dispatched.reports or self._worked is not None:
+        """Whether its update may still have to be trained and used: it is not lost, not sure to be late, and does not
+        arrive after the end. False if training starts with the dispatch."""
+        if not dispatched.reports or self._measured is not None:
             return False
         if self.length is None:
             return True
@@ -233,14 +234,14 @@ class ServerTimeline:
             yield from self._top_up()
 
     def _top_up(self) -> Iterator[Happening]:
-        """Without rounds, every server step counts as one, and a client that arrived is replaced at once."""
+        """Without rounds: counts a server step as a round, and replaces the client that arrived."""
         if self.version > self.round:
             yield Closed(self.round, self._clock.now, self.version, self.in_flight)
             self.round = self.version
         if self.round < self.rounds:
             yield from self._open()
 
-    # --- what comes of it ---------------------------------------------------------------------------------------------
+    # --- steps and ends -----------------------------------------------------------------------------------------------
 
     def _staleness(self, dispatched: Dispatched) -> float:
         if self.world.staleness_unit == "rounds":

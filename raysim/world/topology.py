@@ -1,4 +1,4 @@
-"""Who is whose neighbour: graphs of peers that the scenario fixes."""
+"""Topologies, which say which peers are neighbours: their base, and those that are not random."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 
 class Topology(Part):
-    """An undirected graph of peers, with the weights of its edges. A subclass adds its `name`."""
+    """An undirected graph of peers, with weights for its edges. A subclass adds its `name`."""
 
     name: str
     weights: Annotated[Weighting, OneOf(WEIGHTINGS)] = Metropolis()
-    """Of neighbours' messages, for algorithms that mix by weights."""
+    """Weights of neighbours' messages, for algorithms that mix by weights."""
 
     @abstractmethod
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        """A graph of the peers 0, 1, ... ValueError, with a cure, if there is none of so many."""
+        """Returns a graph of the peers 0, 1, ... Raises ValueError if there is none for so many peers."""
 
     def epoch(self, round: int) -> int:
-        """Rounds of one epoch have one graph."""
+        """Returns the epoch of a round. All rounds of an epoch have the same graph."""
         return 0
 
     @property
     def may_fail_later(self) -> bool:
-        """Whether there may be no graph of a later epoch, though there is one of the first."""
+        """Whether a later epoch may have no graph even if the first one has."""
         return False
 
     def neighbours(self, peers: int, seed: int, epoch: int = 0) -> tuple[Neighbours, ...]:
-        """Of each peer. ValueError as of `graph`."""
+        """Returns the neighbours of each peer. Raises ValueError as `graph` does."""
         import networkx as nx
 
         graph = nx.empty_graph(peers)
@@ -49,7 +49,7 @@ class Topology(Part):
         return self.weights.rows(graph)
 
     def problems(self, peers: int, seed: int, rounds: int) -> list[str]:
-        """What is wrong with the first of the graphs of so many peers that cannot be."""
+        """Says what is wrong with the first epoch whose graph cannot be made; [] if all graphs can."""
         if peers < 2:
             return [f"must have at least two peers, got {peers}; raise data.clients"]
         starts = {self.epoch(round): round for round in reversed(range(rounds if self.may_fail_later else 1))}
@@ -63,7 +63,7 @@ class Topology(Part):
 
 @lru_cache(maxsize=4096)
 def _edges(topology: Topology, peers: int, seed: int, epoch: int) -> NDArray[np.int32]:
-    """Of the epoch's graph, (edges, 2): all that is kept of it, for it is drawn to check the scenario and to run it."""
+    """Returns the edges of the epoch's graph, (edges, 2), cached for checking a scenario and for running it."""
     graph = topology.graph(peers, generator(seed, "topology", epoch))
     return np.array(graph.edges, dtype=np.int32).reshape(-1, 2)
 
@@ -91,7 +91,7 @@ class Line(Topology):
 
 
 class Star(Topology):
-    """Peer 0 is everybody's neighbour; the others have no other."""
+    """Peer 0 is the only neighbour of all other peers."""
 
     name: str = "star"
 
@@ -102,7 +102,7 @@ class Star(Topology):
 
 
 class Complete(Topology):
-    """All are neighbours of all."""
+    """All peers are neighbours of each other."""
 
     name: str = "complete"
 
@@ -117,7 +117,7 @@ class Grid(Topology):
 
     name: str = "grid"
     rows: Count | None = None
-    """By default as many as make it most like a square."""
+    """Number of rows. null: as many as make the grid most like a square."""
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
@@ -130,7 +130,7 @@ class Grid(Topology):
 
 
 def _read_edges(value: Any) -> Any:
-    """A file's name stands for what it holds, so that the scenario as resolved says it all."""
+    """Reads the edges if a file is named, so that the resolved scenario holds the edges themselves."""
     if not isinstance(value, str):
         return value
     path = Path(value).expanduser().absolute()
@@ -149,13 +149,13 @@ def _read_edge(value: Any) -> Any:
 
 
 def _or_a_file(schema: dict[str, Any]) -> None:
-    """In the JSON Schema."""
+    """Lets a file's name stand for the list in the JSON Schema."""
     of_list = {key: schema.pop(key) for key in ("type", "items") if key in schema}
     schema["anyOf"] = [of_list, {"type": "string"}]
 
 
 class Edges(Topology):
-    """The edges are given, in either direction or both."""
+    """The graph has the given edges; each may be given in one direction or in both."""
 
     name: str = "edges"
     edges: Annotated[
@@ -163,9 +163,9 @@ class Edges(Topology):
         Field(json_schema_extra=_or_a_file),
         BeforeValidator(_read_edges),
     ]
-    """Pairs of peers, such as [[0, 1], [1, 2]]; or a file with a pair a line, and comments after #."""
+    """Pairs of peers, such as [[0, 1], [1, 2]]; or the name of a file with one pair a line, and comments after #."""
     connected: bool = True
-    """Whether it is an error if there is no way from some peer to some other."""
+    """Whether the graph must be connected, with a path between any two peers."""
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx

@@ -1,4 +1,4 @@
-"""The simulated world: who is picked when, how long it takes, who is there, what becomes of messages."""
+"""The simulated world: who is picked, how long updates take, who is available, what becomes of messages."""
 
 from typing import Annotated, Literal, Self
 
@@ -11,16 +11,17 @@ from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
 
 
 class Dispatch(Part):
-    """Who is picked: exactly one of `per_round`, `concurrency` and `picks`. A client in flight is not picked again."""
+    """Which clients are picked, by exactly one of `per_round`, `concurrency` and `picks`; never one in flight."""
 
     per_round: Count | None = None
-    """So many idle clients are picked at the start of every round, uniformly."""
+    """Number of idle clients that are picked at the start of every round, uniformly at random."""
     concurrency: Count | None = None
-    """Enough are picked to keep so many in flight: at the start of rounds, or, with delays in seconds, at any time."""
+    """Number of clients to keep in flight. They are picked at the start of rounds or, with delays in seconds, whenever
+    others arrive."""
     picks: tuple[tuple[int, ...], ...] | None = None
-    """The clients of each round, by number, as lists."""
+    """Clients to pick: for each round, a list of their numbers."""
     round_s: Positive | None = None
-    """With delays in seconds, a round lasts so long; without it, until the last picked client has reported."""
+    """Length of a round in seconds, if delays are in seconds. null: a round then ends with its last arrival."""
 
     @model_validator(mode="after")
     def _at_most_one(self) -> Self:
@@ -32,31 +33,34 @@ class Dispatch(Part):
 
     @property
     def given(self) -> list[str]:
-        """Which of the three; none where there is no server."""
+        """Which of the three keys are set; none if there is no server."""
         return [key for key in ("per_round", "concurrency", "picks") if getattr(self, key) is not None]
 
     @property
     def size(self) -> int | None:
-        """How many clients are picked in a round, at most; None where they are picked as others arrive."""
+        """Largest number of clients that a round picks; None with `concurrency`."""
         return max((len(picked) for picked in self.picks), default=None) if self.picks else self.per_round
 
 
 class World(Part):
-    """The world of a scenario. Time is in the unit of its delay: rounds or seconds."""
+    """The simulated world. All its times are in the unit of its delay: rounds or seconds."""
 
     dispatch: Dispatch = Dispatch()
-    """Needed with a server; peers are all at work, always."""
+    """Which clients are picked, and when. Needed with a server; without one, all peers train all the time."""
     delay: Annotated[Delay, OneOf(DELAYS)] = NoDelay()
+    """How long a client takes from dispatch to arrival or, without a server, how long a peer's training takes."""
     availability: Annotated[Availability, OneOf(AVAILABILITY)] = Always()
+    """Which clients can be picked at what time."""
     dropout: Dropout = Dropout()
+    """How often picked clients never report."""
     staleness: Literal["rounds", "versions"] | None = None
-    """Its unit: rounds or versions (server steps) between dispatch and arrival. Unset: rounds, if there are any."""
+    """Unit of staleness: rounds or versions (server steps) from dispatch to arrival. null: rounds, if there are any."""
     synchronous: bool = True
-    """Of peers: all wait for all, round by round. false: each mixes whenever its own training is over."""
+    """For peers only. true: all wait for all, round by round. false: each peer mixes when its own training is over."""
     edge_delay: Annotated[EdgeDelay, OneOf(EDGE_DELAYS)] = ConstantEdgeDelay(value=0.0)
-    """Of a message from peer to peer, in seconds."""
+    """For peers only: how long a message to a neighbour takes, in seconds."""
     loss: Fraction = 0.0
-    """Probability that a message from peer to peer is lost."""
+    """For peers only: probability that a message to a neighbour is lost."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -68,14 +72,15 @@ class World(Part):
 
     @property
     def has_rounds(self) -> bool:
-        """Whether clients are picked at the start of rounds, not whenever one has arrived."""
+        """Whether clients are picked at the start of rounds, instead of whenever one has arrived."""
         return self.delay.unit == "rounds" or self.dispatch.concurrency is None
 
     @property
     def round_length(self) -> float | None:
-        """In the unit of time. None: a round lasts until its last arrival, or there are no rounds at all."""
+        """Length of a round, in the unit of time; None if it ends with its last arrival, or if there are no rounds."""
         return 1.0 if self.delay.unit == "rounds" else self.dispatch.round_s
 
     @property
     def staleness_unit(self) -> Literal["rounds", "versions"]:
+        """Unit of staleness: `staleness` or, if it is not set, rounds if there are rounds, else versions."""
         return self.staleness or ("rounds" if self.has_rounds else "versions")

@@ -1,4 +1,4 @@
-"""A report on runs: one page that needs nothing beside it, with figures as SVG."""
+"""A report on runs: one HTML page with SVG figures, which needs no other file."""
 
 from results.report.page import Report, report
 

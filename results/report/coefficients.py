@@ -1,4 +1,4 @@
-"""The coefficients that a server searched for its anchors."""
+"""The section on the coefficients that a server searches for its anchors (Feddle)."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ from results.report.section import Panel, Section
 if TYPE_CHECKING:
     import pandas as pd
 
-_DOTS = 400  # in a figure: each takes a line of its file
+_DOTS = 400  # in a figure, at most: each makes the page longer
 
 
 def coefficients(groups: Groups) -> Section | None:
-    """None where no server searched for any."""
+    """Returns the section; None if no server searched for coefficients."""
     frame = groups.frame("coefficients", ["round", "coefficient", "fallback", "norm"])
     panels = [
         Panel(group.label, list(_pictures(group.place, frame[frame["group"] == group.place])))
         for group in groups.shown
         if (frame["group"] == group.place).any()
     ]
-    text = "Of all runs of a group. The fallback is where the search starts, and what it is drawn back to."
+    text = (
+        "The server merges the updates that it keeps, its anchors, with coefficients that it searches on its own data. "
+        "The fallback is where a search starts and what it is pulled back to. All runs of a group are taken together."
+    )
     return Section("coefficients", "Coefficients", text, details=panels) if panels else None
 
 
@@ -37,8 +40,16 @@ def _pictures(place: int, frame: pd.DataFrame) -> Iterator[Picture]:
     found, fallback = quantiles(frame, "coefficient", 0.0, 0.5, 1.0), quantiles(frame, "fallback", 0.5)
 
     def over_rounds(axes: Axes) -> None:
-        band(axes, 0, "coefficient: median, smallest to largest", found["round"], found[0.5], found[0.0], found[1.0])
-        band(axes, 1, "fallback: median", fallback["round"], fallback[0.5])
+        band(
+            axes,
+            0,
+            "coefficients: median, and from smallest to largest",
+            found["round"],
+            found[0.5],
+            found[0.0],
+            found[1.0],
+        )
+        band(axes, 1, "fallbacks: median", fallback["round"], fallback[0.5])
         axes.set(xlabel="round", ylabel="coefficient")
         whole_numbers(axes)
 
@@ -50,7 +61,9 @@ def _pictures(place: int, frame: pd.DataFrame) -> Iterator[Picture]:
         axes.set(xlabel="round", ylabel="% below zero", ylim=(-2, 102))
         whole_numbers(axes)
 
-    yield picture(f"coefficients-negative-{place}", "Negative coefficients", "Share of each round.", negatives)
+    yield picture(
+        f"coefficients-negative-{place}", "Negative coefficients", "Share of the coefficients of each round.", negatives
+    )
     some = frame.iloc[np.unique(np.linspace(0, len(frame) - 1, min(_DOTS, len(frame))).astype(int))]
 
     def against_norms(axes: Axes) -> None:

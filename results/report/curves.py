@@ -1,4 +1,4 @@
-"""Learning curves: metrics of the global model, or of all peers, against rounds, virtual time, bytes and real time."""
+"""The section on learning curves: metrics against rounds, virtual time, bytes and real time."""
 
 from __future__ import annotations
 
@@ -25,25 +25,29 @@ _AXES = {
     "seconds": "real time in seconds",
 }
 _COLUMNS = ["step", "round", "virtual_time", "subject", "split", "metric", "value"]
-_OF_MEMBERS = "^consensus|_min$|_max$|_gap$"  # metrics of how members differ, which are shown elsewhere
+_OF_MEMBERS = "^consensus|_min$|_max$|_gap$"  # metrics of how members differ; the section `members` shows these
 _KEY = ["group", "metric", "split"]
 
 
 def curves(groups: Groups) -> Section | None:
-    """None where neither a global model nor all peers were evaluated."""
+    """Returns the section; None if neither a global model nor all peers together were evaluated."""
     table = points(groups)
     if table.empty:
         return None
     text = (
-        "Of the global model; of peers, which have none, their mean. Bytes are those of the updates that were used and "
-        "of the messages that they answer. The runs of a group are averaged round by round, on both axes."
+        "Metrics of the global model or, without a server, their mean over peers. Bytes count the updates that were "
+        "used and the messages that their clients had received; between peers, each message counts where it is sent "
+        "and where it arrives. The runs of a group are averaged round by round, on both axes."
     )
     panels = (Panel(axis.split(",")[0], list(_pictures(groups, table, axis, name))) for name, axis in _AXES.items())
     return Section("curves", "Learning curves", text + groups.band, tabs=[panel for panel in panels if panel.pictures])
 
 
 def points(groups: Groups) -> pd.DataFrame:
-    """A row a group, metric, split and round: mean, min and max over runs, and the means of where they are."""
+    """Returns one row for each group, metric, split and round.
+
+    mean, min and max are those of the metric over runs; virtual_time, bytes and seconds are means over runs.
+    """
     frame = groups.frame("evaluations", _COLUMNS, pc.field("subject").isin(["global", "peers"]))
     frame = frame[~frame["metric"].str.contains(_OF_MEMBERS)]
     with_model = frame["run"][frame["subject"] == "global"].unique()
@@ -56,7 +60,7 @@ def points(groups: Groups) -> pd.DataFrame:
 
 
 def _spent(groups: Groups, frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """For each evaluation, the bytes and seconds until the step before it; NaN where they were not measured."""
+    """Returns, for each evaluation, the bytes and seconds up to the last step before it; NaN where not measured."""
     steps = groups.frame("steps", ["step", "up_bytes", "down_bytes", "elapsed_s"])
     spent = {"bytes": np.full(len(frame), np.nan), "seconds": np.full(len(frame), np.nan)}
     for run, of_run in steps.groupby("run", observed=True):

@@ -1,4 +1,4 @@
-"""What several figures are drawn with."""
+"""What several figures draw: lines with bands, ranked values, and axes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def series(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, *columns: Any) -> None:
-    """Draws a line a group through the rows of a table: its middle and, where two more are named, a band."""
+    """Draws a line for each group of a table. The first column is the line; two more are the edges of a band."""
     for place, of_group in by_group(table):
         lines = (of_group[column] for column in columns)
         band(axes, place, groups.label(place), of_group[x], *lines, strength=min(0.18, 0.6 / len(groups)))
 
 
 def band(axes: Axes, place: int, label: str | None, x: ArrayLike, *lines: ArrayLike, strength: float = 0.18) -> None:
-    """Draws the series at a place: its middle and, where two more are given, a band from the second to the third."""
+    """Draws the line of the group at a place: the first of `lines`. Two more are the edges of a band around it."""
     middle, *edges = lines
     axes.plot(x, middle, label=label, **style.line(place, len(np.asarray(middle))))
     if edges:
@@ -42,7 +42,7 @@ def ranks(axes: Axes, place: int, label: str | None, values: ArrayLike) -> None:
 
 
 def wide_scale(axes: Axes, values: ArrayLike) -> None:
-    """A logarithmic axis for positive values over three decades and more."""
+    """Makes the vertical axis logarithmic if all values are positive and span three decades or more."""
     numbers = np.asarray(values, float)
     numbers = numbers[np.isfinite(numbers)]
     if len(numbers) and numbers.min() > 0 and numbers.max() >= 1000 * numbers.min():
@@ -50,12 +50,12 @@ def wide_scale(axes: Axes, values: ArrayLike) -> None:
 
 
 def whole_numbers(axes: Axes) -> None:
-    """No ticks between whole numbers, along the horizontal axis."""
+    """Puts the ticks of the horizontal axis at whole numbers only."""
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 
 def bytes_along(axes: Axes, vertical: bool = False) -> None:
-    """Ticks such as 20 MB."""
+    """Labels the ticks of an axis as bytes, such as 20 MB."""
     axis = axes.yaxis if vertical else axes.xaxis
     axis.set_major_formatter(EngFormatter(unit="B", sep=" "))
     axis.set_major_locator(MaxNLocator(5))

@@ -1,4 +1,4 @@
-"""Rows of tables by the group or the metric that they are of."""
+"""Splits data frames by group or by metric."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-_STRETCHES = 40
+_STRETCHES = 40  # stretches of rounds in a figure, at most
 
 
 def by_group(frame: pd.DataFrame) -> Iterator[tuple[int, pd.DataFrame]]:
-    """The rows of each group, by its place."""
+    """Yields the place and the rows of each group."""
     for place, rows in frame.groupby("group"):
         yield int(str(place)), rows
 
 
 def by_text(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
-    """The rows that have the same texts in columns; accuracy and loss come before others."""
+    """Yields the rows with the same texts in these columns. Accuracy comes first, then loss, then the others."""
     found = {tuple(map(str, key)): rows for key, rows in frame.groupby(list(columns), observed=True)}
     for key in sorted(found, key=lambda key: (key[0] != "accuracy", key[0] != "loss", key)):
         yield key, found[key]
 
 
 def quantiles(frame: pd.DataFrame, name: str, *shares: float) -> pd.DataFrame:
-    """A row a group and stretch of rounds, at most 40 of them: its middle as `round`, and quantiles of a column."""
+    """Returns a column's quantiles at these shares, one row for each group and stretch of rounds.
+
+    `round` is the middle of the stretch, and the quantiles' columns are named by their shares.
+    """
     frame = frame[np.isfinite(frame[name])]
     width = max(1, -(-(frame["round"].max() + 1) // _STRETCHES))
     middles = frame["round"] // width * width + (width - 1) / 2

@@ -1,4 +1,4 @@
-"""Runs in groups: those that differ in seed alone are one group, with a colour and a label of its own."""
+"""Groups of runs: by default runs that differ in their seed alone. Each group has a colour and a label."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ from results.texts import short_names, written
 if TYPE_CHECKING:
     import pandas as pd
 
-_LETTERS = 40  # of a value in a label
-SHOWN = 6  # groups of which a section shows a run each
-_NUMERIC = ("resources.chunk", "resources.threads")  # other resources change no numbers
+_LETTERS = 40  # a value in a label is cut after so many letters
+SHOWN = 6  # a section that shows single runs takes one from each of so many groups, at most
+_NUMERIC = ("resources.chunk", "resources.threads")  # other keys of `resources` change no numbers
 
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs that are one series of a figure."""
+    """Runs that are one line, or series, of a figure."""
 
     place: int
-    """Of its colour."""
+    """Its place among the groups, which also chooses its colour."""
     label: str
     runs: tuple[Run, ...]
     drawn: tuple[Run, ...]
-    """One of each scenario and seed: finished rather than not, new rather than old."""
+    """The runs to draw: one for each scenario and seed, finished rather than not, and the newest."""
 
     @property
     def first(self) -> Run:
-        """The run that stands for the group where runs are shown one by one."""
+        """The run that stands for the group in sections that show single runs."""
         return self.drawn[0]
 
 
 class Groups:
-    """The groups of a report's runs, in order of appearance. keys: what tells them apart."""
+    """The groups of a report's runs, in order of appearance. keys: the scenario keys that tell them apart."""
 
     def __init__(self, runs: Runs, keys: Sequence[str], groups: Sequence[RunGroup]) -> None:
         self.runs, self.keys, self.groups = runs, tuple(keys), tuple(groups)
-        self._drawn = Runs([run for group in groups for run in group.drawn])
+        self._drawn = runs.only(run for group in groups for run in group.drawn)
 
     def __len__(self) -> int:
         return len(self.groups)
 
     @property
     def shown(self) -> tuple[RunGroup, ...]:
-        """Those of which one run each is shown."""
+        """The groups from which sections show one run each."""
         return self.groups[:SHOWN]
 
     @property
     def representatives(self) -> str:
-        """Which runs are shown one by one, for captions: nothing, where all are."""
+        """A sentence on which runs are shown, for sections that show single runs; empty if all are."""
         if len(self) > SHOWN:
-            return f"The first run of the first {SHOWN} of {len(self)} groups. "
-        return "The first run of each group. " if len(self.runs) > len(self) else ""
+            return f"Shown is the first run of each of the first {SHOWN} groups, of {len(self)}. "
+        return "Shown is the first run of each group. " if len(self.runs) > len(self) else ""
 
     def label(self, place: int) -> str | None:
-        """For a legend; a series that is alone needs none."""
+        """Returns a group's label for a legend; None if there is only one group."""
         return self.groups[place].label if len(self) > 1 else None
 
     def frame(self, table: str, columns: Sequence[str], filter: pc.Expression | None = None) -> pd.DataFrame:
-        """The rows of a table of all runs that are drawn: the columns, `run`, and `group`, the group's place."""
+        """Returns a table's rows of all runs to draw, with these columns, `run`, and `group`, the group's place."""
         frame = self._drawn.pandas(table, ["run", *columns], filter, keys=[])
         places = np.array([self._places[run] for run in frame["run"].cat.categories], np.int64)
         return frame.assign(group=places[frame["run"].cat.codes])
@@ -78,20 +78,23 @@ class Groups:
 
     @cached_property
     def unit(self) -> str:
-        """Of virtual time, in brackets; nothing where runs do not agree."""
+        """The unit of virtual time in brackets, to follow a label; empty if the runs have different units."""
         units = {flatten(run.info.get("scenario") or {}).get("world.delay.unit") for run in self.runs.runs}
         return f" ({units.pop()})" if len(units) == 1 and None not in units else ""
 
     @property
     def band(self) -> str:
-        """What bands over runs are, for captions."""
+        """A sentence on what lines and bands are, for captions; empty if each group is one run."""
         if all(len(group.drawn) == 1 for group in self.groups):
             return ""
-        return " Line: mean over runs; band: from their smallest to their largest."
+        return " Line: mean over the runs of a group. Band: from their smallest to their largest value."
 
 
 def grouped(runs: Runs, by: Iterable[str] | None = None) -> Groups:
-    """Groups runs by the values of keys; by default of all that differ and change numbers, but seed. UnknownKey."""
+    """Groups runs by the values of keys; by default of all keys that differ and change numbers, except the seed.
+
+    Raises UnknownKey for a key that no run has.
+    """
     keys = list(runs.keys(by)) if by else [key for key in runs.varying if _matters(key)]
     values = [column.to_pylist() for column in runs.keys(keys).values()]
     members: dict[tuple[Value, ...], list[int]] = {}
@@ -120,7 +123,7 @@ def _once(runs: Sequence[Run]) -> tuple[Run, ...]:
 
 
 def _telling(keys: Sequence[str], values: Sequence[tuple[Value, ...]]) -> list[str]:
-    """Enough of the keys to tell groups apart, names of parts before their parameters."""
+    """Returns enough keys to tell the groups apart. Names of parts are preferred to their parameters."""
     chosen: list[int] = []
     for place in sorted(range(len(keys)), key=lambda place: not keys[place].endswith(".name")):
         if _distinct(values, [*chosen, place]) > _distinct(values, chosen):
@@ -133,7 +136,7 @@ def _distinct(values: Sequence[tuple[Value, ...]], places: Sequence[int]) -> int
 
 
 def _labels(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[str]:
-    """What keys are in each scenario, such as `fedbuff, buffer=10`."""
+    """Returns a label for each scenario from its values of the keys, such as `fedbuff, buffer=10`."""
     short = short_names(keys)
     texts = [[_text(key, short[key], scenario) for key in keys if key in scenario] for scenario in scenarios]
     return [", ".join(found) or f"no {', '.join(short.values())}" for found in texts]
@@ -141,10 +144,10 @@ def _labels(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[
 
 def _text(key: str, short: str, scenario: dict[str, Value]) -> str:
     value = text(scenario[key])
-    value = value if len(value) <= _LETTERS else f"{value[:_LETTERS]}..."  # of a list of picks, for example
+    value = value if len(value) <= _LETTERS else f"{value[:_LETTERS]}..."  # a list of picks is long, for example
     return value if key.endswith(".name") else f"{short}={value}"
 
 
 def text(value: Value) -> str:
-    """A scenario's value as YAML has it."""
+    """Returns a scenario's value as YAML writes it."""
     return "null" if value is None else written(value)

@@ -1,4 +1,4 @@
-"""Clients' and peers' own models: how metrics are spread over them, and how far peers are apart."""
+"""The section on clients' and peers' own models: the spread of metrics over them, and how far peers are apart."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
+from results.metrics import LARGER_IS_BETTER
 from results.report.draw import ranks, series, whole_numbers, wide_scale
 from results.report.frames import by_group, by_text
 from results.report.groups import Groups
@@ -17,13 +18,16 @@ from results.report.section import Section
 if TYPE_CHECKING:
     import pandas as pd
 
-_WORST = {"accuracy": "min", "loss": "max"}  # of other metrics nobody here knows which way is up
 _MEMBERS = {"client": "clients", "unseen": "unseen clients", "peer": "peers"}  # by subject
+_CONSENSUS = {
+    "consensus": "Root mean square distance of the peers' parameters from their mean.",
+    "consensus_outputs": "Root mean square distance of the peers' predicted probabilities from their mean.",
+}
 _COLUMNS = ["step", "round", "subject", "split", "metric", "value"]
 
 
 def members(groups: Groups) -> Section | None:
-    """None where neither clients' nor peers' models were evaluated."""
+    """Returns the section; None if neither clients' nor peers' models were evaluated."""
     metric = pc.field("metric").cast("string")
     consensus = pc.starts_with(metric, "consensus")
     own = groups.frame("evaluations", _COLUMNS, pc.field("subject").isin([*_MEMBERS]) & ~consensus)
@@ -31,7 +35,10 @@ def members(groups: Groups) -> Section | None:
     pictures = [*_spreads(groups, own), *_consensus(groups, apart)]
     if not pictures:
         return None
-    text = "Of each client's or peer's own model. Means over members are not weighted."
+    text = (
+        "What each client or peer predicts with was evaluated by itself. Means give every client or peer the same "
+        "weight, however many samples it has."
+    )
     return Section("members", "Clients' and peers' own models", text, pictures)
 
 
@@ -39,22 +46,26 @@ def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
     for (metric, split, subject), frame in by_text(own, "metric", "split", "subject"):
         members, label = _MEMBERS[subject], _words(metric)
         name, title = f"{subject}-{metric}-{split}", f"{label.capitalize()} of {members}, {split}"
-        if subject == "unseen":  # who are evaluated once
+        if subject == "unseen":  # unseen clients are evaluated once, at the end
             yield _at_the_end(groups, f"{name}-end", title, frame, members, label)
             continue
         table = _over_rounds(frame)
-        caption = f"Mean, and 10 % to 90 % of the {members} as a band."
+        caption = f"Line: mean over the {members}. Band: from their 10 % to their 90 % quantile."
         yield _lines(groups, f"{name}-spread", f"{title}: spread", caption, table, label, "mean", "low", "high")
-        if metric in _WORST:
-            caption = f"The worst {subject}; mean over runs."
-            yield _lines(groups, f"{name}-worst", f"{title}: worst", caption, table, f"worst {label}", _WORST[metric])
-        caption = "Largest less smallest value; mean over runs."
+        if metric in LARGER_IS_BETTER:
+            caption = f"The worst {subject} of each run; mean over the runs of a group."
+            worst = "min" if LARGER_IS_BETTER[metric] else "max"
+            yield _lines(groups, f"{name}-worst", f"{title}: worst", caption, table, f"worst {label}", worst)
+        caption = f"Largest minus smallest value of a run's {members}; mean over the runs of a group."
         yield _lines(groups, f"{name}-gap", f"{title}: gap", caption, table, f"gap in {label}", "gap")
         yield _at_the_end(groups, f"{name}-end", f"{title}: at the end", frame, members, label)
 
 
 def _over_rounds(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a group and round: mean and quantiles over the members of all runs, means over runs of their extremes."""
+    """Returns one row for each group and round.
+
+    Mean and quantiles are taken over the members of all runs; min, max and gap are taken in each run and then averaged.
+    """
     key = ["group", "round"]
     of_round = frame.groupby(key)["value"]
     table = of_round.mean().rename("mean").to_frame()
@@ -82,7 +93,9 @@ def _at_the_end(groups: Groups, name: str, title: str, frame: pd.DataFrame, memb
             ranks(axes, place, groups.label(place), of_group["value"][last])
         axes.set(xlabel=f"{members} from the lowest to the highest, %", ylabel=label)
 
-    return picture(name, title, f"The last evaluation of all {members} of all runs, in rising order.", draw)
+    return picture(
+        name, title, f"The last evaluation of all {members} of all runs, from the lowest value to the highest.", draw
+    )
 
 
 def _consensus(groups: Groups, apart: pd.DataFrame) -> Iterator[Picture]:
@@ -96,7 +109,9 @@ def _consensus(groups: Groups, apart: pd.DataFrame) -> Iterator[Picture]:
             whole_numbers(axes)
 
         title = _words(metric).capitalize()
-        yield picture(metric, title, "How far peers are from their mean." + groups.band, draw)
+        yield picture(
+            metric, title, _CONSENSUS.get(metric, "How far the peers are from their mean.") + groups.band, draw
+        )
 
 
 def _words(metric: str) -> str:

@@ -1,4 +1,4 @@
-"""What ran: the groups with their outcomes, every run with its state, and where scenarios differ."""
+"""The first section of the page: the groups with their outcomes, every run, and where scenarios differ."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from results.summary import Score, Summary, summary
 
 @dataclass(frozen=True)
 class RunLine:
-    """A run, as a row of a table."""
+    """A run, as a row of the table of all runs."""
 
     run: str
     seed: str
     status: str
     alarm: bool
-    """Whether it neither finished nor goes on."""
+    """Whether the run has failed, was interrupted or was probably killed."""
     note: str
-    """When it wrote last, why it ended early, the first line of its error."""
+    """When it last wrote, why it ended early, or the first line of its error."""
     error: str | None
     started: str
     seconds: str
@@ -34,21 +34,23 @@ class RunLine:
 
 @dataclass(frozen=True)
 class Overview:
-    """What ran. Cells are texts."""
+    """What ran, as texts."""
 
     head: tuple[str, ...]
+    """The heads of the table of groups."""
     rows: list[tuple[str, ...]]
-    """A row a group."""
+    """The cells of the table of groups, one row for each."""
     lines: list[RunLine]
     differ: list[tuple[str, list[str]]]
-    """Of keys that differ between groups, and the values of each group."""
+    """The keys that differ between groups, each with the value of every group."""
     within: list[str]
-    """The keys but seed and name that differ within a group."""
+    """The keys that differ within a group, except seed and name."""
     common: str
-    """The keys that all runs share, as YAML."""
+    """The keys with the same value in all runs, as YAML."""
 
 
 def overview(groups: Groups) -> Overview:
+    """Sums up a report's runs."""
     found = {run.id: summary(run) for run in groups.runs.runs}
     runs = groups.runs
     lines = [_line(run, found[run.id]) for run in runs.runs]
@@ -69,7 +71,7 @@ def overview(groups: Groups) -> Overview:
         "updates used",
         f"{metric}, last",
         f"{metric}, best",
-        "up and down",
+        "sent up and down",
         "real time",
     )
     rows = [_row(group, [found[run.id] for run in group.drawn], metric) for group in groups.groups]
@@ -78,7 +80,7 @@ def overview(groups: Groups) -> Overview:
 
 
 def _metric(summaries: Any) -> str:
-    """accuracy, where any run has one."""
+    """Returns the metric to show: accuracy if any run has it."""
     metrics = [score.metric for found in summaries for score in found.scores]
     return "accuracy" if "accuracy" in metrics or not metrics else metrics[0]
 
@@ -101,13 +103,13 @@ def _row(group: RunGroup, summaries: Sequence[Summary], metric: str) -> tuple[st
 
 
 def _score(found: Summary, metric: str) -> Score | None:
-    """Of the global model, where it was evaluated; on test samples, where it was."""
+    """Returns a metric's score: of the global model rather than others, and on test samples rather than others."""
     scores = [score for score in found.scores if score.metric == metric]
     return min(scores, key=lambda score: (score.subject != "global", score.split != "test"), default=None)
 
 
 def _mean(values: Sequence[float]) -> str:
-    """And the range, where values differ."""
+    """Returns the mean as text, with the range if values differ."""
     if not values:
         return "-"
     mean = _number(sum(values) / len(values))
@@ -126,7 +128,7 @@ def _line(run: Run, found: Summary) -> RunLine:
     status, notes = run.standing, [found.ended_early or ""]
     if run.status == "running":
         notes.append(
-            f"last wrote {run.last_written:%Y-%m-%d %H:%M} UTC" + (", not since" if status != "running" else "")
+            f"last wrote {run.last_written:%Y-%m-%d %H:%M} UTC" + (", probably killed" if status != "running" else "")
         )
     if found.error:
         notes.append(next(filter(str.strip, found.error.splitlines()), ""))

@@ -1,4 +1,4 @@
-"""The page: every section that the runs' tables have something for."""
+"""Makes the page, with every section for which the runs' tables hold something."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from results.report.members import members
 from results.report.overview import overview
 from results.report.partition import partition
 from results.report.picture import Picture
+from results.report.real_time import real_time
 from results.report.staleness import staleness
 from results.report.timeline import timeline
 from results.report.topology import topology
 from results.report.updates import updates
-from results.report.work import work
 from results.runs import Runs
 
-_SECTIONS = (curves, members, topology, staleness, timeline, partition, updates, coefficients, work)
+_SECTIONS = (curves, members, topology, staleness, timeline, partition, updates, coefficients, real_time)
 
 
 @dataclass(frozen=True)
 class Report:
-    """A page that needs nothing beside it, and its figures."""
+    """A page, and each of its figures by itself."""
 
     html: str
     pictures: tuple[Picture, ...]
 
     def write(self, page: Path, figures: Path | None = None) -> None:
-        """figures: the folder for the figures alone, by their names; made where it is missing."""
+        """Writes the page and, where a folder is given, each figure as an SVG file in it. A missing folder is made."""
         page.write_text(self.html, encoding="utf-8")
         if figures is not None:
             figures.mkdir(exist_ok=True)
@@ -44,13 +44,15 @@ class Report:
 
 
 def report(runs: Runs, by: Iterable[str] | None = None) -> Report:
-    """Of runs that are over, under way or killed.
+    """Makes a report on runs, whether they are over, under way or were killed.
 
-    by: keys of scenarios; runs that agree in them are one line of a figure. By default, runs that differ in seed alone
-    are. NotARun where a table is of another version's schema; UnknownKey.
+    by: scenario keys; runs with the same values of them are one group, which is one line of a figure. By default, a
+    group is runs that differ in their seed alone.
+
+    Raises NotARun where the columns of a table are not this version's, and UnknownKey for a key that no run has.
     """
     for run in runs.runs:
-        open_run(run.folder)  # checks its tables
+        open_run(run.folder)  # raises NotARun where its tables cannot be read
     groups = grouped(runs, by)
     sections = [section for make in _SECTIONS if (section := make(groups))]
     pictures = [

@@ -1,4 +1,4 @@
-"""Who holds which data."""
+"""The section on who holds which data."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from results.report.section import Panel, Section
 if TYPE_CHECKING:
     import pandas as pd
 
-_ROWS = 100
+_ROWS = 100  # clients in a heat map, at most
 _BINS = 30
-_CELL = "#2b8fd3"  # reads on white and on black: no style sheet reaches into an image
+_CELL = "#2b8fd3"  # stands out from white and from black, for a style sheet cannot change the colours of an image
 
 
 def partition(groups: Groups) -> Section | None:
-    """None where nothing is said of who holds what, or all hold alike."""
+    """Returns the section; None if no run says who holds what, or all clients hold the same."""
     tables: list[tuple[list[RunGroup], pd.DataFrame]] = []
     for group in groups.shown:
         cells = group.first.table("partition", ["client", "label", "samples"], pc.field("split") == "train").to_pandas()
@@ -35,7 +35,7 @@ def partition(groups: Groups) -> Section | None:
             same.append(group)
         elif not cells.empty:
             tables.append(([group], cells))
-    text = f"Training samples. {groups.representatives}Groups whose data are the same are shown once."
+    text = f"Training samples of the clients. {groups.representatives}Groups with the same data are shown once."
     panels = [
         Panel("; ".join(group.label for group in same), pictures)
         for same, cells in tables
@@ -59,7 +59,7 @@ def _heat_map(place: int, table: pd.DataFrame) -> Picture:
     shares = shown.div(shown.sum(axis="columns"), axis="index").to_numpy()
     image = np.empty((*shares.shape, 4))
     image[..., :3] = to_rgb(_CELL)
-    image[..., 3] = np.sqrt(shares)  # small shares are seen too
+    image[..., 3] = np.sqrt(shares)  # the root makes small shares visible
 
     def draw(axes: Axes) -> None:
         axes.imshow(image, aspect="auto", interpolation="none")
@@ -72,7 +72,7 @@ def _heat_map(place: int, table: pd.DataFrame) -> Picture:
             axis.set_ticks(ticks, [str(name) for name in names[ticks]])
 
     which = f"All {len(table)} clients" if every == 1 else f"{len(shown)} of {len(table)} clients, one in {every}"
-    caption = f"{which}. The stronger, the larger the label's share of the client's samples."
+    caption = f"{which}. The stronger the colour, the larger the label's share of the client's samples."
     height = 0.7 + min(0.2, 4.2 / len(shown)) * len(shown)
     return picture(f"partition-{place}", "Clients by labels", caption, draw, height)
 

@@ -1,4 +1,4 @@
-"""A figure of a report: what is drawn, as SVG that stands alone or lies in a page."""
+"""A figure of a report, as SVG for a file of its own and for the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from results.report import style
 
 WIDTH = 5.0  # inches, 360 points: as wide as a phone, so that letters keep their size there
 _LEGEND_ROW = 0.19  # inches
-_LETTERS = 60  # in a row of the legend
+_LETTERS = 60  # longest line of a label in the legend
 _ID = re.compile(r'(\bid="|href="#|url\(#)')
 _COORDINATES = re.compile(r'\b(d|x|y)="[^"]*"')
 _STYLE = re.compile(r'\bstyle="[^"]*"')
@@ -30,28 +30,28 @@ class Picture:
     """A figure."""
 
     name: str
-    """Of its file; no other figure of the report has it."""
+    """The name of its file. No other figure of the report has it."""
     title: str
     caption: str
     svg: str = field(repr=False)
-    """A file of its own, for a white page."""
+    """The figure as a file of its own, in colours for a white page."""
 
     @property
     def inline(self) -> str:
-        """For a page of any colours; its ids are the page's only ones of that name."""
+        """The figure as part of the page, whose style sheet gives the colours. Its ids are unique in the page."""
         body = re.sub(r"<style\b.*?</style>", "", self.svg[self.svg.index("<svg") :])
         body = re.sub(r' width="[^"]*" height="[^"]*"', "", body, count=1)
         return style.on_page(_ID.sub(rf"\g<1>{self.name}-", body))
 
     @property
     def uri(self) -> str:
-        """Of the file, for a link."""
+        """The figure's file as a data URI, for a link."""
         return "data:image/svg+xml," + quote(self.svg, safe=" /:;,()=")
 
 
 def picture(name: str, title: str, caption: str, draw: Callable[[Axes], None], height: float = 2.5) -> Picture:
-    """Draws a figure. height: in inches, without the legend, which takes what has a label."""
-    name = re.sub(r"[^\w-]+", "-", name)  # of a file, and in ids
+    """Draws a figure. height: in inches, without the legend, which lists everything drawn with a label."""
+    name = re.sub(r"[^\w-]+", "-", name)  # for file names and ids
     with rc_context(style.RC | {"svg.hashsalt": name}):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = figure.subplots()
@@ -63,7 +63,7 @@ def picture(name: str, title: str, caption: str, draw: Callable[[Axes], None], h
 
 
 def _shortened(svg: str) -> str:
-    """The same picture in half the letters: coordinates to a tenth of a point, no ids that nothing refers to."""
+    """Shortens SVG to half its size: rounds coordinates to a tenth of a point, and removes unused ids and spaces."""
     svg = _COORDINATES.sub(lambda match: _DECIMALS.sub(r"\1", match[0]), svg)
     svg = _STYLE.sub(lambda match: match[0].replace(": ", ":").replace("; ", ";"), svg)
     return re.sub(r"(?<=>)\s+(?=<)", "", _IDLE.sub("", svg)).replace("\n", "")

@@ -1,4 +1,4 @@
-"""Parts of a report."""
+"""The parts that a report is made of."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ class Panel:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: figures of all groups, and beside them panels, of which one is looked at a time."""
+    """A section of the page, with a heading and a text. Its figures are shown at once, as tabs or as folded panels."""
 
     name: str
+    """The section's id in the page."""
     title: str
     text: str
     pictures: Sequence[Picture] = ()
+    """Figures that are always shown."""
     tabs: Sequence[Panel] = ()
-    """One is shown at a time."""
+    """Panels of which one is shown at a time."""
     details: Sequence[Panel] = ()
-    """All but the first are folded."""
+    """Panels that can be unfolded; the first is open."""

@@ -1,4 +1,4 @@
-"""What became of updates, and how stale those were that were used."""
+"""The section on what became of dispatches, and how stale the updates were that were used."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ from results.report.section import Section
 if TYPE_CHECKING:
     import pandas as pd
 
+_TEXT = (
+    "A dispatch sends the model to a client. An update's staleness is how old that model was when the update arrived. "
+    "For peers, a dispatch is a training, and staleness is the mean age of the messages mixed after it. All runs of a "
+    "group are taken together."
+)
 _BINS = 40
-_ROW = 0.42  # inches of a group's bar and label
+_ROW = 0.42  # height of a group's bar and label, in inches
 
 
 def staleness(groups: Groups) -> Section | None:
-    """None where no dispatch has ended."""
+    """Returns the section; None if no dispatch has ended."""
     updates = groups.frame("updates", ["status", "staleness"])
     if updates.empty:
         return None
@@ -30,7 +35,7 @@ def staleness(groups: Groups) -> Section | None:
     pictures = [_counts(groups, updates)]
     if used["staleness"].any():
         pictures.insert(0, _histogram(groups, used))
-    return Section("staleness", "Dispatches and staleness", "Of all runs of a group together.", pictures)
+    return Section("staleness", "Dispatches and staleness", _TEXT, pictures)
 
 
 def _histogram(groups: Groups, used: pd.DataFrame) -> Picture:
@@ -53,7 +58,7 @@ def _histogram(groups: Groups, used: pd.DataFrame) -> Picture:
         if whole:
             whole_numbers(axes)
 
-    caption = f"Mean {used['staleness'].mean():.3g}, largest {top:g}, in steps of {width:.3g}."
+    caption = f"Mean {used['staleness'].mean():.3g}, largest {top:g}. Each bar or point covers {width:.3g}."
     return picture("staleness", "Staleness of the updates used", caption, draw)
 
 
@@ -75,5 +80,5 @@ def _counts(groups: Groups, updates: pd.DataFrame) -> Picture:
         axes.set(xlabel="% of dispatches", xlim=(0, 100), yticks=[], ylim=(len(shares) - 0.6, -0.85))
         axes.spines["left"].set_visible(False)
 
-    caption = "Used; discarded for being late; dropped, never reported; unfinished, still under way at the end."
+    caption = "Used by a step; discarded for being late; dropped, never reported; unfinished when the run ended."
     return picture("updates-by-status", "What became of dispatches", caption, draw, 0.9 + _ROW * len(shares))

@@ -1,10 +1,10 @@
-"""How figures look: colours that read on white and on black and to the colour-blind, and lines that differ in more."""
+"""How figures look. Colours stand out on white and on black and for the colour-blind; lines differ in dashes too."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# On white and on black, after Okabe and Ito (2008): blue, vermilion, green, purple, ochre, sky, grey.
+# Each for white and for black, after Okabe and Ito (2008): blue, vermilion, green, purple, ochre, sky, grey.
 SERIES = (
     ("#0072b2", "#5fb0e8"),
     ("#c8500a", "#ff9a57"),
@@ -21,11 +21,11 @@ FONT = "system-ui, sans-serif"
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
-_LETTERING = "DejaVu Sans"  # comes with matplotlib, so a layout is the same everywhere
+_LETTERING = "DejaVu Sans"  # comes with matplotlib, so that the layout is the same everywhere
 
-STATUS = {"used": 0, "discarded": 1, "dropped": 3, "unfinished": 6}  # each with a colour of SERIES
+STATUS = {"used": 0, "discarded": 1, "dropped": 3, "unfinished": 6}  # status: its colour in SERIES
 
-RC: Any = {  # of matplotlib, which types its keys one by one, each version its own
+RC: Any = {  # matplotlib's settings; each version of it declares other types of keys
     "axes.edgecolor": MUTED[0],
     "axes.grid": True,
     "axes.labelcolor": INK[0],
@@ -54,12 +54,12 @@ RC: Any = {  # of matplotlib, which types its keys one by one, each version its 
 
 
 def colour(place: int) -> str:
-    """Of the series at this place, for a white page."""
+    """Returns the colour of the series at a place, for a white page."""
     return SERIES[place % len(SERIES)][0]
 
 
 def line(place: int, points: int) -> dict[str, Any]:
-    """How the line of a series is drawn: with a colour, dashes and some markers of its own."""
+    """Returns how to draw the line of a series: its colour, its dashes, and a marker at about eight of its points."""
     return {
         "color": colour(place),
         "linestyle": _DASHES[place % len(_DASHES)],
@@ -69,17 +69,17 @@ def line(place: int, points: int) -> dict[str, Any]:
 
 
 def variables() -> dict[str, tuple[str, str]]:
-    """The colours by the names that a page's style sheet gives them, on white and on black."""
+    """Returns the colours, for white and for black, by their names in the page's style sheet."""
     return {"ink": INK, "muted": MUTED, "grid": GRID} | {f"c{place}": pair for place, pair in enumerate(SERIES)}
 
 
 def on_file(svg: str) -> str:
-    """The fonts of a page instead of the one that the layout was made with."""
+    """Replaces the font that the layout was made with by a font of the reader's system."""
     return svg.replace(f"'{_LETTERING}'", FONT)
 
 
 def on_page(svg: str) -> str:
-    """Colours and fonts as variables of the page's style sheet."""
+    """Replaces colours and fonts by variables of the page's style sheet."""
     for name, (light, _) in variables().items():
         svg = svg.replace(light, f"var(--{name})")
     return svg.replace(FONT, "var(--font)")

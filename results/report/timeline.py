@@ -1,4 +1,4 @@
-"""Who was under way when, in virtual time, at the start of a run."""
+"""The section on which client was at work when, at the start of a run."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from results.report.section import Panel, Section
 if TYPE_CHECKING:
     import pandas as pd
 
-_CLIENTS = 40
-_DISPATCHES = 4000  # of a run that are looked at
-_STEPS = 10
-_ROW = 0.13  # inches
+_CLIENTS = 40  # shown, at most
+_DISPATCHES = 4000  # the first of a run, from which those shown are taken
+_STEPS = 10  # the figure goes at least as far as so many server steps
+_ROW = 0.13  # height of a client's row, in inches
 _DASHES = {"used": "-", "discarded": (0, (4, 1.5)), "dropped": (0, (1, 1)), "unfinished": (0, (6, 1.5, 1, 1.5))}
 _COLUMNS = ["client", "dispatch", "status", "dispatched_at", "arrived_at", "virtual_time"]
 
 
 def timeline(groups: Groups) -> Section | None:
-    """None where no dispatch has ended."""
+    """Returns the section; None if no dispatch has ended."""
     panels = [Panel(group.label, list(_pictures(groups, group.place, group.first))) for group in groups.shown]
     if not (panels := [panel for panel in panels if panel.pictures]):
         return None
     text = (
-        f"{groups.representatives}A bar is a dispatch, from its start to the arrival of its update, which is a dot, "
-        f"or a cross where it was discarded. Clients are in order of their first dispatch, at most {_CLIENTS}; lines "
-        "above them are steps of the server, or of all peers."
+        f"{groups.representatives}Each bar is a dispatch, from when the client received the model until its update "
+        "arrived: at a dot, or at a cross if the update was discarded. Without a server, it is a peer's training. The "
+        f"first {_CLIENTS} clients are shown, in order of their first dispatch. The short lines at the top are the "
+        "server's steps, or the ends of the peers' rounds."
     )
     return Section("timeline", "Timeline of the start", text, details=panels)
 
@@ -60,7 +61,7 @@ def _pictures(groups: Groups, place: int, run: Run) -> Iterator[Picture]:
         axes.tick_params(axis="y", length=0)
 
     dispatches = f"{len(window)} dispatches of {len(rows)} clients"
-    caption = f"{run.id}: {dispatches}, {int((steps <= end).sum())} steps."
+    caption = f"{run.id}: {dispatches}, {int((steps <= end).sum())} steps are shown."
     yield picture(f"timeline-{place}", "Dispatches and arrivals", caption, draw, 0.8 + _ROW * (len(rows) + 2))
 
 

@@ -1,4 +1,4 @@
-"""Who sends to whom among peers, and how much."""
+"""The section on who sends to whom among peers, and how much."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from results.report.section import Panel, Section
 if TYPE_CHECKING:
     import pandas as pd
 
-_PEERS = 200  # drawn; of more, degrees
+_PEERS = 200  # drawn, at most; for more peers, only numbers of neighbours are shown
 
 
 def topology(groups: Groups) -> Section | None:
-    """None where no peers exchanged anything."""
+    """Returns the section; None if no peers exchanged anything."""
     panels = [Panel(group.label, list(_pictures(group.place, group.first))) for group in groups.shown]
     panels = [panel for panel in panels if panel.pictures]
     return Section("topology", "Topology", groups.representatives, details=panels) if panels else None
@@ -64,7 +64,7 @@ def _drawn(place: int, graph: nx.DiGraph, first: int) -> Picture:
         axes.margins(0.08)
 
     caption = f"{len(graph)} peers, {graph.number_of_edges()} directed edges in round {first}. "
-    caption += "A line goes both ways, an arrow one way." if single else "Every line goes both ways."
+    caption += "Over a line both peers send, along an arrow only one." if single else "Over each line both peers send."
     return picture(f"topology-{place}", "Who sends to whom", caption, draw, 4.2)
 
 
@@ -78,7 +78,7 @@ def _degrees(place: int, graph: nx.DiGraph, first: int) -> Picture:
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
     caption = f"{len(graph):,} peers, too many to draw, with {graph.number_of_edges():,} edges in round {first}."
-    return picture(f"degrees-{place}", "Degrees", caption, draw)
+    return picture(f"degrees-{place}", "Numbers of neighbours", caption, draw)
 
 
 def _bytes(place: int, run: Run) -> Picture:

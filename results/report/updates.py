@@ -1,4 +1,4 @@
-"""What training reported of the updates that were used."""
+"""The section on what training reported of the updates that were used."""
 
 from __future__ import annotations
 
@@ -23,17 +23,20 @@ _SHOWN = {
     "weight": "Weight in the server's sum",
     "residual": "Residual of the local problem",
     "tolerance": "Tolerance of the local problem",
-    "penalty": "Penalty",
+    "penalty": "Penalty of ADMM",
 }
 
 
 def updates(groups: Groups) -> Section | None:
-    """None where no update was used, or nothing is known of any."""
+    """Returns the section; None if no update was used, or nothing was reported of any."""
     frame = groups.frame("updates", ["round", *_SHOWN], pc.field("status") == "used")
     pictures = [_over_rounds(groups, frame, name) for name in _SHOWN if frame[name].notna().any()]
     if not pictures:
         return None
-    text = "Of the updates that were used, of all runs of a group: line: median; band: from 10 % to 90 %."
+    text = (
+        "The updates that were used, of all runs of a group together. Line: median. Band: from their 10 % to their "
+        "90 % quantile."
+    )
     return Section("updates", "Updates", text, pictures)
 
 

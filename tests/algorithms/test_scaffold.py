@@ -64,7 +64,7 @@ def test_scaffold_wants_plain_sgd() -> None:
     local = {"optimizer": "adam", "momentum": 0.9, "weight_decay": 0.1}
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(digits(algorithm="scaffold", local=local))
-    why = "for scaffold, which takes (x - y) / (K lr) for a mean gradient, got"
+    why = "for scaffold, whose estimate (x - y) / (K lr) holds for plain SGD, got"
     assert str(caught.value).splitlines() == [
         f"scenario: local.optimizer: must be sgd {why} adam",
         f"scenario: local.momentum: must be 0 {why} 0.9",

@@ -72,7 +72,7 @@ def test_of_the_same_seed_twice_the_newest_finished_counts(tmp_path: Path) -> No
     answer = compare(tmp_path, "--format", "csv", "--unfinished")
     assert [row["mean"] for row in csv.DictReader(io.StringIO(answer.stdout))] == ["0.2"]
     for left_out in ("a", "c"):
-        note = f"{tmp_path / left_out}: left out, of the same scenario and seed as {tmp_path / 'b'}, which counts"
+        note = f"{tmp_path / left_out}: left out, because {tmp_path / 'b'} has the same scenario and seed"
         assert note in answer.stderr.splitlines()
 
 
@@ -113,9 +113,12 @@ def test_if_no_run_is_finished_there_is_nothing_to_compare(tmp_path: Path) -> No
             "--over worst --subject client",
             "over: must be one of mean, micro, min, max, gap, p10, p50, p90, got 'worst'",
         ),
-        ("--over gap", "over: must be of clients or peers, got 'gap' of the one global model"),
+        ("--over gap", "over: must be mean for the global model, of which there is one, got 'gap'"),
         ("--reduce max_of_last_0", "reduce: must be last, best, max_of_last_K, min_of_last_K or mean_of_last_K, K f"),
-        ("--reduce best --metric auc", "reduce: must not be best for 'auc', of which it is not known which way is b"),
+        (
+            "--reduce best --metric auc",
+            "reduce: must not be best for 'auc', for it is not known whether larger is better",
+        ),
         ("--target accuracy", "target: must be metric=number, such as accuracy=0.8, got 'accuracy'"),
         ("--target accuracy=nan", "target: must be a number for accuracy or loss, got accuracy=nan"),
         ("--target auc=1", "target: must be a number for accuracy or loss, got auc=1"),

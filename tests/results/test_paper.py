@@ -72,7 +72,7 @@ def test_published_numbers_in_csv_are_fractions(runs: Path, tmp_path: Path) -> N
         ({"rows": [{"sigma": 5, "value": 44}]}, "Table 2: rows.0: must have keys that make rows or columns (algorit"),
         (
             {"rows": [{"algorithm": "fedavg", "value": 44}]},
-            "Table 2: rows.0: must be of one group of runs, got 2; give it world.delay.sigma too",
+            "Table 2: rows.0: must fit one group of runs, got 2 groups; give it world.delay.sigma too",
         ),
         ({"rows": [ROWS[0], ROWS[0]]}, "Table 2: rows.1: must be the only row of its group, got a second"),
     ],

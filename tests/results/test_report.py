@@ -49,12 +49,12 @@ def test_a_comparison_of_real_runs(simulate: Simulate, tmp_path: Path) -> None:
     figures = sorted((tmp_path / "figures").iterdir())
     assert (answer.exit_code, answer.stdout) == (0, f"{len(figures)} figures in {tmp_path / 'page.html'}\n")
     html = (tmp_path / "page.html").read_text()
-    assert sections(html) == ["runs", "curves", "staleness", "timeline", "partition", "updates", "work"]
+    assert sections(html) == ["runs", "curves", "staleness", "timeline", "partition", "updates", "real_time"]
     assert [row[:4] for row in rows(html, "What ran")[1:]] == [
         ["fedavg", "2", "0, 1", "finished"],
         ["fedbuff", "1", "0", "finished"],
     ]
-    assert "band: from their smallest to their largest" in html
+    assert "Band: from their smallest to their largest value." in html
     for file in figures:
         assert f'<figure id="{file.stem}">' in html
         ElementTree.fromstring(file.read_text())
@@ -128,7 +128,7 @@ def test_means_and_ranges_of_a_group(tmp_path: Path) -> None:
     cells = dict(zip(head, row, strict=True))
     assert cells["accuracy, last"] == "0.6 (0.5 to 0.7)"
     assert cells["accuracy, best"] == "0.9"
-    assert cells["updates used"] == cells["up and down"] == "-"
+    assert cells["updates used"] == cells["sent up and down"] == "-"
 
 
 def test_clients_models_are_a_section_of_their_own(simulate: Simulate) -> None:
@@ -145,7 +145,7 @@ def test_peers_have_a_topology_and_a_distance(tmp_path: Path) -> None:
     assert sections(html) == ["runs", "curves", "members", "topology"]
     assert re.findall(r'"([a-z_-]+)-test-by-round"', html) == ["accuracy"]
     assert 'id="consensus"' in html and 'id="peer-accuracy-test-worst"' in html
-    assert "6 peers, 6 directed edges in round 0. A line goes both ways, an arrow one way." in html
+    assert "6 peers, 6 directed edges in round 0. Over a line both peers send, along an arrow only one." in html
     assert "6 edges carried 0.001845 MB in all rounds" in html
     html = page(made(tmp_path / "many", peers(201, 1)))
     assert "201 peers, too many to draw" in html and 'id="topology-0"' not in html
@@ -165,7 +165,7 @@ def test_coefficients_are_a_section_of_their_own(tmp_path: Path) -> None:
 def test_what_a_dry_run_has(simulate: Simulate) -> None:
     found = sections(page(simulate(digits(), "--dry").folder))
     assert {"staleness", "timeline"} <= set(found)
-    assert not {"curves", "members", "work"} & set(found)
+    assert not {"curves", "members", "real_time"} & set(found)
 
 
 def test_runs_that_did_not_finish_are_marked(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_runs_that_did_not_finish_are_marked(tmp_path: Path) -> None:
     lines = rows(html, "Every run")[1:]
     assert [line[2] for line in lines] == ["failed", "interrupted", "running", "killed?"]
     assert lines[0][6] == "client 3: &lt;b&gt;out of memory&lt;/b&gt;"
-    assert lines[3][6].endswith("UTC, not since")
+    assert lines[3][6].endswith("UTC, probably killed")
     assert html.count('class="alarm"') == 3
 
 
@@ -213,7 +213,7 @@ def test_groups_are_told_apart_by_few_keys(tmp_path: Path) -> None:
     assert [group.label for group in by] == ["no buffer", "buffer=5", "buffer=10"]
     html = page(tmp_path, by=["algorithm"])
     assert [row[0] for row in rows(html, "What ran")[1:]] == ["fedavg", "fedbuff"]
-    assert "Runs of a group differ also in" in html and "algorithm.buffer" in html
+    assert "Runs of one group also differ in" in html and "algorithm.buffer" in html
 
 
 def test_where_scenarios_differ_and_what_they_share(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_no_more_runs_are_shown_one_by_one_than_fit(tmp_path: Path) -> None:
     for place in range(8):
         made(tmp_path / f"r{place}", peers(3), {"algorithm": {"name": f"a{place}"}})
     html = page(tmp_path)
-    assert "The first run of the first 6 of 8 groups." in html
+    assert "Shown is the first run of each of the first 6 groups, of 8." in html
     assert len(re.findall('<figure id="topology-', html)) == 6
 
 

@@ -18,6 +18,7 @@ from table_rows import NEVER, ROWS, dispatches, update, written
 
 from results import TABLES, Run, Writer, is_wall, open_run, write_json
 from results.parts import part_files
+from results.schemas import columns_of, description_of
 
 
 def test_every_table_has_the_common_columns_and_descriptions() -> None:
@@ -25,8 +26,24 @@ def test_every_table_has_the_common_columns_and_descriptions() -> None:
     for name, schema in TABLES.items():
         common = ["run"] if name == "partition" else ["run", "step", "round", "virtual_time"]
         assert schema.names[: len(common)] == common
-        assert all(part.metadata and part.metadata[b"description"] for part in (schema, *schema))
+        assert description_of(name).startswith("One row for each ")
+        assert [column.name for column in columns_of(name)] == schema.names
+        for column in columns_of(name):
+            assert column.description.endswith(".")
+            assert ("null" in column.description) >= column.nullable, column  # it says when
     assert [column.name for column in TABLES["updates"] if is_wall(column)] == ["seconds", "worker"]
+
+
+def test_columns_say_their_type_and_unit() -> None:
+    columns = {column.name: column for column in columns_of("updates")}
+    assert [columns[name].type for name in ("status", "client", "up_bytes", "weight")] == [
+        "text",
+        "integer",
+        "integer",
+        "number",
+    ]
+    assert [columns[name].unit for name in ("seconds", "up_bytes", "client")] == ["s", "bytes", None]
+    assert {column.unit for name in TABLES for column in columns_of(name) if column.name.endswith("bytes")} == {"bytes"}
 
 
 def test_rows_come_back_as_written(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_the_run_by_hand_ends_where_its_comments_say(simulate: Simulate, overrid
 
 # --- of papers --------------------------------------------------------------------------------------------------------
 
-SCENARIOS = ROOT / "scenarios" / "fedadmm_insa"
+FEDADMM_INSA = ROOT / "scenarios" / "fedadmm_insa"
 PUBLISHED = ROOT / "benchmarks" / "reproductions" / "fedadmm_insa"
 SMALL = {  # of data that comes with scikit-learn, or in a moment
     "example_1": ["data.samples=200", "data.features=8", "data.clients=10", "run.rounds=4"],
@@ -45,7 +45,7 @@ SMALL = {  # of data that comes with scikit-learn, or in a moment
 @pytest.fixture(params=SMALL)
 def runs(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     """A file's name, and the folder of all its runs, made small."""
-    for scenario in load_sweep(SCENARIOS / f"{request.param}.yaml", SMALL[request.param]).scenarios():
+    for scenario in load_sweep(FEDADMM_INSA / f"{request.param}.yaml", SMALL[request.param]).scenarios():
         raysim.run(scenario, out=tmp_path, inline=True)
     return request.param, tmp_path
 
@@ -67,10 +67,10 @@ def test_fedadmm_insa_makes_the_rows_of_its_table(runs: tuple[str, Path]) -> Non
     assert 0 < steps["fedadmm_insa", 10] < 400
 
 
-SCENARIOS = ROOT / "scenarios" / "fedf_admm"
+FEDF_ADMM = ROOT / "scenarios" / "fedf_admm"
 
 
-@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FEDF_ADMM.glob("*.yaml")), ids=lambda path: path.stem)
 def test_scenarios_of_the_paper_divide_as_many_images_in_each_figure(path: Path) -> None:
     """10,000 of Fashion-MNIST, and all of CIFAR-10 and of the digits."""
     wanted = {"fashion_mnist": 10_000, "cifar10": None, "digits": None}

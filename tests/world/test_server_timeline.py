@@ -10,7 +10,7 @@ import pytest
 from conftest import Raw
 
 from raysim.algorithms import Buffer, Round, Trigger
-from raysim.world import Work, World
+from raysim.world import Cost, World
 from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, ServerTimeline, Stepped
 
 
@@ -201,7 +201,7 @@ def test_work_sets_the_time() -> None:
         "latency_s": 0.5,
     }
     timeline = ServerTimeline(
-        world(dispatch={"concurrency": 1}, delay=delay), Buffer(1), np.ones(1, int), 3, 0, lambda _: Work(10.0, 6, 8)
+        world(dispatch={"concurrency": 1}, delay=delay), Buffer(1), np.ones(1, int), 3, 0, lambda _: Cost(10.0, 6, 8)
     )
     assert [s.time for s in timeline if isinstance(s, Stepped)] == pytest.approx([9.5, 19.0, 28.5])
 

@@ -20,7 +20,7 @@ from raysim.scenario import Scenario
 from raysim.workers.replies import PeerCost
 from raysim.workers.requests import CLIENT
 from raysim.workers.workshop import BecomePeers, OpenWorkshop, Workshop
-from raysim.world import Work
+from raysim.world import Cost
 from raysim.world.peers_timeline import Exchanged, PeersTimeline
 from results import Writer
 
@@ -108,15 +108,15 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
             f"{without[:5]}; take fewer data.clients, or another partition"
         )
     assert scenario.topology is not None
-    work = None
-    if scenario.world.delay.needs_work:
-        cost = measure()
+    cost = None
+    if scenario.world.delay.needs_cost:
+        of_peer = measure()
 
-        def work(peer: int, neighbours: int) -> Work:
+        def cost(peer: int, neighbours: int) -> Cost:
             trained = 3 * scenario.local.total_samples(int(samples[peer]))  # a backward pass is two
-            passes = trained + cost.passes + neighbours * cost.passes_per_neighbour
-            sent = neighbours * cost.message_bytes
-            return Work(cost.forward_flops * passes, sent, sent)
+            passes = trained + of_peer.passes + neighbours * of_peer.passes_per_neighbour
+            sent = neighbours * of_peer.message_bytes
+            return Cost(of_peer.forward_flops * passes, sent, sent)
 
     run, peers = scenario.run, len(samples)
-    return PeersTimeline(scenario.world, scenario.topology, peers, run.rounds, run.evaluate_every, scenario.seed, work)
+    return PeersTimeline(scenario.world, scenario.topology, peers, run.rounds, run.evaluate_every, scenario.seed, cost)

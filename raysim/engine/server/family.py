@@ -20,7 +20,7 @@ from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
 from raysim.workers.requests import CLIENT, SERVER
 from raysim.workers.workshop import BecomeServer, OpenWorkshop, Workshop
-from raysim.world import Work
+from raysim.world import Cost
 from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, ServerTimeline, Started, Stepped
 from results import Writer
 
@@ -171,22 +171,22 @@ def new_timeline(
     scenario: Scenario,
     samples: NDArray[np.int64],
     measure: Callable[[], UpdateCost],
-    measured: Callable[[Dispatched, UpdateCost], Work] | None = None,
+    measured: Callable[[Dispatched, UpdateCost], Cost] | None = None,
 ) -> ServerTimeline:
     """The run's timeline. measure: asked for an update's cost where delays depend on it. measured: asked for that of
     what a client that was dispatched has really done, given that of an update, where it is not known before."""
     rounds, trigger = scenario.run.rounds, scenario.central.trigger
-    if not scenario.world.delay.needs_work:
+    if not scenario.world.delay.needs_cost:
         return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed)
     cost = measure()
 
-    def of_client(client: int) -> Work:
+    def of_client(client: int) -> Cost:
         total = scenario.central.samples_seen(scenario.local, int(samples[client]))
-        return Work(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes)
+        return Cost(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes)
 
-    def of_dispatched(dispatched: Dispatched) -> Work:
+    def of_dispatched(dispatched: Dispatched) -> Cost:
         assert measured is not None  # a dry run refuses such a scenario
         return measured(dispatched, cost)
 
-    follow = of_dispatched if scenario.follows_work else None
+    follow = of_dispatched if scenario.follows_training else None
     return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, of_client, follow)

@@ -59,7 +59,7 @@ class ServerJobs:
     def step(self, stepped: Stepped, weights: list[float] | None) -> PendingStep:
         """Trains the members of a server step, unless they were begun before, then steps."""
         factors = None
-        if self.scenario.follows_work:
+        if self.scenario.follows_training:
             chunks, factors = self.training.take(stepped, weights)
         else:
             chunks = self.training.train(stepped, weights)

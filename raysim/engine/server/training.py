@@ -8,7 +8,7 @@ from actors import Job, Pool, Value, finished
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described, TrainedClient, UpdateCost
 from raysim.workers.requests import CLIENT, ChunkMember, TrainRequest
-from raysim.world import Work
+from raysim.world import Cost
 from raysim.world.server_timeline import Dispatched, Stepped
 
 TrainJob = Job[list[TrainedClient]]
@@ -54,10 +54,10 @@ class Training:
         if state:
             self._next[client] = job.values[1]
 
-    def measured(self, dispatched: Dispatched, cost: UpdateCost) -> Work:
+    def measured(self, dispatched: Dispatched, cost: UpdateCost) -> Cost:
         """The cost of what a client that was begun has really done, once it is done. cost: of an update."""
         (trained,) = finished(self._pool, self._begun[dispatched.serial]).result
-        return Work(cost.flops_per_sample * trained.samples_seen, cost.down_bytes, cost.up_bytes)
+        return Cost(cost.flops_per_sample * trained.samples_seen, cost.down_bytes, cost.up_bytes)
 
     def drop(self, dispatched: Dispatched) -> None:
         """Forgets what a client did, if it was begun: no step will use it."""

@@ -1,4 +1,4 @@
-"""Where real time went."""
+"""Real time: what each worker spent it on."""
 
 from __future__ import annotations
 
@@ -18,30 +18,33 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WORKERS = 32
-_TASKS = 200  # in the strip
+_TASKS = 200  # in the figure of the start
 _ROW = 0.24  # inches
-_KINDS = ("train", "step", "evaluate")  # of tasks: the first three colours; others come after
+_KINDS = ("train", "step", "evaluate")  # tasks with a fixed colour; other tasks take the colours after these
 
 
-def work(groups: Groups) -> Section | None:
-    """None where no task has ended."""
+def real_time(groups: Groups) -> Section | None:
+    """Returns the section on real time; None if no task has ended."""
     panels = [Panel(group.label, list(_pictures(group.place, group.first))) for group in groups.shown]
     if not (panels := [panel for panel in panels if panel.pictures]):
         return None
-    text = f"{groups.representatives}Starting workers, loading data and writing the end are not counted."
-    return Section("work", "Where real time went", text, details=panels)
+    text = (
+        f"What each worker spent its real time on. {groups.representatives}Starting the workers, loading the data and "
+        "saving the final model are not counted."
+    )
+    return Section("real_time", "Real time", text, details=panels)
 
 
 def _pictures(place: int, run: Run) -> Iterator[Picture]:
     tasks = run.table("tasks", ["task", "worker", "started_s", "seconds"]).to_pandas()
     if tasks.empty:
         return
-    tasks["task"] = tasks["task"].astype(str).str.partition("_")[0]  # evaluations of clients are evaluations
+    tasks["task"] = tasks["task"].astype(str).str.partition("_")[0]  # such as evaluate_clients
     workers = sorted(tasks["worker"].unique(), key=lambda worker: (len(worker), worker))[:_WORKERS]
     found = set(tasks["task"])
     kinds = {kind: place for place, kind in enumerate((*_KINDS, *sorted(found.difference(_KINDS)))) if kind in found}
     yield _shares(place, run, tasks, workers, kinds)
-    yield _strip(place, tasks, workers, kinds)
+    yield _start(place, tasks, workers, kinds)
 
 
 def _shares(place: int, run: Run, tasks: pd.DataFrame, workers: list[str], kinds: dict[str, int]) -> Picture:
@@ -60,12 +63,14 @@ def _shares(place: int, run: Run, tasks: pd.DataFrame, workers: list[str], kinds
         axes.set(xlabel="real time in seconds", ylim=(len(workers) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
 
-    among = "" if tasks["worker"].nunique() == len(workers) else f" The first {len(workers)} of them."
-    caption = f"{run.id}: {lasted:.3g} s; workers were busy for {100 * busy.mean() / lasted:.0f} % of it.{among}"
-    return picture(f"work-{place}", "Time per worker", caption, draw, 0.8 + _ROW * len(workers))
+    which = "" if tasks["worker"].nunique() == len(workers) else f" Only the first {len(workers)} workers are shown."
+    caption = (
+        f"{run.id}: {lasted:.3g} s, of which workers were busy {100 * busy.mean() / lasted:.0f} % on average.{which}"
+    )
+    return picture(f"real-time-{place}", "Time per worker", caption, draw, 0.8 + _ROW * len(workers))
 
 
-def _strip(place: int, tasks: pd.DataFrame, workers: list[str], kinds: dict[str, int]) -> Picture:
+def _start(place: int, tasks: pd.DataFrame, workers: list[str], kinds: dict[str, int]) -> Picture:
     first = tasks[tasks["worker"].isin(workers)].nsmallest(_TASKS, "started_s")
 
     def draw(axes: Axes) -> None:
@@ -79,10 +84,10 @@ def _strip(place: int, tasks: pd.DataFrame, workers: list[str], kinds: dict[str,
         axes.set_yticks(range(len(workers)), workers)
         axes.grid(axis="y", visible=False)
 
-    caption = f"The first {len(first)} tasks."
-    return picture(f"work-start-{place}", "Start of the work", caption, draw, 0.8 + _ROW * len(workers))
+    caption = f"The first {len(first)} tasks, each from its start to its end."
+    return picture(f"real-time-start-{place}", "The first tasks", caption, draw, 0.8 + _ROW * len(workers))
 
 
 def _bar(row: int, start: float, lasted: float) -> list[tuple[float, float]]:
-    """The corners of a task's rectangle."""
+    """Returns the corners of a task's rectangle."""
     return [(start, row - 0.35), (start, row + 0.35), (start + lasted, row + 0.35), (start + lasted, row - 0.35)]

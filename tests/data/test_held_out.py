@@ -6,7 +6,7 @@ from conftest import Simulate, digits
 from data_sets import federation
 
 from raysim.data import Split
-from raysim.data.own_test import divide_alike
+from raysim.data.held_out import divide_alike
 from raysim.rng import generator
 
 

@@ -1,4 +1,4 @@
-"""What clients test their own models on: a share of their own samples, or their part of the test split."""
+"""Samples that clients test their own models on: a share of their own, or their part of the test set."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from raysim.rng import generator
 
 
 def hold_out(parts: list[np.ndarray], share: float, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Of each client's rows those that it trains on, and a share of them that it tests on, drawn for each client."""
+    """Returns, by client, the rows that it trains on, and a random share of its rows that it tests on instead."""
     held, held_out = [], []
     for client, rows in enumerate(parts):
         size = held_out_size(len(rows), share)
@@ -18,9 +18,9 @@ def hold_out(parts: list[np.ndarray], share: float, seed: int) -> tuple[list[np.
 
 
 def held_out_size(samples: int, share: float) -> int:
-    """How many of a client's samples test its own model: the share, rounded down, but one at least and not all.
+    """Returns how many of a client's samples are held out: the share, rounded down, but at least one and never all.
 
-    A client with a single sample, or with none, only trains.
+    Nothing is held out if the share is 0 or the client has fewer than two samples.
     """
     if share == 0 or samples < 2:
         return 0
@@ -31,11 +31,11 @@ def held_out_size(samples: int, share: float) -> int:
 def divide_alike(
     train: Split, parts: list[np.ndarray], test: Split, column: str | None, generator: np.random.Generator
 ) -> list[np.ndarray]:
-    """The test rows of each client, int64, disjoint: as the training samples are divided.
+    """Divides the test samples as the training samples are divided. Returns each client's rows, int64, disjoint.
 
-    The test samples of each value of the column are cut in the proportions in which clients hold its training samples,
-    rounded down where the cuts fall. So blocks of labels come with blocks of the same labels, and writers with their
-    own samples. Those of values that nobody holds are nobody's. column: None for samples that are all alike.
+    For each value of the column, clients share the test samples in the proportions in which they hold the training
+    samples; cuts are rounded down. So a client is tested on the labels it trains on, and a writer on samples of their
+    own. Test samples go to nobody if no client holds their value. column: None if all samples are alike.
     """
     of_train, of_test = (np.zeros(len(s)) if column is None else s.column(column) for s in (train, test))
     values, place = np.unique(of_train, return_inverse=True)
@@ -44,7 +44,7 @@ def divide_alike(
     np.add.at(held, (place[np.concatenate(parts)], np.repeat(clients, [len(rows) for rows in parts])), 1)
     order = np.argsort(of_test, kind="stable")
     starts, ends = (np.searchsorted(of_test[order], values, side=side) for side in ("left", "right"))
-    # In integers: a share of nothing must stay nothing, and the last cut must take all.
+    # Integer arithmetic, so that a client without training samples gets none here, and the last cut takes all.
     cuts = np.cumsum(held, axis=1) * (ends - starts)[:, None] // np.maximum(held.sum(axis=1), 1)[:, None]
     rows, owners = [], []
     for start, end, counts in zip(starts, ends, np.diff(cuts, axis=1, prepend=0), strict=True):

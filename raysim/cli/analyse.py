@@ -1,0 +1,131 @@
+"""Commands that read what runs left: `show`, `compare` and `report`."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raysim.cli.bad_input import refusing_wrong_runs
+from raysim.cli.options import RunFolders
+
+if TYPE_CHECKING:
+    from results.compare import Comparison
+
+
+def show(run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]) -> None:
+    """Summarise a finished, running or killed run."""
+    from rich.console import Console
+
+    from results import open_run, summary
+    from results.show import render
+
+    with refusing_wrong_runs():
+        Console().print(render(summary(open_run(run))))
+
+
+class Format(StrEnum):
+    """How a comparison can be printed."""
+
+    table = "table"
+    markdown = "markdown"
+    latex = "latex"
+    csv = "csv"
+
+
+def compare(
+    runs: RunFolders,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="Make a row for each value of a key; by default of all keys that differ."),
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Make a column for each value of a key.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="accuracy, loss, ..., virtual_time, up_bytes, down_bytes, local_steps or seconds."),
+    ] = None,
+    reduce: Annotated[
+        str,
+        typer.Option(help="How a run's evaluations become one number: last, best, or max_, min_ or mean_of_last_K."),
+    ] = "last",
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC=VALUE", help="Add rounds, virtual time and bytes until this value is reached."),
+    ] = None,
+    subject: Annotated[str, typer.Option(help="Whose metrics: global, client, unseen or peer.")] = "global",
+    split: Annotated[str, typer.Option(help="test or train.")] = "test",
+    over: Annotated[
+        str, typer.Option(help="What to take over clients or peers: mean, micro, min, max, gap, p10, p50 or p90.")
+    ] = "mean",
+    unfinished: Annotated[bool, typer.Option("--unfinished", help="Also count runs that are not finished.")] = False,
+    paper: Annotated[Path | None, typer.Option(help="YAML file of published numbers to put beside.")] = None,
+    percent: Annotated[bool, typer.Option("--percent", help="Print accuracies in percent, except in CSV.")] = False,
+    format: Annotated[Format, typer.Option(help="How to print it; csv is not rounded.")] = Format.table,
+) -> None:
+    """Compare runs: means and standard deviations over seeds, in a table.
+
+    --by, --columns, --metric and --target can be repeated.
+    """
+    from results import load
+    from results.compare import compare as compare_runs
+    from results.measure import Measure, parse_target
+    from results.paper import beside, read_paper
+
+    with refusing_wrong_runs():
+        targets = tuple(map(parse_target, target or []))
+        measure = Measure(tuple(metric or ["accuracy"]), reduce, targets, subject, split, over)
+        published = None if paper is None else read_paper(paper)
+        comparison = compare_runs(load(*runs), by, columns or [], measure, unfinished)
+        comparison = comparison if published is None else beside(comparison, published)
+    _print_comparison(comparison, format, percent)
+
+
+def _print_comparison(comparison: Comparison, format: Format, percent: bool) -> None:
+    from rich.console import Console
+
+    from results.render import render
+
+    not_run = comparison.not_run if format is Format.csv else ()  # the other formats say it themselves
+    for note in (*comparison.notes, *(f"not run: {text}" for text in not_run)):
+        typer.echo(note, err=True)
+    console = Console()
+    rendered = render(comparison, format, percent, console.width)
+    if isinstance(rendered, str):
+        typer.echo(rendered)  # the console would break its lines
+    else:
+        console.print(rendered)
+
+
+def report(
+    runs: RunFolders,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page.", dir_okay=False, writable=True)] = Path(
+        "report.html"
+    ),
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also write each figure as a file here.", file_okay=False)
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Make a line for each value of a key; by default of all keys that differ but seed. Can be repeated.",
+        ),
+    ] = None,
+) -> None:
+    """Make one HTML page with figures of runs; it needs no network and no other file."""
+    for path in filter(None, (out, svg)):
+        if not os.access(path.absolute().parent, os.W_OK):
+            typer.echo(f"{path}: must be in a folder that is there and can be written to; make the folder", err=True)
+            raise typer.Exit(2)
+    from results import load
+    from results.report import report as make_report
+
+    with refusing_wrong_runs():
+        page = make_report(load(*runs), by)
+    page.write(out, svg)
+    typer.echo(f"{len(page.pictures)} figures in {out}")

@@ -1,0 +1,47 @@
+"""The command `run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raysim.cli.bad_input import refuse
+from raysim.cli.options import Address, Out, Overrides, ScenarioFiles
+from raysim.errors import ScenarioError
+from raysim.scenario import Scenario, load_scenario
+
+
+def run(
+    scenarios: ScenarioFiles,
+    overrides: Overrides = None,
+    inline: Annotated[
+        bool, typer.Option("--inline", help="Run in this process, without Ray; the numbers are the same.")
+    ] = False,
+    dry: Annotated[bool, typer.Option("--dry", help="Simulate the timeline only; nothing is trained.")] = False,
+    address: Address = None,
+    out: Out = Path("runs"),
+) -> None:
+    """Run scenarios, one after another."""
+    loaded = _load(scenarios, overrides or [])
+    from raysim.cli.display import carry_out
+
+    if not (inline or dry):
+        from raysim.runner import connect
+
+        connect(loaded, address)  # what Ray prints comes before the progress display
+    for scenario in loaded:
+        carry_out(scenario, inline=inline, dry=dry, address=address, out=out)
+
+
+def _load(paths: list[Path], overrides: list[str]) -> list[Scenario]:
+    """Reads all files, and refuses all of them if one is wrong, so that none is started."""
+    scenarios, wrong = [], []
+    for path in paths:
+        try:
+            scenarios.append(load_scenario(path, overrides))
+        except ScenarioError as error:
+            wrong.append(error)
+    refuse(wrong)
+    return scenarios

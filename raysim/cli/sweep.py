@@ -1,0 +1,48 @@
+"""The command `sweep`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raysim.cli.bad_input import refuse
+from raysim.cli.options import Address, Out
+from raysim.errors import ScenarioError
+
+
+def sweep(
+    scenario: Annotated[Path, typer.Argument(help="Scenario file, with or without a block `sweep:`.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY.PATH=VALUE,...", help="Give a key each of these values; can be repeated."),
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="0,1,2", help="Short for --set seed=0,1,2.")] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY.PATH=LOW,HIGH[,log]", help="Tune a key in this range; can be repeated."),
+    ] = None,
+    parallel: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs at a time; by default as many as the cluster, or the machine, has room for."),
+    ] = None,
+    inline: Annotated[
+        bool, typer.Option("--inline", help="Run without Ray, each run in a process; the numbers are the same.")
+    ] = False,
+    address: Address = None,
+    out: Out = Path("runs"),
+) -> None:
+    """Run every combination of a scenario's sweep, side by side, or tune its keys."""
+    from raysim.sweep import load_sweep
+
+    overrides = [*(overrides or []), *([f"seed={seeds}"] if seeds is not None else [])]
+    try:
+        plan = load_sweep(scenario, overrides, search or [])
+        from raysim.cli.sweep_display import carry_out
+
+        succeeded = carry_out(plan, out=out, inline=inline, address=address, parallel=parallel)
+    except ScenarioError as error:  # a search may also find later that values are wrong together
+        refuse([error])
+    else:
+        raise typer.Exit(0 if succeeded else 1)
