@@ -1,0 +1,59 @@
+"""Examples run from top to bottom."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NOTEBOOK = """
+import nbclient, nbformat, sys
+notebook = nbformat.read(sys.argv[1], as_version=4)
+assert not any(cell.get("outputs") for cell in notebook.cells), "it must be kept without outputs"
+nbclient.NotebookClient(notebook, timeout=300).execute()
+print(notebook.cells[-1].outputs[-1])
+"""
+
+pytestmark = [pytest.mark.docs, pytest.mark.slow]
+
+
+def run(place: Path, *words: str) -> str:
+    paths = [str(EXAMPLES.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, *words], cwd=place, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_example_is_here() -> None:
+    assert {path.name for path in EXAMPLES.iterdir()} - {"README.md", "__pycache__"} == {
+        "first_steps.ipynb",
+        "own_algorithm.py",
+        "own_experiment.py",
+        "own_peer_algorithm.py",
+    }
+
+
+def test_an_algorithm_with_a_server(tmp_path: Path) -> None:
+    fedavg, own = (float(line.split()[-1]) for line in run(tmp_path, f"{EXAMPLES / 'own_algorithm.py'}").splitlines())
+    assert own > fedavg > 0.9
+
+
+def test_an_algorithm_without_a_server(tmp_path: Path) -> None:
+    averaging, tracking = run(tmp_path, f"{EXAMPLES / 'own_peer_algorithm.py'}").splitlines()
+    assert float(tracking.split()[-1]) < float(averaging.split()[-1]) / 2  # how far peers are apart
+
+
+def test_an_experiment(tmp_path: Path) -> None:
+    printed = run(tmp_path, f"{EXAMPLES / 'own_experiment.py'}", "runs")
+    assert printed.startswith("finished\n")
+    assert len((tmp_path / "runs" / "comparison.csv").read_text().splitlines()) == 21
+
+
+def test_a_notebook(tmp_path: Path) -> None:
+    pytest.importorskip("nbclient")
+    assert "text/plain" in run(tmp_path, "-c", NOTEBOOK, str(EXAMPLES / "first_steps.ipynb"))

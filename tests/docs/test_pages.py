@@ -1,0 +1,99 @@
+"""What the pages of the documentation say is run: commands, scenario files and Python, page by page, from the top.
+
+A block with a title is a file that later blocks use. `raysim run` and `raysim sweep` get `--inline`, and runs are made
+short. A comment before a block says that it fails, or why it is not run.
+"""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from ruamel.yaml import YAML
+from typer.testing import CliRunner
+
+import raysim
+from raysim.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
+ROUNDS = 20  # that runs have at most
+BLOCK = re.compile(r'(?:<!-- (.*?) -->\n)?^```(\w+)(?: title="(.*?)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
+
+pytestmark = [pytest.mark.docs, pytest.mark.slow]
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    note: str  # of the comment before it, such as "fails"
+    language: str
+    title: str
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    text = (ROOT / "docs" / page).read_text()
+    found = [Block(*(part or "" for part in parts)) for parts in BLOCK.findall(text)]
+    return [b._replace(text=SNIPPET.sub(lambda file: (ROOT / file[1]).read_text(), b.text)) for b in found]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the scenarios that pages name, made short."""
+    (tmp_path / "scenarios").mkdir()
+    for name in ("quickstart", "peers"):
+        text = (ROOT / "scenarios" / f"{name}.yaml").read_text()
+        (tmp_path / "scenarios" / f"{name}.yaml").write_text(_short(text))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    return tmp_path
+
+
+def _short(text: str) -> str:
+    return re.sub(r"(rounds[:=] ?)(\d+)", lambda found: found[1] + str(min(int(found[2]), ROUNDS)), text)
+
+
+def test_the_pages_are_found() -> None:
+    assert len(PAGES) > 15
+    assert sum(len(blocks(page)) for page in PAGES) > 60
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+def test_what_a_page_says_works(page: str, place: Path) -> None:
+    names: dict[str, Any] = {"__name__": f"page_{page}"}
+    for block in blocks(page):
+        if block.note.startswith("not run: "):
+            continue
+        assert block.note in ("", "fails"), block.note
+        if block.language == "sh":
+            for command in block.text.replace("\\\n", " ").splitlines():
+                _run(command, fails=block.note == "fails")
+        elif block.language in ("python", "yaml") and block.title:
+            (place / block.title).write_text(_short(block.text))
+            assert block.language == "yaml" or compile(block.text, block.title, "exec")
+        elif block.language == "python":
+            exec(compile(_short(block.text), f"{page}, a block of Python", "exec"), names)
+        elif block.language == "yaml":
+            _check(block.text)
+        else:
+            assert block.language == "text", f"{page}: a block is of {block.language}, which nothing checks"
+
+
+def _run(command: str, *, fails: bool) -> None:
+    program, *words = shlex.split(command)
+    assert program == "raysim", f"{command}: only raysim is run; say before the block why it is not"
+    words = [_short(word) for word in words]
+    if words[0] in ("run", "sweep") and not {"--inline", "--dry"} & set(words):
+        words.append("--inline")
+    answer = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert (answer.exit_code != 0) == fails, f"{command}\n{answer.output}"
+
+
+def _check(text: str) -> None:
+    """A whole scenario, or blocks that replace those of the quickstart."""
+    base = YAML(typ="safe").load(Path("scenarios/quickstart.yaml").read_text())
+    raysim.parse_scenario({**base, **YAML(typ="safe").load(text)})
