@@ -408,7 +408,7 @@ def test_updates_that_are_not_finite_end_no_run(simulate: Simulate) -> None:
 def test_out_of_domain_the_model_needs_a_body_to_steer(tmp_path: Any) -> None:
     """Coefficients change nothing that the surrogate head sees where nothing before the model's head trains."""
     raw = feddle(server_data=OTHER, model={"name": "mlp", "hidden": []})
-    expected = r"model: must have parameters that train before its last linear layer, .*, got none; take another model"
+    expected = r"model: must have trainable parameters before its personal part, .*, got none; take another model"
     with pytest.raises(raysim.RunFailed, match=expected):
         raysim.run(parse_scenario(raw), out=tmp_path, inline=True)
 
@@ -471,6 +471,6 @@ def test_a_step_keeps_what_it_leaves_out(simulate: Simulate) -> None:
 
 def test_a_step_must_give_entries_that_there_were(tmp_path: Any) -> None:
     raw = quadratic([1.0, 2.0], "test_feddle:Strange", {"dispatch": {"per_round": 2}}, 1)
-    expected = r"step to version 1: .*must give entries that `init` gave, \['buffers', 'w'\], got \['new'\] too"
+    expected = r"step to version 1: .*must return only entries that `init` returned, \['buffers', 'w'\], got also \['new'\]"
     with pytest.raises(raysim.RunFailed, match=expected):
         raysim.run(parse_scenario(raw), out=tmp_path, inline=True)
