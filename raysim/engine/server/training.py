@@ -55,7 +55,7 @@ class Training:
             self._next[client] = job.values[1]
 
     def measured(self, dispatched: Dispatched, cost: UpdateCost) -> Cost:
-        """Waits until a client that was begun has trained, and returns what it cost. cost: FLOPs and bytes of an update."""
+        """Waits until a client that was begun has trained. Returns what it cost. cost: FLOPs and bytes of an update."""
         (trained,) = finished(self._pool, self._begun[dispatched.serial]).result
         return Cost(cost.flops_per_sample * trained.samples_seen, cost.down_bytes, cost.up_bytes)
 
