@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,23 +25,22 @@ PACKAGES += ["actors", "results", "results.report"]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 
-def imported(file: Path) -> set[str]:
-    """The top packages of all imports in a file, also those within functions."""
-    return {name.partition(".")[0] for name in _modules(ast.parse(file.read_text(encoding="utf-8")))}
-
-
-def _modules(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+@cache
+def imports(file: Path) -> set[tuple[str, str]]:
+    """All imports in a file, also those within functions: a module, and what is taken from it, or nothing."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {(alias.name, "") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            yield node.module or ""
+            found |= {(node.module or "", alias.name) for alias in node.names}
+    return found
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_imports_flow_one_way(file: Path) -> None:
-    found = imported(file)
+    found = {module.partition(".")[0] for module, _ in imports(file)}
     package = file.relative_to(ROOT).parts[0]
     assert found & set(MAY_IMPORT) <= MAY_IMPORT[package]
     assert not found & {"tests", "toys", "conftest", "benchmarks"}
@@ -126,12 +126,6 @@ def test_what_others_take_from_a_package_is_what_it_exports(package: str) -> Non
     module = importlib.import_module(package)
     exported = getattr(module, "__all__", vars(module))
     assert all(hasattr(module, name) for name in exported)
-    taken = {alias.name for file in FILES + TESTS for alias in _taken(file, package)}
+    taken = {name for file in FILES + TESTS for source, name in imports(file) if name and source == package}
     submodules = {path.stem for path in Path(str(module.__file__)).parent.glob("*.py")}
     assert taken - submodules <= set(exported)
-
-
-def _taken(file: Path, package: str) -> Iterator[ast.alias]:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == package:
-            yield from node.names

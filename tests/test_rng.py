@@ -7,7 +7,7 @@ from raysim.rng import Stream, generator
 
 
 def test_every_key_has_draws_of_its_own() -> None:
-    """Also keys that differ by zeros at their end only."""
+    """That holds for keys that differ only by zeros at their end, too."""
     keys = [(), (0,), (0, 0), (0, 0, 0), (3,), (3, 0), (0, 3), (2**63,)]
     streams = [(seed, purpose) for seed in (0, 1) for purpose in ("delay", "pick")]
     draws = {(*of, *ids): generator(*of, *ids).random() for of in streams for ids in keys}

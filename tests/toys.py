@@ -37,7 +37,7 @@ class Counting(Central):
 
 
 class Punctual(Counting):
-    """The same, but late updates are discarded."""
+    """Counting, but late updates are discarded."""
 
     name: str = "punctual"
 
@@ -142,7 +142,7 @@ class Deadly(Counting):
 
 
 class Leisurely(Punctual):
-    """The same, with delays that follow the work done: every second training of a client takes two steps, not one."""
+    """Punctual, with delays that follow the work done: every second training of a client takes two steps, not one."""
 
     name: str = "leisurely"
 
@@ -157,7 +157,7 @@ class Leisurely(Punctual):
 
 
 class Hesitant(Leisurely):
-    """The same, stepping whenever two have arrived."""
+    """Leisurely, but the server steps whenever two updates have arrived."""
 
     name: str = "hesitant"
 

@@ -194,7 +194,7 @@ def flat(x: torch.Tensor) -> np.ndarray:
 
 
 def distillation(data: Raw, **more: Any) -> Raw:
-    """Of linear models, on a ring, with mini-batches of 4 everywhere but where the scenario says otherwise."""
+    """A scenario of linear models on a ring, with mini-batches of 4 unless it says otherwise."""
     usual: Raw = {
         "name": "paper",
         "data": data,

@@ -214,7 +214,7 @@ def test_selecting_everybody_is_selecting_those_that_report(simulate: Simulate) 
 
 
 def test_a_vanishing_tolerance_is_an_exact_solve(simulate: Simulate) -> None:
-    """Of h = 1 and beta = 1 one step of 0.5 is exact, and so are many of 0.1, wherever they start."""
+    """Where h = 1 and beta = 1, one step of 0.5 is exact, and so are many of 0.1, wherever they start."""
     exact = vector(simulate(admm([[1.0, 0.0], [3.0, -1.0]], "fedadmm", 3, {"lr": 0.5})))
     for start in ("received", "own"):
         block = {"name": "fedadmm_in", "convexity": NEVER, "memory": 0.0, "start": start}

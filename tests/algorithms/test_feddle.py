@@ -1,21 +1,16 @@
-"""Feddle: anchors, coefficients searched on the server's samples, and what the tables show of it."""
+"""Feddle: anchors and coefficients searched on the server's samples, by hand and against autograd."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
-from conftest import Raw, Simulate, digits, quadratic, server_task
+from conftest import Raw, server_task
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy, linear
-from toys import Median
 
-import raysim
-from raysim import ScenarioError, parse_scenario
-from raysim.algorithms import Arrival, Feddle, Population, Record
+from raysim.algorithms import Arrival, Feddle, Record
 from raysim.local.samples import Samples
 from raysim.local.server_task import ServerTask
 from raysim.models import MLP
@@ -26,10 +21,7 @@ from raysim.terms import ServerStep
 SEARCH: Raw = {"server_optimizer": "sgd", "server_lr": 0.01, "server_epochs": 1, "server_batch_size": None}
 STILL: Raw = {**SEARCH, "server_epochs": 0}
 BARE: Raw = {"normalize": False, "score": "age", "fallback": "none", "regularization": 0.0}
-SERVER: Raw = {"name": "in_domain", "samples": 100}
-OTHER: Raw = {"name": "out_of_domain", "data": "digits", "samples": 200}
 PARAMETERS = 64 * 16 + 16 + 16 * 10 + 10  # of the model of `digits`
-FORWARD = 2 * (64 * 16 + 16 * 10)  # its FLOPs, a sample
 
 
 def parabola(optimum: tuple[float, float] = (4.0, 4.0), version: int = 1, shards: int = 1) -> ServerTask:
@@ -118,7 +110,7 @@ def test_a_search_is_gradient_descent_on_the_coefficients(shards: int) -> None:
 
 
 def test_the_smallest_coefficients_go_and_never_a_newcomer() -> None:
-    """Of 0.10, 0.475 and 0.37 the first, then the last."""
+    """Coefficients are 0.10, 0.475 and 0.37: the first anchor goes, then the last."""
     feddle, after = three_anchors(**SEARCH)
     one = step(feddle, after, parabola(version=3), [[1.0, 1.0]], arriving(4))
     two = step(feddle, after, parabola(version=3), [[1.0, 1.0], [2.0, 1.0]], arriving(4, 5))
@@ -171,7 +163,7 @@ def test_norms_of_zero_do_not_count_in_the_median() -> None:
 
 @pytest.mark.parametrize(("optimum", "similarity"), [((4.0, 4.0), 1.0), ((-4.0, -4.0), -1.0), ((4.0, -4.0), 0.0)])
 def test_similarity_is_the_cosine_of_two_gradients(optimum: tuple[float, float], similarity: float) -> None:
-    """Of the coefficients of two anchors, (1, 0) and (0, 1), at 0: of the server's loss and of a reference."""
+    """The server has one and a reference the other, by coefficients of two anchors, (1, 0) and (0, 1), at 0."""
     feddle, task = Feddle(atlas=2, fallback="none", **SEARCH), parabola()
     without = step(feddle, before(feddle, task), task, torch.eye(2), arriving(0, 1))
     assert without.similarity is None
@@ -293,184 +285,3 @@ def test_the_head_is_kept_from_search_to_search() -> None:
     fresh = step(feddle, {**first, "head": torch.zeros(10, 17)}, task, reference.deltas[2:], arriving(2, 3))
     moved = (second["head"] - first["head"] - fresh["head"]).abs().max()
     assert 0 < moved < 0.1 * first["head"].abs().max()  # steps as long as those from zero, but from where it was
-
-
-# --- in a run ---------------------------------------------------------------------------------------------------------
-
-
-def feddle(options: Raw | None = None, server_data: Any = SERVER, **more: Any) -> Raw:
-    return digits(algorithm={"name": "feddle", **(options or {})}, server_data=server_data, **more)
-
-
-def test_some_coefficients_are_negative_and_the_model_learns(simulate: Simulate) -> None:
-    result = simulate(feddle({"server_lr": 0.05}))
-    found = result.pandas("coefficients")
-    assert (found.coefficient < 0).any()
-    assert result.pandas("evaluations").query("metric == 'accuracy'").value.iloc[-1] > 0.6
-
-
-def same_updates(one: raysim.Result, other: raysim.Result) -> None:
-    """But for weights, which a search has none of, the time of a step, which is a round's end, and rounding."""
-    but = ["run", "weight", "virtual_time", "seconds"]
-    mine, theirs = (result.pandas("updates").drop(columns=but) for result in (one, other))
-    pd.testing.assert_frame_equal(mine, theirs, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(one.vectors()["w"], other.vectors()["w"], atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("options", "buffer", "world"),
-    [
-        ({}, 6, {"dispatch": {"per_round": 6}}),
-        ({"search_after": 4}, 4, {"dispatch": {"per_round": 6}, "delay": {"name": "half_normal", "sigma": 3}}),
-        ({"search_after": 4, "atlas": 4}, 4, {"dispatch": {"concurrency": 9}, "delay": {"name": "uniform", "high": 4}}),
-    ],
-)
-def test_without_an_epoch_it_is_fedbuff(simulate: Simulate, options: Raw, buffer: int, world: Raw) -> None:
-    searched = simulate(feddle({"server_epochs": 0, **options}, world=world))
-    buffered = simulate(digits(algorithm={"name": "fedbuff", "buffer": buffer}, server_data=SERVER, world=world))
-    same_updates(searched, buffered)
-
-
-def test_the_table_of_coefficients_has_a_row_an_anchor(simulate: Simulate) -> None:
-    """The atlas has twice as many places as clients are picked in a round."""
-    result = simulate(feddle())
-    found, used = result.pandas("coefficients"), result.pandas("updates").query("status == 'used'")
-    arrived = 0
-    for number, anchors in found.groupby("step"):
-        now = used[used.step == number]
-        arrived += len(now)
-        assert len(anchors) == min(arrived, 12)
-        assert anchors.anchor.tolist() == list(range(len(anchors)))
-        assert set(anchors["round"]) == set(now["round"])
-        fresh = anchors[anchors.arrived == number]
-        assert sorted(fresh.client) == sorted(now.client)
-        assert (anchors.arrived <= number).all()
-        assert (anchors.fallback[anchors.arrived < number] == 0).all()
-        assert (fresh.fallback > 0).all()
-    assert found.step.nunique() == result.info["totals"]["steps"]
-    assert arrived > 12
-    assert (found.norm > 0).all()
-
-
-def test_similarity_is_told_where_there_is_a_reference(simulate: Simulate) -> None:
-    small: Raw = {"server_epochs": 1, "server_lr": 0.01}
-    plain, compared = (
-        simulate(feddle(small, {**OTHER, "reference": reference}, run__rounds=4)) for reference in (0, 50)
-    )
-    assert plain.pandas("steps").similarity.isna().all()
-    assert compared.pandas("steps").similarity.between(-1, 1).all()
-    assert compared.vectors()["w"].tolist() == plain.vectors()["w"].tolist()  # it changes nothing
-
-
-def costs(result: raysim.Result) -> list[tuple[float, float]]:
-    steps = result.pandas("steps")
-    return list(zip(steps.server_flops, steps.cache_bytes, strict=True))
-
-
-def test_what_the_server_computes_and_keeps(simulate: Simulate) -> None:
-    """Of a vector summed, an addition and a product an element; a gradient is worth three passes."""
-    rounds: Raw = {"world": {"dispatch": {"per_round": 3}}, "run__rounds": 3}
-    model, summed = 4 * PARAMETERS, 2 * 3 * PARAMETERS
-    for name, kept in (("fedavg", 1), ({"name": "fedbuff", "buffer": 3}, 1 + 3), ({"name": "ca2fl", "buffer": 3}, 35)):
-        assert costs(simulate(digits(algorithm=name, **rounds))) == [(summed, kept * model)] * 3, name
-    searched = simulate(feddle({"server_epochs": 2, "server_batch_size": 30}, **rounds))
-    expected = []
-    for anchors in (3, 6, 6):
-        passes = 2 * 100 * 3 * FORWARD
-        vectors = 4 * anchors * PARAMETERS * 2 * 4  # added to the model and projected on, in each of four batches
-        numbers = 6 * (4 + 4 + 8 + 8)  # the places' scores, discounts, clients and steps
-        expected.append((passes + summed + vectors, model * (1 + anchors) + numbers))
-    assert costs(searched) == expected
-
-
-def test_statistics_of_batch_normalisation_stay_finite_and_positive(simulate: Simulate) -> None:
-    """They are averaged, whatever the coefficients are."""
-    small: Raw = {"model": {"name": "resnet", "depth": 14, "personal": []}, "data__clients": 8, "local__steps": 2}
-    result = simulate(feddle({"server_lr": 0.5, "server_epochs": 2}, **small, run__rounds=3))
-    assert (result.pandas("coefficients").coefficient < 0).any()
-    variances = [value for name, value in result.state_dict().items() if name.endswith("running_var")]
-    assert variances
-    assert all(((value > 0) & value.isfinite()).all() for value in variances)
-    assert not all((value == 1).all() for value in variances)
-
-
-def test_updates_that_are_not_finite_end_no_run(simulate: Simulate) -> None:
-    """No more than FedBuff's."""
-    diverging: Raw = {"local__lr": 1e20, "run__rounds": 4, "world": {"dispatch": {"per_round": 3}}}
-    searched = simulate(feddle(**diverging))
-    buffered = simulate(digits(algorithm={"name": "fedbuff", "buffer": 3}, **diverging))
-    assert not searched.pandas("coefficients").norm.map(np.isfinite).all()
-    for result in (searched, buffered):
-        assert (result.info["status"], result.info["totals"]["steps"]) == ("finished", 4)
-        assert not np.isfinite(result.vectors()["w"]).all()
-
-
-def test_out_of_domain_the_model_needs_a_body_to_steer(tmp_path: Any) -> None:
-    """Coefficients change nothing that the surrogate head sees where nothing before the model's head trains."""
-    raw = feddle(server_data=OTHER, model={"name": "mlp", "hidden": []})
-    expected = r"model: must have parameters that train before its last linear layer, .*, got none; take another model"
-    with pytest.raises(raysim.RunFailed, match=expected):
-        raysim.run(parse_scenario(raw), out=tmp_path, inline=True)
-
-
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        (feddle(server_data="none"), "server_data: must not be none, for the server of feddle works on samples"),
-        (
-            feddle({"search_after": 4}, world={"dispatch": {"concurrency": 9}}),
-            "algorithm.atlas: must be given where no number of clients is picked in a round, of which null is twice",
-        ),
-        (
-            feddle({"search_after": 10, "atlas": 3}),
-            "algorithm.atlas: must be at least search_after, 10, or updates are made for nothing, got 3; raise it",
-        ),
-        (feddle({"atlas": 0}), "algorithm.atlas: "),
-        (feddle({"regularization": -0.1}), "algorithm.regularization: "),
-        (
-            feddle(resources={"aggregators": 3, "shards": 2}),
-            "resources.aggregators: must be at most resources.shards, 2, for they share a step shard by shard, got 3",
-        ),
-    ],
-)
-def test_what_it_cannot_do_is_refused(raw: Raw, expected: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        parse_scenario(raw)
-    assert expected in str(caught.value)
-
-
-# --- what a step gives ------------------------------------------------------------------------------------------------
-
-
-class Steady(Median):
-    """Keeps what it does not give, and counts its steps."""
-
-    name: str = "steady"
-
-    def init(self, model: Any, population: Population) -> Record:
-        return {"w": model.w, "kept": model.w.new_tensor([3.0]), "steps": model.w.new_zeros(())}
-
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
-        assert state["kept"].tolist() == [3.0]
-        return {"w": state["w"] * 0 + state["steps"] + state["kept"], "steps": state["steps"] + 1}
-
-
-class Strange(Median):
-    """Gives an entry that it did not begin with."""
-
-    name: str = "strange"
-
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
-        return {**super().step(state, arrivals, updates, task), "new": state["w"]}
-
-
-def test_a_step_keeps_what_it_leaves_out(simulate: Simulate) -> None:
-    raw = quadratic([1.0, 2.0], "test_feddle:Steady", {"dispatch": {"per_round": 2}}, 4)
-    assert simulate(raw).vectors()["w"].tolist() == [6.0]
-
-
-def test_a_step_must_give_entries_that_there_were(tmp_path: Any) -> None:
-    raw = quadratic([1.0, 2.0], "test_feddle:Strange", {"dispatch": {"per_round": 2}}, 1)
-    expected = r"step to version 1: .*must give entries that `init` gave, \['buffers', 'w'\], got \['new'\] too"
-    with pytest.raises(raysim.RunFailed, match=expected):
-        raysim.run(parse_scenario(raw), out=tmp_path, inline=True)

@@ -95,7 +95,7 @@ def test_the_divergence_is_a_mean_over_inputs() -> None:
 
 
 def test_each_teacher_predicts_with_statistics_of_its_own() -> None:
-    """The same weights, other running means: they put out -1 and -3 for the input 0. The student has their mean."""
+    """Two teachers differ in running means: they put out -1 and -3 for the input 0. The student has their mean."""
     module = nn.Sequential(nn.BatchNorm1d(1), nn.Linear(1, 1, bias=False))
     nn.init.ones_(module[1].weight)
     task = server_task(module, "squared_error", torch.zeros(3, 1), torch.zeros(3))
@@ -151,7 +151,7 @@ def test_without_clients_they_are_all_training_at_the_server(simulate: Simulate)
 
 
 def test_the_center_learns_the_same_whatever_clients_there_are(simulate: Simulate) -> None:
-    """And none of them trains or sends anything."""
+    """None of them trains or sends anything."""
     with_clients = simulate(hybrid("center", run__rounds=3))
     without = simulate(hybrid("center", run__rounds=3, world=NOBODY))
     assert with_clients.info["digest"]["model"] == without.info["digest"]["model"]
@@ -192,7 +192,7 @@ def test_a_server_that_trains_for_rounds_starts_afresh_in_each(simulate: Simulat
 
 @pytest.mark.parametrize("algorithm", ["fed_ft", "hfcl"])
 def test_the_servers_samples_help(simulate: Simulate, algorithm: str) -> None:
-    """Of FedAvg's, few updates come in time."""
+    """FedAvg alone gets few updates in time."""
     averaged, helped = (
         simulate(hybrid(name)).pandas("evaluations").query("metric == 'accuracy'").value.iloc[-1]
         for name in ("fedavg", algorithm)

@@ -45,7 +45,7 @@ def algorithm_of(name: str) -> Central:
 
 @pytest.mark.parametrize("name", PERSONAL)
 def test_own_models_are_better_at_their_own_samples(simulate: Simulate, name: str) -> None:
-    """Of clients that hold few labels: than the global model of FedAvg is, on average and after few rounds."""
+    """Clients hold few labels: their models beat the global model of FedAvg, on average and after few rounds."""
     labels = {"name": "digits", "clients": 20, "partition": {"name": "classes", "per_client": 2}, "local_test": 0.3}
     raw = headed(name, data=labels, run={"rounds": 10, "evaluate_every": 10, "evaluate_clients": "all"})
     own, of_fedavg = (scores(simulate(raw, *options)) for options in ((), ("--set", "algorithm=fedavg")))
@@ -79,7 +79,7 @@ def test_computed_delays_follow_all_trainings_of_an_update(simulate: Simulate, n
     ],
 )
 def test_what_travels(simulate: Simulate, name: str, up: Any, down: Any) -> None:
-    """Of an MLP 64-16-10, the head of which is each client's own."""
+    """The model is an MLP 64-16-10, the head of which is each client's own."""
     size = {0: 0, "body": 4 * (64 * 16 + 16), "whole": 4 * (64 * 16 + 16 + 16 * 10 + 10)}
     used = simulate(headed(name)).pandas("updates").query("status == 'used'")
     assert set(used.up_bytes) == {size[up]}
@@ -110,7 +110,7 @@ def test_clients_that_were_never_picked_are_saved_too(simulate: Simulate) -> Non
 
 
 def unseen(algorithm: Any, **more: Any) -> Raw:
-    """Of 24 clients with two labels each, the last six never take part."""
+    """There are 24 clients with two labels each, of which the last six never take part."""
     labels: Raw = {"clients": 24, "partition": {"name": "classes", "per_client": 2}, "local_test": 0.3, "unseen": 0.25}
     run = {"rounds": 8, "evaluate_every": 4, "evaluate_clients": "all"}
     return headed(algorithm, **{"data": {"name": "digits", **labels}, "run": run} | more)

@@ -22,5 +22,5 @@ def write_image(path: Path, grey: int, kind: str = "RGB") -> None:
 
 
 def shades(dataset: Dataset) -> tuple[list[int], list[int]]:
-    """Of the first pixels of training and test images."""
+    """The first pixels of training and of test images."""
     return dataset.train.x[:, 0, 0, 0].tolist(), dataset.test.x[:, 0, 0, 0].tolist()

@@ -10,7 +10,7 @@ from data_sets import load, part, random_images
 
 
 def write_batch(path: Path, batch: dict[bytes, Any]) -> None:
-    """As the original files: protocol 2, with the module names of NumPy before version 2."""
+    """Writes a file like the original ones: protocol 2, with the module names of NumPy before version 2."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(pickle.dumps(batch, protocol=2).replace(b"numpy._core", b"numpy.core"))
 

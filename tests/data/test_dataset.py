@@ -9,8 +9,6 @@ from data_sets import digits, part
 
 from raysim.data import DATA_SETS, SERVER_DATA, Split
 
-# Splits
-
 
 def test_columns_of_unequal_length_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"same length, got .*'y': 2"):
@@ -22,9 +20,6 @@ def test_taking_rows_takes_them_of_every_column() -> None:
     taken = split.take(np.array([3, 1]))
     assert taken.x[:, 0, 0, 0].tolist() == [6, 2]
     assert (taken.y.tolist(), taken.columns["user"].tolist(), len(taken)) == ([3, 1], ["a", "b"], 2)
-
-
-# Parts
 
 
 def test_every_part_says_in_one_line_what_it_is() -> None:

@@ -20,7 +20,7 @@ def parts_of(*rows: list[int]) -> list[np.ndarray]:
 
 
 def test_labels_of_the_test_split_are_cut_in_the_proportions_of_the_training_split() -> None:
-    """Of label 0 the clients hold 2, 1 and 1 of 4, of 8 tests; of label 1 nothing, nothing and all, of 3 tests."""
+    """Clients hold 2, 1 and 1 of 4 samples of label 0, which 8 test; the last holds all of label 1, which 3 test."""
     train, test = labelled([0, 0, 0, 0, 1, 1]), labelled([0] * 8 + [1] * 3)
     tests = divide_alike(train, parts_of([0, 1], [2], [3, 4, 5]), test, "label", generator(0, "tests"))
     counts = [np.bincount(test.y[rows], minlength=2).tolist() for rows in tests]

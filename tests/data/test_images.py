@@ -6,8 +6,6 @@ from data_sets import digits, random_images
 
 from raysim.data.images import channel_statistics
 
-# Splits
-
 
 def test_channel_statistics_are_those_of_the_scaled_pixels() -> None:
     x = random_images(1500, 4, 3, 3)
@@ -20,9 +18,6 @@ def test_a_constant_channel_has_deviation_one() -> None:
     assert channel_statistics(np.full((2, 3, 3, 1), 51, np.uint8)) == ((0.2,), (1.0,))
 
 
-# Data sets
-
-
 def test_digits_are_the_bundled_images() -> None:
     dataset = digits().load()
     assert (len(dataset.train), len(dataset.test)) == (1438, 359)
@@ -33,11 +28,8 @@ def test_digits_are_the_bundled_images() -> None:
     assert set(dataset.train.y) == set(dataset.test.y) == set(range(10))
 
 
-# Images
-
-
 def test_the_pixels_are_scaled_to_mean_0_and_deviation_1_or_left_from_0_to_1() -> None:
-    """Of the standard scale the numbers are those of the training images; in both cases the stored pixels stay."""
+    """The standard scale is that of the training images; either way the stored pixels stay."""
     standard, unit = digits().load(), digits(scale="unit").load()
     np.testing.assert_array_equal(standard.train.x, unit.train.x)
     assert (standard.mean, standard.std) == channel_statistics(standard.train.x)

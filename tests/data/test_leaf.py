@@ -24,7 +24,7 @@ def load(name: str, path: Path, clients: int = 1, **settings: Any) -> Dataset:
 
 
 def write_leaf(file: Path, users: Users) -> None:
-    """As LEAF does."""
+    """Writes a file as LEAF does."""
     file.parent.mkdir(parents=True, exist_ok=True)
     content = {
         "users": list(users),

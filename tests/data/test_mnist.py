@@ -11,11 +11,9 @@ from data_sets import NO_SERVER, load, part, random_images
 from raysim.data import federate
 from raysim.rng import generator
 
-# Images
-
 
 def test_shards_of_a_balanced_subset_have_one_label_each(tmp_path: Path) -> None:
-    """Of all samples they have not, for labels differ in size, and shards then lie across two."""
+    """In the whole set labels differ in size, so that shards lie across two."""
     labels = generator(0, "labels").integers(10, size=600).astype(np.uint8)
     for split in ("train", "t10k"):
         write_idx(tmp_path / "MNIST/raw" / f"{split}-images-idx3-ubyte", random_images(600, 28, 28))
@@ -29,9 +27,6 @@ def test_shards_of_a_balanced_subset_have_one_label_each(tmp_path: Path) -> None
 
     assert largest_number_of_labels() == 2
     assert largest_number_of_labels(train_samples=400) == 1
-
-
-# Files
 
 
 def write_idx(path: Path, values: np.ndarray) -> None:

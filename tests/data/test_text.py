@@ -34,7 +34,7 @@ Nay.
 
 
 def said(role: str) -> str:
-    """Back from ids to text, with < before a speech and > after it."""
+    """What a role says, back from ids to text, with < before a speech and > after it."""
     names = {BEGIN: "<", END: ">", UNKNOWN: "?"} | dict(enumerate(CHARACTERS, start=3))
     return "".join(names[i] for i in roles(PLAY)[role].tolist())
 
@@ -115,7 +115,7 @@ def test_only_the_next_character_may_be_predicted(play: Path) -> None:
 
 
 def test_windows_may_overlap(play: Path) -> None:
-    """Of C's 102 ids 82 train: 72 windows of 11 ids, each of which starts at an id of its own."""
+    """C has 102 ids, of which 82 train: 72 windows of 11 ids, each of which starts at an id of its own."""
     dataset = load(play, length=10, stride=1)
     assert (dataset.train.columns["user"] == 1).sum() == 72
 

@@ -41,7 +41,7 @@ def test_every_arrival_steps_where_the_buffer_is_one(simulate: Simulate) -> None
 
 
 def test_a_run_that_loses_all_its_clients_is_evaluated_at_its_end(simulate: Simulate) -> None:
-    """And counts the rounds that it came to; a dry run says the same."""
+    """It counts the rounds that it came to, and a dry run says the same."""
     seconds = {"name": "constant", "value": 1.0, "unit": "seconds"}
     dropout = {"probability": 0.3, "permanent": True}
     world = {"dispatch": {"concurrency": 2}, "delay": seconds, "dropout": dropout}

@@ -19,7 +19,7 @@ def test_a_task_without_public_inputs_says_what_to_add() -> None:
 
 
 def linear_task(local: Local, own: int = 20) -> Task:
-    """Of a linear model with two inputs and three outputs."""
+    """A client with a linear model of two inputs and three outputs."""
     torch.manual_seed(0)
     net = Net(nn.Linear(2, 3), (), "cross_entropy", torch.device("cpu"))
     x, y = torch.randn(own, 2), torch.randint(3, (own,))

@@ -68,7 +68,7 @@ def test_where_the_start_is_near_enough_no_step_is_taken(settings: Any) -> None:
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("settings", [ALL, BATCHES])
 def test_the_norm_is_that_of_all_that_training_follows(settings: Any, optimizer: str) -> None:
-    """Of the loss over all samples, of weight decay, and of the correction."""
+    """The gradient is that of the loss over all samples, with weight decay and the correction."""
     task = make_task(mlp(), local=Local(**settings, optimizer=optimizer, weight_decay=0.5))
     w = task.received.w
     followed = task.gradient(task.received) + 0.5 * w + 2 * (w - 1)

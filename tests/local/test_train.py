@@ -31,7 +31,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_it_does_what_torch_optim_does(settings: dict[str, Any]) -> None:
-    """The same batches, optimiser and proximal term, three epochs of a convolutional network."""
+    """Torch gets the same batches, optimiser and proximal term, for three epochs of a convolutional network."""
     local = Local(**settings, epochs=3, batch_size=16)
     part = CNN(channels=(4,), kernel=3, hidden=8)
     net = Net(initialise(part, (1, 8, 8), 10, 0), (), "cross_entropy", CPU)
@@ -104,7 +104,7 @@ def test_a_few_steps_load_no_more_samples_than_they_take_and_take_the_same() -> 
 def test_batches_are_the_same_however_many_samples_are_loaded_at_a_time(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], at_a_time: int, most: int
 ) -> None:
-    """As many whole batches as that makes, and one at least."""
+    """Loaded are as many whole batches as that makes, and one at least."""
     y = torch.arange(23)
     loaded: list[int] = []
 

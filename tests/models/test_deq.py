@@ -13,11 +13,9 @@ from raysim.models import DEQMLP, DEQResNet, DEQTransformer
 from raysim.models.build import initialise
 from raysim.models.equilibrium import Solves
 
-# --- the layer --------------------------------------------------------------------------------------------------------
-
 
 def test_epochs_after_the_first_take_fewer_iterations_where_solves_start_at_the_last(simulate: Simulate) -> None:
-    """Of three epochs with a small rate; and the losses are those of other starts, to the tolerance."""
+    """Three epochs with a small rate; the losses are those of other starts, to the tolerance."""
     found = {}
     for start in ("injection", "last"):
         model = {"name": "deq_mlp", "width": 16, "hidden": 8, "start": start}
@@ -25,9 +23,6 @@ def test_epochs_after_the_first_take_fewer_iterations_where_solves_start_at_the_
         found[start] = simulate(raw).pandas("updates").query("status == 'used'")
     assert (found["last"].solver_iterations < 0.9 * found["injection"].solver_iterations).all()
     assert found["last"].loss_after.to_numpy() == pytest.approx(found["injection"].loss_after.to_numpy(), rel=0.02)
-
-
-# --- models and runs --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backward", ["jacobian_free", "implicit"])
@@ -72,7 +67,7 @@ def test_the_table_of_updates_says_how_solves_went(simulate: Simulate, algorithm
 
 @pytest.mark.parametrize("subject", ["global", "client", "unseen", "peer"])
 def test_evaluations_say_how_their_solves_went(simulate: Simulate, subject: str) -> None:
-    """Of a solver that never converges, and of one that takes the iterations that it needs."""
+    """One solver takes the iterations that it needs, and one never converges."""
     raw = digits(model=MODEL, algorithm="fedavg_ft", run__evaluate_clients="all", run__rounds=2)
     raw["data"] |= {"clients": 10, "local_test": 0.2, "unseen": 0.2}
     if subject == "peer":

@@ -8,8 +8,6 @@ from raysim.models import Anderson, Iteration
 from raysim.models.fixed_point import mixture, solve
 from raysim.models.solver import Solver
 
-# --- fixed points -----------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
@@ -88,9 +86,6 @@ def test_images_may_be_channels_last_and_stay_so() -> None:
         found = solve(lambda z: weights * z + 1, start.contiguous(memory_format=memory_format), Anderson())
         assert found.z.is_contiguous(memory_format=torch.channels_last)
         torch.testing.assert_close(found.z, (1 / (1 - weights)).expand(2, 3, 4, 5), atol=5e-3, rtol=0)
-
-
-# --- the layer --------------------------------------------------------------------------------------------------------
 
 
 def test_a_fixed_point_at_zero_is_approached() -> None:

@@ -38,7 +38,7 @@ def step(number: int, size: int | None, elapsed: float) -> dict[str, Any]:
 
 
 def peers(number: int, rounds: int = 3) -> Rows:
-    """Of peers on a ring."""
+    """What a run of so many peers on a ring writes."""
     edges = [(peer, (peer + 1) % number) for peer in range(number)]
     times = range(rounds)
     of_all = {"accuracy": 0.5, "accuracy_gap": 0.2, "consensus": 0.1}

@@ -20,9 +20,6 @@ def runs(tmp_path: Path) -> Path:
     return several(tmp_path / "runs")
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_group_has_the_mean_and_the_sample_standard_deviation_of_its_runs(runs: Path) -> None:
     """By default groups are told by all keys that differ but seed; those that go with a part's name say nothing new."""
     rows = cells(runs)

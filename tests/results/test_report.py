@@ -231,7 +231,7 @@ def test_where_scenarios_differ_and_what_they_share(tmp_path: Path) -> None:
 
 
 def test_a_scenario_that_ran_again_is_drawn_once(tmp_path: Path) -> None:
-    """Of the same scenario and seed, what finished counts; all are listed."""
+    """Where a scenario ran several times with a seed, the run that finished counts; all are listed."""
     whole: Rows = {"evaluations": [evaluation(1, 0.5), evaluation(2, 0.9)]}
     made(tmp_path / "a", {"evaluations": [evaluation(1, 0.4)]}, status="running", scenario_hash="same")
     made(tmp_path / "b", whole, scenario_hash="same")

@@ -49,7 +49,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="
 
 @pytest.fixture
 def html(request: pytest.FixtureRequest, simulate: Simulate, tmp_path: Path) -> str:
-    """Of real runs with clients' own models, or of peers, several of them with long names."""
+    """A page of real runs with clients' own models, or of runs of peers, several of them with long names."""
     if request.param == "clients":
         for algorithm in ("fedavg", "fedbuff"):
             raw = digits(algorithm=algorithm, data__local_test=0.2, run__evaluate_clients=10)

@@ -128,7 +128,7 @@ def test_tasks_say_what_each_worker_did_when(simulate: Simulate) -> None:
 
 
 def test_the_training_samples_can_be_evaluated_too(simulate: Simulate) -> None:
-    """Of the quadratic data both sets are the same; of others the training set has more samples."""
+    """Quadratic data test on what they train on; other data have more training samples."""
     both = {"run__evaluate_on": ["test", "train"]}
     frame = simulate(quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, 2, **both)).pandas("evaluations")
     values = frame.groupby(["round", "split"], observed=True).value.first().unstack()

@@ -221,7 +221,7 @@ def test_the_best_trial_is_the_best_of_the_runs(write: Any, tmp_path: Path) -> N
 
 
 def test_trials_that_lag_behind_are_pruned(write: Any, tmp_path: Path) -> None:
-    """Of learning rates one of which does nothing, that one is stopped, after the first five trials."""
+    """One of two learning rates does nothing: its runs are stopped, after the first five trials."""
     over = {"local.lr": {"choices": [0.5, 1e-9]}}
     path = write({"search": {"over": over, "trials": 24, "batch": 1}}, run__rounds=20)
     answer = sweep(path, tmp_path / "runs", "--parallel", "1")

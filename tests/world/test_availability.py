@@ -6,7 +6,7 @@ from raysim.world.availability import RandomAvailability
 
 
 def test_slots_begin_at_their_multiples() -> None:
-    """Also where the multiples are no exact floating-point numbers, so that time always goes on."""
+    """That holds where the multiples are no exact floating-point numbers, too, so that time always goes on."""
     for slot in (0.1, 1 / 3, 0.7, 1.0, 3.3e5):
         availability, time = RandomAvailability(slot=slot, probability=0.5), 0.0
         for number in range(1, 2000):

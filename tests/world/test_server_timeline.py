@@ -23,7 +23,7 @@ def happen(world: World, trigger: Trigger, rounds: int, clients: int = 500, seed
 
 
 def dispatches(happenings: list[Happening]) -> list[Dispatched]:
-    """Of all, in order."""
+    """All that are known to have ended, in the order of their serial numbers."""
     used = [member for h in happenings if isinstance(h, Stepped) for member in h.members]
     return sorted(used + [h.dispatched for h in happenings if isinstance(h, Ended)])
 

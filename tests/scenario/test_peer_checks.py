@@ -1,0 +1,80 @@
+"""What peers cannot do is said before anything runs."""
+
+import pytest
+from conftest import Raw
+from peers_runs import GOSSIP, peers
+
+import raysim
+from raysim.errors import ScenarioError
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"topology": None}, "topology: must be given, for decfedavg has no server; say who is whose neighbour"),
+        ({"topology": "rings"}, "topology.name: must be one of 'ring', "),
+        ({"data__clients": 1}, "topology: must have at least two peers, got 1"),
+        ({"world": {"dispatch": {"per_round": 3}}}, "world.dispatch: must not be given, for decfedavg has no server"),
+        (
+            {"world": {"dropout": {"probability": 0.1}}},
+            "world.dropout: must not be given, for decfedavg has no server",
+        ),
+        (
+            {"server_data": {"name": "in_domain", "samples": 9}},
+            "server_data: must not be given, for decfedavg has no",
+        ),
+        ({"world": {"delay": {"name": "constant", "value": 1}}}, "world.delay: must be in seconds between peers, got"),
+        (
+            {"world": {"synchronous": False}},
+            "world.delay: must be in seconds, and not zero, for peers that do not wait, got `none` in rounds; set one",
+        ),
+        (
+            {"world": {"synchronous": False, "delay": {"name": "constant", "value": 0, "unit": "seconds"}}},
+            "world.delay: must be in seconds, and not zero, for peers that do not wait, got `constant` of zero seconds",
+        ),
+        ({"world": {"edge_delay": {"name": "constant", "value": 1}}}, "world.edge_delay: needs a delay in seconds"),
+        (
+            {"topology": {"name": "edges", "edges": [[0, 1], [1, 2, 3]]}},
+            "topology.edges.1: an edge is two peers, got [1, 2, 3]",
+        ),
+        (
+            {"topology": {"name": "erdos_renyi", "probability": 0.12, "redraw_every": 3}, "run__rounds": 99},
+            "topology: erdos_renyi: from round 36 on, a graph of 10 peers must be connected, but none of 100 drawn was",
+        ),
+        ({"run__evaluate_clients": 11}, "run.evaluate_clients: must be at most the number of peers, 10, got 11; lower"),
+        ({"resources__shards": 2}, "resources.shards: is of servers, and decfedavg has none, got 2; leave it out"),
+        ({"resources__aggregators": 2}, "resources.aggregators: is of servers, and decfedavg has none, got 2"),
+        ({"resources__gpus_per_aggregator": 0.5}, "resources.gpus_per_aggregator: is of servers, and decfedavg has"),
+        (
+            {"algorithm": "d_psgd"},
+            "local.steps: must be 1 for d_psgd, which mixes after every mini-batch, got epochs;",
+        ),
+        (
+            {"algorithm": "d_psgd", "local": {"steps": 1, "momentum": 0.9}},
+            "local.momentum: must be 0 for d_psgd, which starts every mini-batch afresh, got 0.9; leave it out",
+        ),
+        (
+            {"algorithm": "cdsgd", "local": {"steps": 1, "optimizer": "adam"}},
+            "local.optimizer: must be sgd for cdsgd, which starts every mini-batch afresh, got adam; leave it out",
+        ),
+        (
+            {"topology": {"name": "random", "redraw_every": 2}, "world": GOSSIP},
+            "topology: must not be redrawn for peers that do not wait for each other; leave `redraw_every` out",
+        ),
+        (
+            {"world": {"delay": {"name": "scripted", "unit": "seconds", "delays": [[1.0] * 6] * 9 + [[1.0] * 5]}}},
+            "world.delay.delays: must hold a delay for each of 6 rounds, got fewer for peers [9]; add the others",
+        ),
+        ({"algorithm": "fedavg", "world": {"dispatch": {"per_round": 3}}}, "topology: goes with algorithms without a "),
+        ({"algorithm": "fedavg", "topology": None}, "world.dispatch: must have exactly one of per_round, concurrency"),
+        (
+            {"algorithm": "fedavg", "topology": None, "world": {"dispatch": {"per_round": 3}, "loss": 0.5}},
+            "world.loss: is of peers, and fedavg has a server, got 0.5; leave it out",
+        ),
+    ],
+)
+def test_a_scenario_that_cannot_run_says_why(more: Raw, told: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        raysim.parse_scenario(peers(**{"algorithm": "decfedavg", **more}))
+    assert told in str(caught.value)
+    assert len(caught.value.problems) == 1
