@@ -54,7 +54,7 @@ class Buffer(NamedTuple):
 Trigger: TypeAlias = Round | Buffer
 
 
-class Search(NamedTuple):
+class SearchResult(NamedTuple):
     """What a server's search of coefficients found, for the table `coefficients`: each (m,), an element an anchor."""
 
     anchor: Tensor  # its place among those kept
@@ -69,6 +69,6 @@ class ServerStep(NamedTuple):
     """What a server step gives, where it has more to give than the next state."""
 
     state: Record
-    search: Search | None = None
+    search: SearchResult | None = None
     similarity: Tensor | None = None  # 0-d, for the column of that name in the table `steps`
     vector_flops: float = 0.0  # arithmetic on vectors besides the sum of updates

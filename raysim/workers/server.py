@@ -12,7 +12,7 @@ from raysim.data import Split
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.rng import SERVER
-from raysim.terms import Buffer, Record, Search, ServerStep
+from raysim.terms import Buffer, Record, SearchResult, ServerStep
 from raysim.workers import records, wire
 from raysim.workers.client import ClientWorker
 from raysim.workers.replies import Described, StepReply, UpdateCost
@@ -126,7 +126,7 @@ def _as_step(given: Record | ServerStep) -> ServerStep:
     return given if isinstance(given, ServerStep) else ServerStep(given)
 
 
-def _columns(search: Search | None) -> dict[str, list[float]]:
+def _columns(search: SearchResult | None) -> dict[str, list[float]]:
     """What a search found, as columns of a table."""
     return {name: found.tolist() for name, found in search._asdict().items()} if search else {}
 

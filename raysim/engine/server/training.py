@@ -25,8 +25,8 @@ class Training:
         messages: dict[int, Value[Any]],
         fresh: Value[Any],
     ) -> None:
-        """messages: what clients are sent, by version; the caller keeps it up to date. fresh: a client's first state."""
-        self._states: dict[int, Value[Any]] = {}  # by client: its state after the last update of it that a step used
+        """messages: what clients are sent, by version; kept up to date by the caller. fresh: a client's first state."""
+        self._states: dict[int, Value[Any]] = {}  # by client: its state after its last update that a step used
         self._scenario, self._pool, self._described = scenario, pool, described
         self._messages, self._fresh = messages, fresh
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
@@ -68,7 +68,7 @@ class Training:
     def take(
         self, stepped: Stepped, weights: list[float] | None
     ) -> tuple[list[TrainJob], tuple[tuple[float, float], ...]]:
-        """Returns the jobs of a step's members, which were all begun, and the weights of each one's update and buffers."""
+        """Returns the jobs of a step's members, which were all begun, and the weights of updates and buffers."""
         samples = sum(arrival.samples for arrival in stepped.arrivals)
         shares = [arrival.samples / samples for arrival in stepped.arrivals]
         jobs = [self._begun.pop(dispatched.serial) for dispatched in stepped.members]
