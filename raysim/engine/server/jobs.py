@@ -37,7 +37,7 @@ class ServerJobs:
     """Submits jobs, and remembers which values hold the models and states. It never sees their tensors."""
 
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
-        """Loads the data and makes the first model. The workers must have been started. Raises JobFailed if it fails."""
+        """Loads the data and makes the first model. The workers must have started. Raises JobFailed if that fails."""
         self.scenario, self.pool = scenario, pool
         (federation,) = finished(pool, pool.submit(SERVER, LoadRequest(), label="load data")).values
         pool.set_up({SERVER: BecomeServer(federation), CLIENT: BecomeClient(federation)})

@@ -25,7 +25,7 @@ class Training:
         messages: dict[int, Value[Any]],
         fresh: Value[Any],
     ) -> None:
-        """messages: what clients are sent, by version; the caller keeps it up to date. fresh: a client's first state."""
+        """messages: what clients are sent, by version; the caller updates it. fresh: a client's first state."""
         self._states: dict[int, Value[Any]] = {}  # by client: its state after the last update of it that a step used
         self._scenario, self._pool, self._described = scenario, pool, described
         self._messages, self._fresh = messages, fresh
@@ -55,7 +55,7 @@ class Training:
             self._next[client] = job.values[1]
 
     def measured(self, dispatched: Dispatched, cost: UpdateCost) -> Cost:
-        """Waits until a client that was begun has trained, and returns what that cost. cost: of a whole update."""
+        """Waits until a client that was begun has trained. Returns what it cost. cost: FLOPs and bytes of an update."""
         (trained,) = finished(self._pool, self._begun[dispatched.serial]).result
         return Cost(cost.flops_per_sample * trained.samples_seen, cost.down_bytes, cost.up_bytes)
 
@@ -68,7 +68,7 @@ class Training:
     def take(
         self, stepped: Stepped, weights: list[float] | None
     ) -> tuple[list[TrainJob], tuple[tuple[float, float], ...]]:
-        """Returns the jobs of a step's members, which were all begun, and the weights of each one's update and buffers."""
+        """Returns the jobs of a step's members, which were all begun, and the weights of their updates and buffers."""
         samples = sum(arrival.samples for arrival in stepped.arrivals)
         shares = [arrival.samples / samples for arrival in stepped.arrivals]
         jobs = [self._begun.pop(dispatched.serial) for dispatched in stepped.members]
