@@ -1,6 +1,6 @@
-"""Where work runs: in this process, or in actors on a Ray cluster. Nothing here knows of federated learning.
+"""Pools of workers, which run jobs in this process or in actors on a Ray cluster.
 
-Ray is loaded by `actors.session`, `actors.placement` and `actors.cluster` only.
+Nothing here knows of federated learning. Only `actors.session`, `actors.placement` and `actors.cluster` load Ray.
 """
 
 from actors.child import Child, ChildDied

@@ -1,4 +1,4 @@
-"""A process beside this one that carries out one call after another, for work that wants no Ray."""
+"""A child process that carries out one call after another, without Ray."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-Tell = Callable[[Any], Any]
+Tell = Callable[[Any], Any]  # with which the function sends something to the parent process, and gets an answer
 
 
 class ChildDied(Exception):
-    """The process ended in the middle of a call."""
+    """The child process ended in the middle of a call."""
 
 
 class Child:
-    """Started by the first call, and again by the first call after its death."""
+    """A child process. The first call starts it, and so does the first call after it has died."""
 
     def __init__(self) -> None:
         self._process: Any = None
 
     def call(self, function: Callable[..., Any], *args: Any, tell: Tell) -> Any:
-        """What function(*args, tell=...) returns or raises there, all of it picklable.
+        """Calls function(*args, tell=...) in the child process, and returns what it returns or raises what it raises.
 
-        tell: called here with all that the function tells there, where it gets the answer. ChildDied if the process
-        ends meanwhile.
+        tell: called in this process with whatever the function passes to its own `tell`, which then returns the answer.
+        Function, arguments, messages and answers must be picklable. Raises ChildDied if the process ends meanwhile.
         """
         if self._process is None or not self._process.is_alive():
             self._start()
@@ -47,7 +47,7 @@ class Child:
         try:
             return tell(content)
         except BaseException:
-            self.close()  # it would wait for the answer for ever
+            self.close()  # the child would wait for the answer for ever
             raise
 
     def _start(self) -> None:
@@ -58,7 +58,7 @@ class Child:
         there.close()  # else the death of the process would leave the pipe open
 
     def close(self) -> None:
-        """Ends it, in the middle of a call too."""
+        """Ends the process, even in the middle of a call."""
         if self._process is not None:
             self._process.terminate()
             self._process.join()
@@ -66,7 +66,7 @@ class Child:
 
 
 def _serve(pipe: Connection) -> None:
-    """What the process runs. Ctrl-C reaches it too, but whoever asked for the work decides what becomes of it."""
+    """What the child process runs. It ignores Ctrl-C, which reaches it too: the parent decides when it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def tell(content: Any) -> Any:
@@ -80,8 +80,8 @@ def _serve(pipe: Connection) -> None:
             return
         try:
             answer = ("returned", function(*args, tell=tell))
-        except KeyboardInterrupt:  # of `tell`: to end the work and the process
+        except KeyboardInterrupt:  # raised by `tell`, to end the work and the process
             return
-        except Exception as error:  # whatever the function raises is raised there
+        except Exception as error:  # whatever the function raises is raised again in the parent
             answer = ("raised", error)
         pipe.send(answer)

@@ -1,4 +1,4 @@
-"""A pool on Ray. It lives in the scheduler actor, which alone submits, so that it owns all that jobs leave."""
+"""A pool on Ray. It lives in the scheduler actor. Only that submits jobs, so it owns all values that jobs leave."""
 
 from __future__ import annotations
 
@@ -17,36 +17,39 @@ from actors.placement import Placement
 from actors.pool import Group, JobFailed
 from actors.queue import Queue
 
-DEPTH = 2  # jobs given to a worker at a time: the next one's arguments travel while the first runs
-ATTEMPTS = 3  # deaths of a worker that end a run: with the same job, or one after another in the same set-up
-POLL_S = 0.5  # how soon an interruption is noticed
+DEPTH = 2  # jobs that a worker has at a time: the arguments of the next travel while the first runs
+ATTEMPTS = 3  # a run fails if so many workers die with the same job, or in a row in the same set-up
+POLL_S = 0.5  # how often `wait` looks for an interruption
 
 
 @dataclass(eq=False)
 class _Worker:
     name: str
-    actor: Any  # its handle
-    deaths: int = 0  # of workers in this place before it
-    failures: int = 0  # of those, how many of the last died while they were set up
-    jobs: list[Job[Any]] = field(default_factory=list)  # given to it, not done
-    setup: list[Any] = field(default_factory=list)  # references of set-ups that are not done
+    actor: Any  # Ray's handle of the actor
+    deaths: int = 0  # how many workers before it died in its place
+    failures: int = 0  # how many of the last of those died one after another in their set-up
+    jobs: list[Job[Any]] = field(default_factory=list)  # given to it and not done
+    setup: list[Any] = field(default_factory=list)  # Ray's references to set-ups that are not done
 
     @property
     def free(self) -> int:
-        """How many more jobs it can be given. A job that was there when a worker died runs alone, to be found out."""
+        """How many more jobs it can be given.
+
+        A job whose worker died runs alone, so that another death shows whether that job is the cause.
+        """
         return 0 if any(job.attempts for job in self.jobs) else DEPTH - len(self.jobs)
 
 
 class RayHost(Host):
-    """What an actor is."""
+    """The class of the actors: a Host that knows the address of its node."""
 
     def address(self) -> Address:
-        """Where a gang can meet of which this is the first."""
+        """Opens a door for the gang of which this is the first member, and returns its address."""
         return self.listen(ray.util.get_node_ip_address())
 
 
 class RayPool:
-    """Workers are Ray actors named `<run>/<group>-<number>`; jobs run by priority once their arguments are there."""
+    """A pool on Ray. Its workers are actors named `<run>/<group>-<number>`. Ready jobs run by priority."""
 
     def __init__(self, run: str, placement: Placement) -> None:
         self._run, self._placement = run, placement
@@ -55,8 +58,8 @@ class RayPool:
         self._workers: dict[str, list[_Worker]] = {}
         self._setups: dict[str, list[Setup]] = {}  # by group
         self._queue = Queue()
-        self._running: dict[Any, tuple[_Worker, Job[Any] | None]] = {}  # by the reference of the result; None: setup
-        self._addresses: dict[str, Address | None] = {}  # by group: where its gang has met
+        self._running: dict[Any, tuple[_Worker, Job[Any] | None]] = {}  # by reference to the result; None: set-up
+        self._addresses: dict[str, Address | None] = {}  # by group: where its gang meets; None: a gang of one
         self._gauges: dict[str, Gauge] = {}
 
     # --- workers ------------------------------------------------------------------------------------------------------
@@ -68,7 +71,7 @@ class RayPool:
 
     def _make(self, group: Group, number: int, deaths: int = 0, failures: int = 0) -> _Worker:
         name = f"{group.name}-{number}"
-        # Ray must not restart it or run its tasks again: this pool does, and knows which tasks are suspect.
+        # Ray must not restart it or run its tasks again: this pool does that, and knows which jobs are suspect.
         actor = ray.remote(RayHost).options(
             name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
             num_cpus=group.cpus,
@@ -106,7 +109,7 @@ class RayPool:
         return Value(ray.put(content))
 
     def _hand_out(self) -> None:
-        """Gives ready jobs away, in each group as far as its first one can go."""
+        """Gives ready jobs to workers, in each group until its first job finds no free worker."""
         for group, workers in self._workers.items():
             while job := self._queue.first(group):
                 chosen = self._gang(workers) if job.together else self._least_busy(group, workers, job)
@@ -116,21 +119,21 @@ class RayPool:
                 self._give(job, chosen)
 
     def _gang(self, workers: list[_Worker]) -> list[_Worker]:
-        """All of them, once they have nothing else to do: each waits for the others."""
+        """Returns all workers for a job of a gang, or none while any is busy: in a gang, each waits for the others."""
         return [] if any(worker.jobs or worker.setup for worker in workers) else list(workers)
 
     def _least_busy(self, group: str, workers: list[_Worker], job: Job[Any]) -> list[_Worker]:
-        """The worker that gets a ready job, if one does.
+        """Returns the worker that gets a ready job, in a list; an empty list if the job must wait.
 
-        While there are many, each worker has one more at hand than it does. The last few wait for an idle worker, lest
-        one of them waits behind another job while somebody has nothing to do.
+        While many jobs are ready, each worker holds a next job beside the one that it runs. When fewer are ready than
+        there are workers, a job waits for an idle worker, lest it queues behind another job while a worker falls idle.
         """
         worker = max(workers, key=lambda worker: worker.free)
         few = self._queue.ready(group) < len(workers)
         return [] if worker.free == 0 or (worker.jobs and (few or job.attempts)) else [worker]
 
     def _give(self, job: Job[Any], workers: list[_Worker]) -> None:
-        """To one worker, or to all of a gang, of which the first leaves the values."""
+        """Gives a job to one worker, or to all workers of a gang. Only the first of a gang leaves values."""
         try:
             seats = self._seats(job.group, workers) if job.together else [None]
         except RayActorError as error:
@@ -159,7 +162,7 @@ class RayPool:
     def wait(self) -> None:
         running = list(self._running)
         if not running:
-            raise RuntimeError("nothing runs that could be waited for")
+            raise RuntimeError("wait: there must be a running job or set-up, got none")
         while not self._interrupted and not ray.wait(running, num_returns=1, timeout=POLL_S)[0]:
             pass
         if self._interrupted:
@@ -175,7 +178,7 @@ class RayPool:
         label = job.label if job else f"{worker.name}: set-up"
         try:
             result = ray.get(reference)
-        except RayTaskError as error:  # first: one that a failed argument raises is a RayActorError too
+        except RayTaskError as error:  # caught first: if an argument failed, the error is of both classes
             raise JobFailed(label, str(error.cause), str(error)) from error
         except RayActorError as error:
             self._replace(worker, str(error))
@@ -185,14 +188,14 @@ class RayPool:
         if isinstance(result, Failure) and result.broken:
             self._replace(worker, result.cause)
             return
-        if isinstance(result, Failure) and not (job and job.done):  # by the first of a gang, whose answer is the job's
+        if isinstance(result, Failure) and not (job and job.done):  # done: by the first of a gang
             raise JobFailed(label, result.cause, result.traceback)
         del self._running[reference]
         if job is None:
             worker.setup.remove(reference)
         else:
             worker.jobs.remove(job)
-            if not job.together or worker is self._workers[job.group][0]:  # a gang's answer is that of its first
+            if not job.together or worker is self._workers[job.group][0]:  # a gang's answer is its first member's
                 self._finish(job, worker, result)
 
     def _finish(self, job: Job[Any], worker: _Worker, done: Done) -> None:
@@ -204,13 +207,15 @@ class RayPool:
         self._queue.release(job)
 
     def _replace(self, dead: _Worker, cause: str) -> None:
-        """Puts another in a dead worker's place, and in those of the rest of its gang, if that has met; and their jobs
-        back in the queue."""
+        """Replaces a dead worker, and puts its jobs back into the queue.
+
+        If its gang has met, all members are replaced, because their connections are lost.
+        """
         workers, group = self._groups_of(dead)
         gone = list(workers) if self._addresses.pop(group.name, None) else [dead]
-        suspects = [] if dead.setup else dead.jobs  # none of them ran if the set-up did not end
+        suspects = [] if dead.setup else dead.jobs  # if the set-up had not ended, none of its jobs ran
         for worker in gone:
-            ray.kill(worker.actor)  # it may only be out of reach, and would keep its place
+            ray.kill(worker.actor)  # it may be alive but out of reach, and would keep its resources
             self._running = {ref: entry for ref, entry in self._running.items() if entry[0] is not worker}
             self._make_again(worker, workers, group, cause)
         for job in dict.fromkeys(job for worker in gone for job in worker.jobs if not job.done):
@@ -242,7 +247,7 @@ class RayPool:
             self._gauges[name].set(reading)
 
     def interrupt(self) -> None:
-        """Ends the run, from another thread: `wait` raises KeyboardInterrupt from now on."""
+        """Ends the run: from now on, `wait` raises KeyboardInterrupt. Called from another thread."""
         self._interrupted = True
 
     def close(self) -> None:
@@ -253,5 +258,5 @@ class RayPool:
 
 
 def _contents(request: Request[Any] | Setup) -> list[Any]:
-    """Ray's references to what the values of a request hold: at the top level of a call Ray replaces them by that."""
+    """Returns Ray's references to the contents of a request's values. As arguments of a call, Ray resolves them."""
     return [value.content for value in values_of(request)]

@@ -1,6 +1,7 @@
-"""Workers of a group that do one job together: each calls the same method, and they exchange what they found.
+"""Gangs: workers of a group that do one job together. Each carries out the same request, and they exchange results.
 
-They talk through the first one, over connections of the standard library: torch.distributed takes seconds to load.
+All members connect to the first one, over connections of the standard library, because torch.distributed takes seconds
+to load.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import time
 from multiprocessing.connection import Client, Connection, Listener
 from typing import Any, NamedTuple, Protocol
 
-RETRY_S = 0.02  # between attempts to reach the first one
+RETRY_S = 0.02  # between attempts to reach the first member
 
 
 class GangBroken(Exception):
-    """Another member is gone."""
+    """Another member of the gang has died, or cannot be reached."""
 
 
 class Gang(Protocol):
@@ -24,7 +25,10 @@ class Gang(Protocol):
     size: int
 
     def gather(self, mine: Any) -> list[Any]:
-        """What every member gave, in order of rank; all must call it. GangBroken if one is gone."""
+        """Returns what every member passed, in order of rank. All members must call it.
+
+        Raises GangBroken if a member is gone.
+        """
 
 
 class Alone:
@@ -33,7 +37,7 @@ class Alone:
     rank, size = 0, 1
 
     def gather(self, mine: Any) -> list[Any]:
-        """What this member gave."""
+        """Returns what this member passed, as the only item."""
         return [mine]
 
 
@@ -42,19 +46,19 @@ class Address(NamedTuple):
 
     host: str
     port: int
-    key: bytes  # that others must know
+    key: bytes  # secret that the other members need to connect
 
 
 class Seat(NamedTuple):
-    """A place in a gang that is to meet."""
+    """A worker's place in a gang, and where the gang meets."""
 
     rank: int
     size: int
-    address: Address | None  # None: of a gang of one
+    address: Address | None  # None for a gang of one
 
 
 class Door:
-    """Where a gang meets: its first member's ear."""
+    """Where a gang meets: the first member listens here for the others."""
 
     def __init__(self, host: str) -> None:
         key = secrets.token_bytes()
@@ -62,7 +66,7 @@ class Door:
         self.address = Address(host, self._listener.address[1], key)
 
     def admit(self, others: int) -> list[Connection]:
-        """Those who come, in order of rank; then it is shut."""
+        """Waits for so many other members, and returns the connections to them, in order of rank. Then it is closed."""
         guests = {}
         for _ in range(others):
             guest = self._listener.accept()
@@ -72,10 +76,10 @@ class Door:
 
 
 class Members:
-    """A gang of several processes. GangBroken if it cannot meet."""
+    """A gang of several processes, as one of them sees it. Raises GangBroken if the members cannot meet."""
 
     def __init__(self, seat: Seat, door: Door | None) -> None:
-        """door: of the first one."""
+        """door: the first member's own door; None for all others."""
         self.rank, self.size = seat.rank, seat.size
         try:
             if door is not None:
@@ -85,10 +89,10 @@ class Members:
                 self._others = [_reach(seat.address)]
                 self._others[0].send(seat.rank)
         except (OSError, EOFError) as error:
-            raise GangBroken(f"a gang did not meet: {error!r}") from error
+            raise GangBroken(f"the members of a gang could not meet: {error!r}") from error
 
     def gather(self, mine: Any) -> list[Any]:
-        """What every member gave, in order of rank."""
+        """Returns what every member passed, in order of rank. Raises GangBroken if one is gone."""
         try:
             if self.rank:
                 self._others[0].send(mine)
@@ -103,9 +107,9 @@ class Members:
 
 
 def _reach(address: Address) -> Connection:
-    """The first one, who listens since before anybody knew the address."""
+    """Connects to the first member. It has listened since before anybody knew its address."""
     while True:
         try:
             return Client((address.host, address.port), authkey=address.key)
-        except TimeoutError:  # its backlog is full
+        except TimeoutError:  # too many members connect at the same time
             time.sleep(RETRY_S)

@@ -1,4 +1,4 @@
-"""The Ray actor that hosts what a factory builds."""
+"""What a Ray actor does: it hosts the worker that a factory builds, and carries out set-ups and requests."""
 
 import time
 import traceback
@@ -10,28 +10,28 @@ from actors.job import Request, Setup, Took, Value, values_of
 
 
 def describe(error: Exception) -> str:
-    """In a line: its class, its text, and the notes that were added on its way."""
+    """Returns an error as one line: its class, its text, and the notes that were added to it."""
     return " - ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 class Failure(NamedTuple):
-    """An exception, as a value: Ray would wrap and log it, and it might not be picklable."""
+    """An exception as a value. Ray would wrap and log an exception that is raised, and it might not be picklable."""
 
     cause: str
     traceback: str
-    broken: bool = False  # because another member of a gang is gone
+    broken: bool = False  # True: the error is only that another member of the gang is gone
 
 
 class Done(NamedTuple):
-    """What a job gave."""
+    """The answer of a job that succeeded, without the contents of its values."""
 
     result: Any
     took: Took
-    kept: dict[int, int]  # the places of values left that the request had, and their places among those
+    kept: dict[int, int]  # places of left values that came with the request, to their places among the request's values
 
 
 class Host:
-    """Client and aggregator actors are of this class; it is made an actor where Ray is loaded."""
+    """The class of client and aggregator actors. It does not need Ray itself: `actors.cluster` makes it an actor."""
 
     def __init__(self, factory: Callable[[], Any]) -> None:
         self._failure: Failure | None = None
@@ -40,16 +40,16 @@ class Host:
         self._worker: Any = None
         try:
             self._worker = factory()
-        except Exception as error:  # reported by the first call: an actor that fails here only dies
+        except Exception as error:  # the first call reports it: an actor that raises here dies without saying why
             self._failure = _failure(error)
 
     def listen(self, host: str) -> Address:
-        """Where a gang can meet of which this is the first."""
+        """Opens a door for the gang of which this is the first member, and returns its address."""
         self._door = Door(host)
         return self._door.address
 
     def set_up(self, setup: Setup, *contents: Any) -> Failure | None:
-        """Does the set-up. contents: what its values hold."""
+        """Does a set-up. contents: the contents of its values. Returns None, or what failed."""
         if self._failure:
             return self._failure
         _fill(setup, contents)
@@ -60,10 +60,10 @@ class Host:
         return None
 
     def call(self, request: Request[Any], seat: Seat | None, *contents: Any) -> Any:
-        """Done and the values that the request leaves, or a Failure and as many times None.
+        """Carries out a request. Returns Done and the values that it leaves, or Failure and None for each value.
 
-        contents: what the request's values hold. seat: the worker's place in the gang that does it, if one does; only
-        its first member gives values.
+        contents: the contents of the request's values. seat: the worker's place in the gang that carries it out; None
+        without a gang. Only the first member of a gang returns values.
         """
         values = 0 if seat and seat.rank else request.leaves
         answer = self._failure or self._call(request, seat, contents)
@@ -87,13 +87,13 @@ class Host:
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:
             return Alone()
-        if self._gang is None:  # it stays the same: where one of its members dies, all are replaced
+        if self._gang is None:  # a gang stays together: if one of its members dies, all are replaced
             self._gang = Members(seat, None if seat.rank else self._door)
         return self._gang
 
 
 def _fill(request: Request[Any] | Setup, contents: tuple[Any, ...]) -> list[Value[Any]]:
-    """Gives a request's values what they hold, and returns them."""
+    """Puts the contents into the values of a request or a set-up, and returns these values."""
     values = values_of(request)
     for value, content in zip(values, contents, strict=True):
         value.content = content
@@ -101,7 +101,7 @@ def _fill(request: Request[Any] | Setup, contents: tuple[Any, ...]) -> list[Valu
 
 
 def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:
-    """What the call returns, and when it ran."""
+    """Returns what the call returns, and when it ran."""
     began, counted = time.time(), time.perf_counter()
     answer = call(*args)
     return answer, Took(began, time.perf_counter() - counted)

@@ -1,4 +1,4 @@
-"""The in-process twin: every job runs at once, in the order of submission, in this process."""
+"""A pool in this process, without Ray: every job runs when it is submitted."""
 
 import traceback
 from typing import Any
@@ -10,7 +10,7 @@ from actors.pool import Group, JobFailed
 
 
 class InlinePool:
-    """A pool in which each group is one worker, however many it asks for. Same jobs, same answers."""
+    """A pool that makes one worker for each group, however many it asks for. Answers are as on Ray."""
 
     def __init__(self) -> None:
         self._workers: dict[str, Any] = {}  # by group
@@ -35,19 +35,20 @@ class InlinePool:
         return job
 
     def wait(self) -> None:
-        """Nothing to wait for."""
+        """Does nothing: every job is already done."""
 
     def put(self, content: Any) -> Value[Any]:
         return Value(content)
 
     def gauge(self, readings: dict[str, float]) -> None:
-        """There is no dashboard."""
+        """Does nothing: there is no dashboard."""
 
     def close(self) -> None:
         self._workers.clear()
 
 
 def _guarded(label: str, call: Any, *args: Any) -> Any:
+    """Returns what the call returns. Raises JobFailed with the label if it raises an exception."""
     try:
         return call(*args)
     except Exception as error:  # whatever the hosted code raises is named and passed on

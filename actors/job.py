@@ -1,7 +1,7 @@
-"""Jobs: what a worker is asked to do, what it answers, and the values that jobs leave for one another.
+"""Jobs: what a worker is asked to do, what it answers, and the values that jobs leave for later jobs.
 
-A job carries a `Request`, a frozen value whose `call` runs on the worker. Its `Answer` has a small result, which comes
-back, and values, which stay where they are until a later request names them.
+A job carries a `Request`, whose method `call` runs on the worker. The `Answer` has a small result, which comes back to
+the caller, and values, which stay with the workers until a later request refers to them.
 """
 
 from __future__ import annotations
@@ -19,67 +19,69 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False)
 class Value(Generic[Content]):
-    """Something that a job leaves, there once the job is done. It is freed when nobody holds it any more.
+    """A reference to something that a job leaves. It is freed when nobody holds the reference any more.
 
-    A value may stand in a request for what it holds. The worker that gets the request finds that in `content`;
-    everywhere else `content` is the pool's business.
+    Put a value into a request, and the worker that carries out the request finds the thing itself in `content`.
+    Everywhere else, only the pool uses `content`.
     """
 
     content: Content | Any = None
-    job: Job[Any] | None = None  # the job that is to leave it; None once it is there
+    job: Job[Any] | None = None  # the job that will leave it; None once that job is done
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A value travels empty, and the pool sends what it holds beside it: Ray shares only an argument of the call
-        itself without copying it."""
+        """Pickles a value without its content, which the pool sends as an argument of its own.
+
+        Ray shares memory without copying only for such arguments, not for what lies within them.
+        """
         return Value, ()
 
 
 class Answer(NamedTuple, Generic[Result]):
-    """What a request's `call` gives."""
+    """What a request's `call` returns."""
 
-    result: Result  # small: it comes back to whoever submitted the job
-    values: tuple[Any, ...] = ()  # kept; a Value of the request stands for itself, and is not stored again
+    result: Result  # small: it is sent back to the process that submitted the job
+    values: tuple[Any, ...] = ()  # what the job leaves; a Value of the request is passed on, and not stored again
 
 
 class Request(ABC, Generic[Result]):
-    """What a worker is to do. A subclass is a frozen dataclass, picklable, and says how to call the worker.
+    """What a worker must do. A subclass is a frozen, picklable dataclass whose `call` calls the worker.
 
-    A request is carried out again if its worker dies, so it must give the same answer every time and change nothing
-    that it was given.
+    A request is carried out again if its worker dies. So it must give the same answer every time, and must not change
+    anything that it was given.
     """
 
     name: ClassVar[str]
-    """The kind of job, for tables and dashboards. Each new name adds series to Ray's metrics, so there are few."""
+    """The kind of job, for tables and dashboards. Ray keeps metrics for each name, so there must be few names."""
     together: ClassVar[bool] = False
-    """Whether all workers of the group carry it out as a gang. All must then answer alike; the first one's is kept."""
+    """Whether all workers of the group carry it out together, as a gang. Only the first one's answer is kept."""
 
     @property
     def leaves(self) -> int:
-        """How many values the answer has."""
+        """The number of values that the job leaves."""
         return 0
 
     @abstractmethod
     def call(self, worker: Any, gang: Gang) -> Answer[Result]:
-        """Runs on the worker. gang: who carries it out together, a gang of one unless `together` is set."""
+        """Carries out the request. It runs on the worker. gang: who does so together; one alone unless `together`."""
 
 
 class Setup(ABC):
-    """What every worker of a group does before its first job. A subclass is a frozen dataclass, picklable."""
+    """What every worker of a group does before its first job. A subclass is a frozen, picklable dataclass."""
 
     @abstractmethod
     def build(self, worker: Any) -> Any:
-        """Runs on the worker, and returns what takes its place there: such as the same with the data that it needs."""
+        """Returns what replaces the worker, for example one that has the data; it runs on the worker."""
 
 
 class Took(NamedTuple):
-    """When a job ran, by the clock of its worker's machine."""
+    """When a job ran and for how long, by the clock of the worker's machine."""
 
     started: float  # seconds since the epoch
     seconds: float
 
 
 class Outcome(NamedTuple, Generic[Result]):
-    """What became of a job."""
+    """What is known of a job once it is done."""
 
     result: Result
     worker: str  # the name of the worker that did it
@@ -88,21 +90,21 @@ class Outcome(NamedTuple, Generic[Result]):
 
 @dataclass(eq=False)
 class Job(Generic[Result]):
-    """A request that was submitted."""
+    """A request that was submitted to a pool."""
 
     group: str
-    request: Request[Result] | None  # None once it is done, or what it refers to would stay alive
+    request: Request[Result] | None  # None once the job is done, so that the values in it can be freed
     name: str
-    label: str  # for messages about it
-    priority: tuple[int, ...] = ()  # low first, among jobs that can run
-    together: bool = False  # done by all workers of the group, as a gang
-    attempts: int = 0  # how many ended with the death of the worker
+    label: str  # what error messages call the job
+    priority: tuple[int, ...] = ()  # among jobs that are ready, the lowest runs first
+    together: bool = False  # whether all workers of the group do it, as a gang
+    attempts: int = 0  # how many attempts ended with the death of the worker
     outcome: Outcome[Result] | None = None  # None until it is done
-    values: list[Value[Any]] = field(default_factory=list)  # that it leaves
+    values: list[Value[Any]] = field(default_factory=list)  # what it leaves, or will leave
 
     @classmethod
     def of(cls, group: str, request: Request[Result], priority: tuple[int, ...], label: str) -> Job[Result]:
-        """A new job, and the values that it is to leave."""
+        """Makes a job for a request, with empty values for what it will leave."""
         job = cls(group, request, request.name, label or request.name, priority, request.together)
         job.values.extend(Value(job=job) for _ in range(request.leaves))
         return job
@@ -113,33 +115,33 @@ class Job(Generic[Result]):
 
     @property
     def result(self) -> Result:
-        """The answer's result. RuntimeError before the job is done."""
+        """The result of the answer. Raises RuntimeError before the job is done."""
         return self._ended().result
 
     @property
     def worker(self) -> str:
-        """The name of the worker that did it. RuntimeError before the job is done."""
+        """The name of the worker that did the job. Raises RuntimeError before it is done."""
         return self._ended().worker
 
     @property
     def took(self) -> Took:
-        """When it ran. RuntimeError before the job is done."""
+        """When the job ran. Raises RuntimeError before it is done."""
         return self._ended().took
 
     def _ended(self) -> Outcome[Result]:
         if self.outcome is None:
-            raise RuntimeError(f"{self.label}: must be done to have an outcome, and is not")
+            raise RuntimeError(f"{self.label}: must be done to have an outcome, and is not; wait for it first")
         return self.outcome
 
     def end(self, outcome: Outcome[Result]) -> None:
-        """Marks the job as done. The contents of its values are there by then."""
+        """Marks the job as done. The contents of its values must be set before."""
         self.outcome, self.request = outcome, None
         for value in self.values:
-            value.job = None  # else the two keep each other, and what the job left, until the garbage collector comes
+            value.job = None  # a cycle would keep both, and what the job left, until garbage is collected
 
 
 def values_of(request: Request[Any] | Setup) -> list[Value[Any]]:
-    """The values in a request's fields, and in tuples and dictionaries there: each once, in a fixed order."""
+    """Returns the values in a request's fields, and in tuples and dictionaries there: each once, in a fixed order."""
     found: dict[Value[Any], None] = {}
     _collect(vars(request).values(), found)
     return list(found)

@@ -1,4 +1,4 @@
-"""What a run asks of a Ray cluster, and the placement group that keeps it for the run."""
+"""The resources that a run asks of a Ray cluster, and the placement group that reserves them for it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from actors.pool import MissingResources
 
-GRACE_S = 5.0  # what a run that has just ended held may be free only so much later
+GRACE_S = 5.0  # extra time to wait, because resources of a run that has just ended are not free at once
 
 
 class Demand(NamedTuple):
-    """What a run asks of a cluster: CPUs and (fractions of) GPUs of each of its actors, by name."""
+    """What a run asks of a cluster: CPUs and GPUs (or fractions of one) for each of its actors, by name."""
 
     actors: dict[str, tuple[float, float]]
-    wait_s: float = 0.0  # how long an autoscaling cluster may take to bring them
+    wait_s: float = 0.0  # seconds that an autoscaling cluster may take to provide them
 
     @property
     def cpus(self) -> float:
@@ -34,22 +34,22 @@ class Demand(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Which actor has which place in the placement group. Those that need neither CPUs nor GPUs have none."""
+    """Which actor has which bundle of a placement group. Actors that need neither CPUs nor GPUs have none."""
 
     group: PlacementGroup | None = None
-    names: tuple[str, ...] = ()  # of the actors, in the order of the group's bundles
+    names: tuple[str, ...] = ()  # names of the actors, in the order of the group's bundles
 
     def strategy(self, name: str) -> PlacementGroupSchedulingStrategy | None:
-        """How Ray is to schedule the actor; None: as it likes."""
+        """Returns Ray's strategy for where to start an actor; None if it may be anywhere."""
         if self.group is None or name not in self.names:
             return None
         return PlacementGroupSchedulingStrategy(self.group, self.names.index(name))
 
 
 class Budget:
-    """What a cluster has, for runs that share it: who asks for more than is left waits. Threads may share it.
+    """Shares the resources of a cluster among runs: a run that asks for more than is left waits. Threads may share it.
 
-    most: so many runs at a time, whatever they ask for; None: as many as the cluster has room for, one at least.
+    most: how many runs may go on at a time, whatever they ask for; None: as many as fit into the cluster, at least one.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -59,7 +59,7 @@ class Budget:
 
     @contextmanager
     def spent(self, demand: Demand) -> Iterator[None]:
-        """Keeps what is asked for until the end."""
+        """Waits until there is room for the demand, then holds it until the block ends."""
         with self._changed:
             self._changed.wait_for(lambda: self._has_room(demand))
             self._spent.append(demand)
@@ -75,17 +75,17 @@ class Budget:
             return True
         if self._most is not None:
             return len(self._spent) < self._most
-        have = ray.cluster_resources()  # which may have grown
+        have = ray.cluster_resources()  # asked anew, because the cluster may have grown
         cpus, gpus = (demand.cpus + sum(d.cpus for d in self._spent), demand.gpus + sum(d.gpus for d in self._spent))
         return bool(cpus <= have.get("CPU", 0) and gpus <= have.get("GPU", 0))
 
 
 @contextmanager
 def reserved(demand: Demand) -> Iterator[Placement]:
-    """Keeps a place for every actor until the end. An actor without one would wait for ever, and Ray would not say so.
+    """Reserves resources for every actor until the block ends.
 
-    Raises MissingResources: at once where the cluster is too small and not waited for, else after demand.wait_s and
-    GRACE_S seconds.
+    Without that, an actor that finds no room would wait for ever, and Ray would not say so. Raises MissingResources: at
+    once if the cluster is too small and `wait_s` is 0, else after `wait_s` + GRACE_S seconds.
     """
     if not demand.wait_s:
         _refuse_too_small(demand)
@@ -118,7 +118,7 @@ def _refuse_too_small(demand: Demand) -> None:
 
 def _wait(group: PlacementGroup, demand: Demand) -> None:
     deadline = time.monotonic() + demand.wait_s + GRACE_S
-    while not group.wait(1):  # which Ctrl-C cannot end: so a second at a time
+    while not group.wait(1):  # Ctrl-C cannot end this call, so it waits a second at a time
         if time.monotonic() >= deadline:
             wanted = Counter(_spell(_resources(*needs)) for needs in demand.actors.values() if any(needs))
             actors = " and ".join(f"{number} x ({needs})" for needs, number in wanted.items())

@@ -1,6 +1,6 @@
-"""Where work runs, as its users see it: groups of workers, and jobs submitted to them.
+"""Pools of workers, as their users see them: workers form groups, and jobs are submitted to a group.
 
-A worker hosts what a picklable factory builds; set-ups then give it what it needs, and jobs call it.
+A factory builds each worker, set-ups then give it what it needs, and after that it carries out jobs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from actors.job import Job, Request, Result, Setup, Value
 
 
 class JobFailed(Exception):
-    """A job raised an exception, or killed its worker again and again. traceback: its text, from where it ran."""
+    """A job raised an exception, or its workers died again and again. traceback: the text of the worker's traceback."""
 
     def __init__(self, label: str, cause: str, traceback: str) -> None:
         super().__init__(label, cause, traceback)
@@ -23,49 +23,54 @@ class JobFailed(Exception):
 
 
 class MissingResources(Exception):
-    """The cluster has not got what a run asks for, or there is none."""
+    """There is no cluster, or it does not have the resources that a run asks for."""
 
 
 class Group(NamedTuple):
-    """Workers of one kind."""
+    """A group of workers of one kind."""
 
     name: str
     factory: Callable[[], Any]  # picklable; called once in each worker
-    workers: int
-    cpus: float  # of each
-    gpus: float
+    workers: int  # how many
+    cpus: float  # that each worker needs
+    gpus: float  # that each worker needs
 
 
 class Pool(Protocol):
-    """Workers in groups."""
+    """Groups of workers, to which jobs are submitted."""
 
     def start(self, group: Group) -> None:
         """Makes the group's workers."""
 
     def set_up(self, setups: dict[str, Setup]) -> None:
-        """Does a group's set-up on every worker of it, also on those that later replace dead ones, before any job that
-        is submitted after it. Waits until all have done it."""
+        """Does a set-up on every worker of a group, and waits until all have done it. setups: by group.
+
+        Workers that later replace dead ones do it too, before they get jobs.
+        """
 
     def submit(
         self, group: str, request: Request[Result], *, priority: tuple[int, ...] = (), label: str = ""
     ) -> Job[Result]:
-        """A job for any worker of the group, once all values in its request are there."""
+        """Submits a request to a group, and returns its job. It may run once all values in the request are there.
+
+        priority: among jobs that may run, the lowest runs first. label: what error messages call the job.
+        """
 
     def wait(self) -> None:
-        """Until at least one more job is done. Raises JobFailed; KeyboardInterrupt in a run that is to end."""
+        """Waits until at least one more job is done. Raises JobFailed, or KeyboardInterrupt if the run must end."""
 
     def put(self, content: Any) -> Value[Any]:
-        """A value that is there at once."""
+        """Returns a value that holds the content, without a job."""
 
     def gauge(self, readings: dict[str, float]) -> None:
-        """Shows readings on a dashboard, where there is one."""
+        """Shows readings on a dashboard, if there is one."""
 
     def close(self) -> None:
         """Ends all workers."""
 
 
 def finished(pool: Pool, job: Job[Result]) -> Job[Result]:
-    """The job, once it is done."""
+    """Waits until a job is done, and returns it. Raises JobFailed if it or another job fails."""
     while not job.done:
         pool.wait()
     return job

@@ -1,4 +1,4 @@
-"""Jobs that no worker has yet: some wait for what other jobs leave, the rest are handed out by priority."""
+"""Jobs that no worker has yet. Some wait for values that other jobs will leave; the others are ready."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from actors.job import Job, values_of
 
 
 class Queue:
-    """Of all groups of workers. Equal priorities go by the order in which jobs became ready."""
+    """The queue of all groups. Ready jobs come by priority; among equal ones, that which became ready first."""
 
     def __init__(self) -> None:
         self._ready: dict[str, list[tuple[tuple[int, ...], int, Job[Any]]]] = defaultdict(list)
-        self._blocked: dict[Job[Any], set[Job[Any]]] = {}  # a job, and those that it waits for
-        self._waiting: dict[Job[Any], list[Job[Any]]] = {}  # a job, and those that wait for it
+        self._blocked: dict[Job[Any], set[Job[Any]]] = {}  # a job, and the jobs that it waits for
+        self._waiting: dict[Job[Any], list[Job[Any]]] = {}  # a job, and the jobs that wait for it
         self._serial = itertools.count()
 
     def add(self, job: Job[Any]) -> None:
-        """A new job, ready once the jobs are done that leave its arguments."""
+        """Adds a new job. It becomes ready once the jobs that leave its values are done."""
         assert job.request is not None  # it is not done
         needed = {value.job for value in values_of(job.request) if value.job is not None}
         if not needed:
@@ -31,24 +31,24 @@ class Queue:
             self._waiting.setdefault(other, []).append(job)
 
     def push(self, job: Job[Any]) -> None:
-        """A job that is ready."""
+        """Adds a job that is ready."""
         heapq.heappush(self._ready[job.group], (job.priority, next(self._serial), job))
 
     def first(self, group: str) -> Job[Any] | None:
-        """The next job of the group, which stays in the queue."""
+        """Returns the next ready job of a group, and leaves it in the queue; None if there is none."""
         ready = self._ready[group]
         return ready[0][2] if ready else None
 
     def ready(self, group: str) -> int:
-        """How many jobs of the group can be handed out."""
+        """Returns the number of ready jobs of a group."""
         return len(self._ready[group])
 
     def pop(self, group: str) -> None:
-        """Takes that job out."""
+        """Removes the next ready job of a group."""
         heapq.heappop(self._ready[group])
 
     def release(self, done: Job[Any]) -> None:
-        """Makes ready what waited for this job only."""
+        """Makes the jobs ready that waited for nothing but this job."""
         for waiting in self._waiting.pop(done, []):
             self._blocked[waiting].discard(done)
             if not self._blocked[waiting]:

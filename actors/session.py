@@ -1,4 +1,4 @@
-"""Runs a program in a scheduler actor, on the Ray cluster that is there or on a local one."""
+"""Connects to Ray, and runs a program in a scheduler actor."""
 
 from __future__ import annotations
 
@@ -20,48 +20,48 @@ from actors.placement import Demand, Placement
 from actors.pool import JobFailed, MissingResources
 
 NAMESPACE = "raysim"
-PROBE_S = 5.0  # a cluster's address must answer so soon
-STOP_S = 10.0  # how long a scheduler may take to end a run that is interrupted
+PROBE_S = 5.0  # how long a cluster may take to answer at its address
+STOP_S = 10.0  # how long the scheduler may take to end an interrupted run
 
-Program = Callable[[Any], Iterator[Any]]  # from a pool to what the caller is to see, as the run goes on
+Program = Callable[[Any], Iterator[Any]]  # takes a pool, and yields what the caller sees as the run goes on
 
 
 class Scheduler:
-    """The scheduler actor. It is not detached: it and its workers end when the driver does."""
+    """The scheduler actor. It is not detached: it and its workers end when the process that started them does."""
 
     def __init__(self, run: str, placement: Placement) -> None:
         self._pool = RayPool(run, placement)
         self._ended = threading.Event()
 
     def run(self, program: Program) -> Iterator[Any]:
-        """What the program yields, then the JobFailed that ended it, if one did: Ray would wrap what is raised."""
+        """Runs a program and yields what it yields. A JobFailed is yielded, not raised, because Ray would wrap it."""
         try:
             yield from program(self._pool)
         except JobFailed as failed:
             yield failed
-        except KeyboardInterrupt:  # of `stop`
+        except KeyboardInterrupt:  # raised by the pool after `stop`
             pass
-        except Exception as error:  # of the program itself
+        except Exception as error:  # raised by the program itself
             yield JobFailed("scheduler", describe(error), traceback.format_exc())
         finally:
             self._pool.close()
             self._ended.set()
 
     def stop(self) -> None:
-        """Interrupts the run, if it goes on, and waits until it has ended. Runs in a thread of its own."""
+        """Interrupts the run and waits until it has ended. It runs in a thread of its own, beside `run`."""
         self._pool.interrupt()
         self._ended.wait()
 
 
 def run_on_ray(program: Program, run: str, placement: Placement) -> Generator[Any, None, None]:
-    """What the program yields in the run's scheduler actor. Closing it interrupts the run.
+    """Runs a program in a scheduler actor, and yields what it yields. Closing the generator interrupts the run.
 
-    Raises JobFailed as the program does, and where the scheduler dies.
+    Raises JobFailed if the program does, or if the scheduler dies.
     """
     here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
     scheduler: Any = (
         ray.remote(Scheduler)
-        # It writes files here. One thread runs, the other is for `stop`.
+        # It is on this node, where it writes files. One of its threads is for `run`, the other for `stop`.
         .options(name=f"{run}/scheduler", num_cpus=0, max_restarts=0, max_concurrency=2, scheduling_strategy=here)
         .remote(run, placement)
     )
@@ -78,7 +78,7 @@ def run_on_ray(program: Program, run: str, placement: Placement) -> Generator[An
 
 
 def _end(scheduler: Any) -> None:
-    """Lets it write what it has, unless that takes too long."""
+    """Stops the scheduler, after it has written its files, unless that takes too long."""
     try:
         ray.get(scheduler.stop.remote(), timeout=STOP_S)
     except (RayActorError, GetTimeoutError):
@@ -88,9 +88,10 @@ def _end(scheduler: Any) -> None:
 
 
 def connect(demands: Sequence[Demand], address: str | None = None) -> None:
-    """Connects this process, once: to the address, else to RAY_ADDRESS, else to a local Ray that is started here.
+    """Connects this process to Ray, unless it is connected already.
 
-    demands: of the runs to come; a local Ray has CPUs for each of them. Raises MissingResources without a cluster.
+    address: the address of a cluster; by default that in RAY_ADDRESS, or else a new local Ray. demands: what the coming
+    runs ask for; a local Ray gets enough CPUs for each of them. Raises MissingResources if no cluster answers.
     """
     if ray.is_initialized():
         return
@@ -104,16 +105,16 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
     _probe(address)
     try:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
-    except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # nobody there, spelling, versions, token
+    except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # no cluster, other versions, no token
         hint = "; a cluster that wants a token is reached with RAY_AUTH_MODE=token"
-        raise MissingResources(f"address: must be of a Ray cluster, got {address!r}: {error}{hint}") from error
+        raise MissingResources(f"address: must be that of a Ray cluster, got {address!r}: {error}{hint}") from error
 
 
 def _probe(address: str) -> None:
-    """Refuses an address where nobody listens: Ray would try for more than a minute, then end the process."""
+    """Raises MissingResources if nothing answers. Ray would try for more than a minute, then end the process."""
     if "://" in address:
         raise MissingResources(
-            f"address: must be auto or host:port, got {address!r}, of the Ray client, which raysim does not use; "
+            f"address: must be auto or host:port, got {address!r}, which is for Ray Client, which raysim does not use; "
             "submit the run as a job to the cluster instead: ray job submit -- raysim run ..."
         )
     host, colon, port = address.rpartition(":")

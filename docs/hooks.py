@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from generate import algorithms, blocks, command_line, tables
+from generate import algorithms, blocks, command_line, fields, tables
 
 GENERATORS: dict[str, Callable[..., str]] = {
     "algorithms": algorithms.algorithms,
@@ -16,6 +16,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "heading": blocks.heading,
     "parts": blocks.parts,
     "commands": command_line.commands,
+    "fields": fields.fields,
     "tables": tables.tables,
 }
 MARKER = re.compile(r"^\{\{ generate: (\w+) ?(.*?) \}\}$", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What a run left, for Python."""
+"""The results of a run, for Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """A run's folder. Raises results.NotARun where it is none."""
+    """The results in a run's folder: tables, models and run.json. Raises results.NotARun if it is no such folder."""
 
     def __init__(self, folder: str | Path) -> None:
         self.run: Run = open_run(Path(folder))
@@ -24,50 +24,56 @@ class Result:
 
     @property
     def info(self) -> dict[str, Any]:
-        """run.json: resolved scenario, status, totals, digest."""
+        """The content of run.json: the scenario with all defaults, status, totals, digest and more."""
         return self.run.info
 
     @property
     def digest(self) -> str:
-        """Of the final model and all tables: the same for any number of workers."""
+        """A hash of the final model and all tables. It does not depend on the number of workers."""
         digest: str = self.info["digest"]["run"]
         return digest
 
     def table(self, name: str) -> pa.Table:
-        """One of steps, updates, evaluations, exchanges, coefficients, partition."""
+        """Returns a table by its name: steps, updates, evaluations, exchanges, coefficients, partition or tasks."""
         return self.run.table(name)
 
     def pandas(self, name: str) -> pd.DataFrame:
-        """The same as a data frame."""
+        """Returns a table by its name, as a pandas data frame."""
         return self.run.pandas(name)
 
     def vectors(self) -> dict[str, Any]:
-        """The final flat vectors, float32 arrays: `w` and `buffers`; of peers, a row each."""
+        """Returns the final model as float32 vectors `w` and `buffers`; after a run of peers, a row for each peer."""
         from safetensors.numpy import load_file
 
         return dict(load_file(self.folder / "model.safetensors"))
 
     def clients(self) -> dict[str, Any]:
-        """Clients' own last models, of a run with `run.save_clients`: `client`, their numbers int64 (n,), and `w` and
-        `buffers`, float32, a row each."""
+        """Returns each client's own last model, if the scenario had `run.save_clients`.
+
+        client: the clients' numbers, (n,) int64. w and buffers: float32 with a row for each client. Raises
+        FileNotFoundError if clients' models were not saved.
+        """
         from safetensors.numpy import load_file
 
         return dict(load_file(self.folder / "clients.safetensors"))
 
     def state_dict(self, peer: int = 0) -> dict[str, Any]:
-        """The final global model's tensors by name, as torch's `load_state_dict` takes them, without frozen ones.
+        """Returns the final model's tensors by name, for torch's `load_state_dict`. Frozen parameters are left out.
 
-        peer: of peers, whose.
+        peer: the number of the peer whose model it is; not used if the run had a server.
         """
         _, layout, vectors = self._bound(self._of_peer(peer))
         return layout.state_dict(vectors["w"], vectors["buffers"])
 
     def module(self, peer: int = 0) -> nn.Module:
-        """The final global model, or that of a peer, in eval mode."""
+        """Returns the final global model, or in a run of peers the model of one peer, in eval mode."""
         return self._bound(self._of_peer(peer))[0].eval()
 
     def client_module(self, client: int) -> nn.Module:
-        """A client's own last model, of a run with `run.save_clients`, in eval mode. ValueError for one without."""
+        """Returns a client's own last model in eval mode, if the scenario had `run.save_clients`.
+
+        Raises ValueError if that client has no saved model.
+        """
         saved = self.clients()
         row = saved.pop("client").tolist().index(client)
         return self._bound({key: rows[row] for key, rows in saved.items()})[0].eval()
@@ -76,7 +82,7 @@ class Result:
         return {key: value if value.ndim == 1 else value[peer] for key, value in self.vectors().items()}
 
     def _bound(self, saved: dict[str, Any]) -> tuple[nn.Module, Layout, dict[str, Tensor]]:
-        """A module with these flat vectors."""
+        """Returns the scenario's module filled with flat vectors, its layout, and the vectors as tensors."""
         import torch
 
         from raysim.models.build import initialise

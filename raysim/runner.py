@@ -1,4 +1,4 @@
-"""Running scenarios from Python."""
+"""Runs scenarios from Python: `run` is what `raysim.run` names."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def run(
     address: str | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
-    """Runs a scenario on Ray and gives its result, which is also in a new folder below `out`.
+    """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`.
 
-    inline: in this process, without Ray; the numbers are the same. dry: the timeline alone, nothing is trained.
-    address: of a Ray cluster; else RAY_ADDRESS; else a local one is started. progress: called as the run goes on; it
-    may raise StopRun, which ends the run there with the status "stopped".
+    inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
+    address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
+    with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
 
-    Raises RunFailed where a client's or the server's task does; actors.MissingResources, before there is a folder,
-    where there is no cluster or it is too small; ScenarioError where a dry run cannot know the timeline.
+    Raises RunFailed if a task of a client or of the server raises an exception; ScenarioError if a dry run cannot know
+    the timeline; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
     """
     if dry:
         return _dry(scenario, Path(out))
@@ -63,7 +63,7 @@ def run(
 
 
 def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:
-    """Connects to Ray, as `run` does, before several runs: a local Ray is then large enough for each of them."""
+    """Connects to Ray before several runs. If it starts a local Ray, that is large enough for each of the scenarios."""
     from actors.session import connect as connect_to
 
     connect_to([demand_of(scenario) for scenario in scenarios], address)
@@ -74,13 +74,13 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     folder = new_folder(out, f"{scenario.name}-dry")
     try:
         dry_run(scenario, folder)
-    except (OSError, ValueError) as error:  # data that are not there, a script that cannot be followed
+    except (OSError, ValueError) as error:  # the data are missing, or scripted picks cannot be followed
         raise RunFailed("the timeline", describe(error)) from error
     return Result(folder)
 
 
 def new_folder(out: Path, name: str) -> Path:
-    """An empty folder of the name and the time, absolute."""
+    """Makes an empty folder, named after the run and the time, and returns its absolute path."""
     stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     for suffix in ["", *(f"-{n}" for n in range(2, 1000))]:
         folder = out.resolve() / (stem + suffix)
@@ -89,7 +89,7 @@ def new_folder(out: Path, name: str) -> Path:
         except FileExistsError:
             continue
         return folder
-    raise FileExistsError(f"{out}: holds a thousand runs of this second already")
+    raise FileExistsError(f"{out}: already holds a thousand runs that started in this second")
 
 
 def _inline(execution: Execution) -> Generator[Progress, None, None]:
@@ -98,7 +98,7 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
         yield from execution(pool)
     except JobFailed:
         raise
-    except Exception as error:  # of the execution itself, which the scheduler actor reports in the same way
+    except Exception as error:  # not of a job; the scheduler actor reports it in the same way
         raise JobFailed("scheduler", describe(error), traceback.format_exc()) from error
     finally:
         pool.close()
@@ -118,7 +118,7 @@ def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager
 
 
 def demand_of(scenario: Scenario) -> Demand:
-    """What its resources ask of a cluster."""
+    """Returns what the scenario asks of a Ray cluster: CPUs and GPUs for each of its actors."""
     from actors.placement import Demand
 
     groups = family_of(scenario).groups

@@ -1,7 +1,7 @@
-"""The words that all of raysim shares: what travels, what arrives, and when a server steps.
+"""The types that all of raysim shares: what travels, what arrives, and when a server steps.
 
 Nothing here imports another module of raysim, so that the simulated world, the algorithms, local training and the
-engine can all speak of these without importing each other.
+engine can all use these types without importing each other.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Functions take records and return new ones, and never change tensors in place.""
 
 
 class Arrival(NamedTuple):
-    """What is known of an update before anything is trained."""
+    """What is known of a client's update before anything is trained. Algorithms decide weights from it."""
 
     client: int
     dispatch: int  # serial number of the dispatch in the run
     round: int  # round in which it was dispatched
     version: int  # version of the model that the client received
-    staleness: float  # at arrival, in rounds or versions, as the scenario's world says
+    staleness: float  # between dispatch and arrival, in rounds or in versions of the model, as `world.staleness` says
     samples: int  # number of samples that the client trains on
 
 
@@ -38,7 +38,8 @@ class Population(NamedTuple):
 class Round(NamedTuple):
     """A trigger: one server step at the end of a round, with what arrived in it.
 
-    late: what happens to updates dispatched in an earlier round. empty: step even if no update arrived.
+    late: whether updates that were dispatched in an earlier round are discarded, or kept and used. empty: whether the
+    server steps even if no update arrived.
     """
 
     late: Literal["discard", "keep"] = "discard"
@@ -54,21 +55,21 @@ class Buffer(NamedTuple):
 Trigger: TypeAlias = Round | Buffer
 
 
-class Search(NamedTuple):
-    """What a server's search of coefficients found, for the table `coefficients`: each (m,), an element an anchor."""
+class SearchResult(NamedTuple):
+    """What a server's search for coefficients found, for the table `coefficients`. Each is (m,), for m anchors."""
 
-    anchor: Tensor  # its place among those kept
-    client: Tensor  # whose update it is
-    arrived: Tensor  # the server step of its arrival
-    coefficient: Tensor  # that was found
+    anchor: Tensor  # the anchor's place in the atlas
+    client: Tensor  # the client whose update the anchor is
+    arrived: Tensor  # the server step at which that update arrived
+    coefficient: Tensor  # what the search found
     fallback: Tensor  # where the search started
-    norm: Tensor  # of the update
+    norm: Tensor  # the norm of the update
 
 
 class ServerStep(NamedTuple):
-    """What a server step gives, where it has more to give than the next state."""
+    """What a server step returns, if it has more to return than the next state."""
 
     state: Record
-    search: Search | None = None
-    similarity: Tensor | None = None  # 0-d, for the column of that name in the table `steps`
+    search: SearchResult | None = None
+    similarity: Tensor | None = None  # 0-d, for the column `similarity` of the table `steps`
     vector_flops: float = 0.0  # arithmetic on vectors besides the sum of updates

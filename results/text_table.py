@@ -23,7 +23,7 @@ class Cell(NamedTuple):
     best: bool = False  # whether it is the best of its column
 
 
-class Column(NamedTuple):
+class NumberColumn(NamedTuple):
     """A column of numbers."""
 
     metric: str
@@ -71,7 +71,7 @@ def _place(comparison: Comparison, record: Row) -> Place:
     return by, record["metric"], columns
 
 
-def _columns(comparison: Comparison) -> Iterator[Column]:
+def _columns(comparison: Comparison) -> Iterator[NumberColumn]:
     keys = list(comparison.columns)
     values: list[Texts] = [()]
     if keys:
@@ -81,10 +81,10 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
         published = comparison.paper and metric == comparison.paper.metric
         for chosen in values:
             for kind in ("ours", "published", "difference") if published else ("ours",):
-                yield Column(metric, chosen, kind)
+                yield NumberColumn(metric, chosen, kind)
 
 
-def _head(comparison: Comparison, column: Column, names: dict[str, str], percent: bool) -> Texts:
+def _head(comparison: Comparison, column: NumberColumn, names: dict[str, str], percent: bool) -> Texts:
     """Returns a column's heads: its metric, its keys with their values, and whose numbers it holds.
 
     The metric is left out if it is the only one and there are keys.

@@ -13,7 +13,7 @@ import raysim.algorithms
 from raysim.algorithms import Central
 from raysim.part import Part
 
-DIFFERENCES = re.compile(r"(?:(?<=\. )|(?<=\.\n)|(?<=\n\n))(?=No\s+difference|Differences?[ :])")
+DIFFERENCES = re.compile(r"Differences\s+from\s+the\s+papers?:\s+")
 
 
 def algorithms(family: str) -> str:
@@ -54,5 +54,5 @@ def citation(part: type[Part]) -> tuple[str, str]:
     if not rest.strip():
         raise Missing(f"{part.__module__}: must say in its docstring where the algorithm comes from")
     source, *found = DIFFERENCES.split(rest.strip(), maxsplit=1)
-    differences = re.sub(r"^Differences?:\s+", "", "".join(found).strip())
+    differences = "".join(found)
     return source.strip(), differences[:1].upper() + differences[1:]

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 from generate.words import cell, plain
 
-from results import TABLES, is_wall
+from results import TABLES
+from results.columns import Column
+from results.schemas import columns_of, description_of
 
 HEADER = "| Column | Type | Unit | Meaning |\n|---|---|---|---|"
 
 
 def tables() -> str:
     """A section for each table."""
-    return "\n\n".join(_section(name, schema) for name, schema in TABLES.items())
+    return "\n\n".join(_section(name) for name in TABLES)
 
 
-def _section(name: str, schema: pa.Schema) -> str:
-    rows = "\n".join([HEADER, *(_row(column) for column in schema)])
-    return f"## `{name}` {{ #table-{name} }}\n\n{_about(schema)}\n\n{rows}"
+def _section(name: str) -> str:
+    rows = "\n".join([HEADER, *map(_row, columns_of(name))])
+    return f"## `{name}` {{ #table-{name} }}\n\n{plain(description_of(name))}\n\n{rows}"
 
 
-def _row(column: pa.Field) -> str:
-    kind = "text" if pa.types.is_dictionary(column.type) else str(column.type)
-    kind += ", or null" if column.nullable else ""
-    unit = column.metadata.get(b"unit", b"").decode()
-    meaning = _about(column) + (" *Differs between two runs of one scenario.*" if is_wall(column) else "")
-    return "| " + " | ".join(map(cell, [f"`{column.name}`", kind, unit, meaning])) + " |"
-
-
-def _about(described: pa.Schema | pa.Field) -> str:
-    """The description, as a sentence. KeyError where there is none."""
-    text = plain(described.metadata[b"description"].decode())
-    return text[:1].upper() + text[1:].removesuffix(".") + "."
+def _row(column: Column) -> str:
+    kind = column.type + (", or null" if column.nullable else "")
+    meaning = plain(column.description) + (" *Differs between two runs of one scenario.*" if column.wall else "")
+    return "| " + " | ".join(map(cell, [f"`{column.name}`", kind, plain(column.unit or ""), meaning])) + " |"

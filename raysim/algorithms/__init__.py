@@ -44,7 +44,7 @@ from raysim.terms import Buffer as Buffer
 from raysim.terms import Population as Population
 from raysim.terms import Record as Record
 from raysim.terms import Round as Round
-from raysim.terms import Search as Search
+from raysim.terms import SearchResult as SearchResult
 from raysim.terms import ServerStep as ServerStep
 from raysim.terms import Trigger as Trigger
 

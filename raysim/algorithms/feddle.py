@@ -23,7 +23,7 @@ from raysim.algorithms.hybrid import Hybrid
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.errors import Problem
 from raysim.part import Count, NonNegative, Positive
-from raysim.terms import Arrival, Buffer, Population, Record, Round, Search, ServerStep
+from raysim.terms import Arrival, Buffer, Population, Record, Round, SearchResult, ServerStep
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,7 +99,7 @@ class Feddle(Hybrid):
             score[here] = found.abs()
         return ServerStep(
             state={**entries, "w": anchors.move(received.w, found), "head": head, "score": score},
-            search=Search(
+            search=SearchResult(
                 anchor=torch.tensor(here),
                 client=entries["client"][here],
                 arrived=entries["arrived"][here],

@@ -1,1 +1,1 @@
-"""What runs a timeline: hands its jobs to workers ahead of time, and writes what comes back in its order."""
+"""The engine. It follows a timeline, submits its jobs ahead of time, and writes their results in timeline order."""

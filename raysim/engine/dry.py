@@ -1,4 +1,4 @@
-"""The dry run: a scenario's timeline alone, in the same tables, with nothing trained."""
+"""The dry run: it writes a scenario's timeline into the tables of a run, and trains nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from results import Writer, write_json
 
 
 def dry_run(scenario: Scenario, folder: Path) -> None:
-    """Writes who is picked, arrives, is used, late or lost."""
+    """Writes the timeline into the folder: who is picked when, and whether each update is used, too late or lost."""
     info = run_info(scenario, folder.name, "dry")
     writer = Writer(folder, folder.name)
     family = family_of(scenario)
@@ -30,10 +30,10 @@ def dry_run(scenario: Scenario, folder: Path) -> None:
 
 
 def require_plan(scenario: Scenario) -> None:
-    """Raises ScenarioError where the timeline is not known before clients have trained."""
+    """Raises ScenarioError if the timeline is known only once clients have trained."""
     if scenario.follows_training:
         text = (
-            "must not follow the work that clients do in a dry run, which trains nobody, got compute with "
-            f"{scenario.algorithm.name}, whose clients stop early; take other delays, or run it"
+            "must not depend on how long clients really train in a dry run, which trains nobody, got compute with "
+            f"{scenario.algorithm.name}, whose clients may stop early; take other delays, or run it without --dry"
         )
         raise ScenarioError(scenario.name, [Problem("world.delay", text)])

@@ -1,4 +1,4 @@
-"""One run in its folder: what the scheduler actor, or this process, carries out."""
+"""One run in its folder. The scheduler actor carries it out, or this process if the run is inline."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ from results import Writer, write_json
 
 @dataclass(frozen=True)
 class Execution:
-    """Calling it with a pool does the run, yields Progress, and leaves tables, model and run.json in the folder."""
+    """A run that can be carried out: call it with a pool. It writes tables, models and run.json into its folder."""
 
     scenario: Scenario
     folder: Path
 
     @property
     def run(self) -> str:
-        """The run's id."""
+        """The run's id, which is the name of its folder."""
         return self.folder.name
 
     def __call__(self, pool: Pool) -> Iterator[Progress]:
-        """Raises JobFailed where a job does; the tables stay readable and run.json says how it ended."""
+        """Does the run, and yields Progress on the way.
+
+        Raises JobFailed if a job fails. The tables then stay readable, and run.json says what failed.
+        """
         began = time.perf_counter()
         info = run_info(self.scenario, self.run, "running")
         write_json(self.folder, info)
@@ -56,10 +59,10 @@ class Execution:
         except JobFailed as failed:
             info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
             raise
-        except Exception:  # of the timeline, such as a script of picks that cannot be followed
+        except Exception:  # raised by the timeline, such as when scripted picks cannot be followed
             info |= {"status": "failed", "error": traceback.format_exc()}
             raise
-        except BaseException:  # such as Ctrl-C, or that nobody watches any more
+        except BaseException:  # such as Ctrl-C, or GeneratorExit when the caller stops iterating
             info["status"] = "interrupted"
             raise
         finally:
@@ -69,8 +72,10 @@ class Execution:
             write_json(self.folder, info)
 
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> None:
-        """Corrects run.json where whoever carried out the run could not: it ended without a word, or cannot know why it
-        was stopped."""
+        """Corrects run.json after the run, if the process that did the run could not write how it ended.
+
+        That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows.
+        """
         path = self.folder / "run.json"
         info = json.loads(path.read_text()) if path.exists() else run_info(self.scenario, self.run, "running")
         if info["status"] == "running" or status == "stopped":

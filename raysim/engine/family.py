@@ -1,4 +1,4 @@
-"""What differs between runs with a server and runs of peers, behind one protocol."""
+"""What differs between runs with a server and runs of peers. The engine's loop sees both through these protocols."""
 
 from __future__ import annotations
 
@@ -14,53 +14,55 @@ from raysim.engine.recorder import Recorder
 from raysim.workers.replies import Described
 from results import Writer
 
-Happening = TypeVar("Happening")
-Waiting = TypeVar("Waiting", bound=Pending)
+Happening = TypeVar("Happening")  # something on a timeline, such as a server step or the end of a round
+Waiting = TypeVar("Waiting", bound=Pending)  # the jobs of a happening
 Records = TypeVar("Records", bound=Recorder)
 
 
 class Final(NamedTuple):
-    """What a run leaves beside its tables: flat vectors `w` and `buffers`, a row a peer or a client where there are
-    several."""
+    """The models that a run leaves beside its tables, as flat vectors `w` and `buffers`.
+
+    The models of several peers or clients are rows of these arrays.
+    """
 
     model: dict[str, np.ndarray]
-    clients: dict[str, np.ndarray] | None  # clients' own models, and `client`, their numbers; None: they are not kept
+    clients: dict[str, np.ndarray] | None  # clients' own models, with their numbers under `client`; None: not kept
 
 
 class Simulation(Protocol[Happening, Waiting]):
-    """A run that has started: its workers are made, and its data are loaded."""
+    """A run that has started: its workers exist, and its data are loaded."""
 
     described: Described
     stopwatch: Stopwatch
     ahead: int
-    """So many jobs may be handed out that are not done: enough that no worker waits, few enough that few model versions
-    and updates are alive."""
+    """How many jobs may be submitted and not yet done. More keep all workers busy; fewer keep fewer model versions and
+    updates in memory."""
 
     def happenings(self) -> Iterator[Happening]:
-        """The timeline, in order."""
+        """Returns the happenings of the timeline, in order."""
 
     def hand_out(self, happening: Happening) -> Waiting | None:
-        """Submits the jobs of something on the timeline. None: it has none."""
+        """Submits the jobs of a happening and returns them; None if it has none."""
 
     def record(self, happening: Happening, pending: Waiting | None) -> Mark | None:
-        """Writes what happened, once its jobs are done. Returns a mark at the end of a round."""
+        """Writes a happening to the tables, once its jobs are done. Returns a mark if it ends a round, else None."""
 
     def finish(self) -> Final:
-        """What is left to do after the timeline."""
+        """Does what is left after the timeline, and returns the final models."""
 
 
 class Family(Protocol[Records]):
-    """How algorithms of one kind are run."""
+    """How algorithms of one kind are run: those with a server, or those without."""
 
     @property
     def groups(self) -> Sequence[Group]:
         """The workers that a run needs."""
 
     def recorder(self, writer: Writer) -> Records:
-        """A recorder of nothing yet."""
+        """Returns a new recorder, which writes to the writer's tables."""
 
     def start(self, pool: Pool, recorder: Records) -> Simulation[Any, Any]:
-        """Makes the workers and loads the data. Raises JobFailed where that fails."""
+        """Starts a run: makes the workers and loads the data. Raises JobFailed if that fails."""
 
     def dry(self, recorder: Records) -> None:
-        """Writes the timeline alone: nothing is trained."""
+        """Writes the timeline to the recorder, and trains nothing."""

@@ -1,4 +1,4 @@
-"""What a run's folder holds beside its tables: run.json and the final models."""
+"""The files in a run's folder beside its tables: run.json and the final models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERSIONS = ("raysim", "numpy", "ray", "torch")
 
 
 def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
-    """run.json as it stands at the start."""
+    """Returns the content of run.json at the start of a run."""
     return {
         "run": run,
         "name": scenario.name,
@@ -40,21 +40,20 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
 def _version(package: str) -> str | None:
     try:
         return version(package)
-    except PackageNotFoundError:  # on the path without being installed
+    except PackageNotFoundError:  # it is on the path, but not installed
         return None
 
 
 def now() -> str:
-    """The time of day as ISO 8601, in UTC."""
+    """Returns the current date and time in UTC, as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...], int]]) -> None:
-    """Writes model.safetensors: flat vectors `w` and `buffers`, a row a peer where there are peers; and
-    clients.safetensors, if clients' own models are kept.
+    """Writes model.safetensors and, if clients' own models are kept, clients.safetensors.
 
-    Their metadata say which parameter lies where in `w`; `Result.state_dict` gives them by name. entries: the name,
-    shape and offset of each.
+    Both hold flat vectors `w` and `buffers`, with a row for each peer or client if there are several. Their metadata
+    say where in `w` each parameter lies. entries: the name, shape and offset in `w` of each parameter.
     """
     parameters = json.dumps([list(entry) for entry in entries])
     order = "parameters of four dimensions (O, I, H, W) are stored as (O, H, W, I)"
@@ -65,8 +64,10 @@ def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...
 
 
 def digest(model: dict[str, np.ndarray], tables: str) -> dict[str, str]:
-    """SHA-256 of the final model and of all that the tables say but readings of the stopwatch: the same bits have the
-    same digest. tables: the digest of the tables."""
+    """Returns SHA-256 digests of the final model, of the tables, and of both together (`run`).
+
+    tables: the digest of the tables, which leaves out measured wall times. Runs with the same bits have equal digests.
+    """
     hashed = hashlib.sha256()
     for key in sorted(model):
         hashed.update(key.encode())

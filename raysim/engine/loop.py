@@ -1,4 +1,4 @@
-"""The engine's loop: follows a timeline, hands out its jobs ahead of time, writes what comes back in its order."""
+"""The engine's loop: it follows a timeline, submits its jobs ahead of time, and writes results in timeline order."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from actors import Pool
 from raysim.engine.family import Happening, Simulation, Waiting
 from raysim.engine.progress import Mark, Progress, Stopwatch
 
-PROGRESS_S = 0.1  # wall seconds between two tellings, unless models were evaluated
+PROGRESS_S = 0.1  # least wall seconds between two reports of progress, unless models were evaluated
 
 
 class Loop(Generic[Happening, Waiting]):
-    """Iterate over it for Progress, while it carries out a simulation. Raises JobFailed where a job does."""
+    """Carries out a simulation while one iterates over it, and yields Progress. Raises JobFailed if a job fails."""
 
     def __init__(
         self, simulation: Simulation[Happening, Waiting], pool: Pool, totals: Counter[str], rounds: int
     ) -> None:
-        """totals: of what was recorded, which the simulation keeps up to date. rounds: of the whole run."""
+        """totals: the recorder's totals, which change as the run goes on. rounds: how many the whole run has."""
         self._simulation, self._pool = simulation, pool
         self._teller = Teller(simulation.stopwatch, totals, rounds)
-        self._queue: deque[tuple[Happening, Waiting | None]] = deque()  # handed out, and not yet written
+        self._queue: deque[tuple[Happening, Waiting | None]] = deque()  # submitted, not yet written
 
     def __iter__(self) -> Iterator[Progress]:
         for happening in self._simulation.happenings():
@@ -31,7 +31,7 @@ class Loop(Generic[Happening, Waiting]):
         yield from self._write(0)
 
     def _write(self, ahead: int) -> Iterator[Progress]:
-        """Writes what is done at the head of the queue, until at most `ahead` jobs of it are not."""
+        """Writes happenings from the head of the queue as their jobs get done, until at most `ahead` jobs are left."""
         while True:
             while self._queue and not _undone(self._queue[0][1]):
                 if mark := self._simulation.record(*self._queue.popleft()):
@@ -59,16 +59,16 @@ def _undone(pending: Waiting | None) -> int:
 
 
 class Teller:
-    """Decides which marks are told, and remembers the last evaluation."""
+    """Decides at which marks progress is reported, and remembers the metrics of the last evaluation."""
 
     def __init__(self, stopwatch: Stopwatch, totals: Counter[str], rounds: int) -> None:
         self._stopwatch, self._totals, self._rounds = stopwatch, totals, rounds
         self._metrics: dict[str, float] = {}
-        self._evaluated: int | None = None  # rounds that were over then
-        self._told = -PROGRESS_S  # seconds on the stopwatch
+        self._evaluated: int | None = None  # rounds that were over at the last evaluation
+        self._told = -PROGRESS_S  # when progress was last reported, in seconds on the stopwatch
 
     def progress(self, mark: Mark) -> Progress | None:
-        """What to tell at a mark; None: nothing, for something was told just before."""
+        """Returns the progress to report at a mark; None if there was a report just before."""
         seconds = self._stopwatch.seconds
         if mark.metrics is not None:
             self._metrics, self._evaluated = mark.metrics, mark.round

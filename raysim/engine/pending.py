@@ -1,4 +1,4 @@
-"""Jobs that were handed out for something on the timeline, which is written once they are done."""
+"""The jobs that were submitted for a happening on the timeline. It is written to the tables once they are done."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from actors import Job
 
 
 class Pending(ABC):
-    """What something on the timeline waits for. Its other properties are there once all jobs are done."""
+    """The jobs that a happening waits for. Properties of subclasses with results may be read once all jobs are done."""
 
     @property
     @abstractmethod
     def jobs(self) -> Sequence[Job[Any]]:
-        """All of its jobs."""
+        """All jobs of the happening."""
 
     @property
     def undone(self) -> int:
-        """How many of them are not done."""
+        """The number of jobs that are not done."""
         return sum(not job.done for job in self.jobs)

@@ -1,4 +1,4 @@
-"""How far a run is, for those who watch it."""
+"""Progress of a run, for displays and for functions that watch it."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """How far a run is."""
+    """How far a run is, as `raysim.run` passes it to `progress`."""
 
     round: int  # rounds that are over
-    rounds: int  # of the whole run, if it does not end early
+    rounds: int  # rounds of the whole run, if it does not end early
     virtual_time: float
-    steps: int
-    in_flight: int
-    used: int  # updates
-    seconds: float  # since the first job was handed out
+    steps: int  # server steps so far; with peers, rounds
+    in_flight: int  # clients in flight
+    used: int  # updates used so far
+    seconds: float  # wall seconds since the timeline began
     evaluated: int | None  # rounds that were over when the model was last evaluated
-    metrics: dict[str, float]  # of the global model, or of peers, then
+    metrics: dict[str, float]  # metrics of the global model, or of peers, at that evaluation
 
 
 class Mark(NamedTuple):
-    """A point of the timeline at which a run can be looked at: the end of a round."""
+    """The end of a round, at which progress may be reported."""
 
     round: int  # rounds that are over
     virtual_time: float
-    in_flight: int
-    metrics: dict[str, float] | None  # None: nothing was evaluated there
+    in_flight: int  # clients in flight
+    metrics: dict[str, float] | None  # None: nothing was evaluated at this mark
 
 
 class Stopwatch(NamedTuple):
-    """When a run began to hand out jobs."""
+    """Measures the wall time since a run began its timeline."""
 
     began: float  # seconds since the epoch
-    counted: float  # seconds of a counter that never goes back
+    counted: float  # the same moment on a clock that never goes back, in seconds
 
     @classmethod
     def start(cls) -> Stopwatch:
@@ -41,5 +41,5 @@ class Stopwatch(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Wall seconds since then."""
+        """Wall seconds since the start."""
         return time.perf_counter() - self.counted

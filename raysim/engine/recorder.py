@@ -1,4 +1,4 @@
-"""What the recorders of both families share: a writer of tables, and totals."""
+"""The base of the recorders of both families. A recorder writes tables and counts totals."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from results import Writer
 
 
 class Recorder:
-    """Writes rows in the order of the calls.
+    """Writes rows of a run's tables, in the order of the calls.
 
-    totals: what happened so far, as run.json says it. early: why the run ended before all its rounds, if it did.
+    totals: counts of what happened so far, which run.json will hold. early: why the run ended before all its rounds;
+    None if it did not.
     """
 
     def __init__(self, writer: Writer, *counts: str) -> None:
@@ -26,14 +27,14 @@ class Recorder:
         self.early: str | None = None
 
     def partition(self, table: dict[str, NDArray[Any]]) -> None:
-        """table: columns of who holds how much of what."""
+        """Writes how the data are divided. table: columns of the table `partition`."""
         self.add("partition", rows.partition_rows(table))
 
     def tasks(self, happened: rows.Happened, jobs: Sequence[Job[Any]], began: float) -> None:
-        """jobs: what was done for it. began: when the run's first job was handed out, in seconds since the epoch."""
+        """Writes the jobs of a happening. began: when the timeline began, in seconds since the epoch."""
         self.add("tasks", rows.task_rows(happened, jobs, began))
 
     def add(self, table: str, new: list[rows.Row]) -> None:
-        """Writes rows of a table."""
+        """Writes new rows of a table."""
         for row in new:
             self.writer.add(table, row)

@@ -1,4 +1,4 @@
-"""The rows of a run's tables, from what happened on its timeline and what its tasks gave."""
+"""Builds the rows of a run's tables from happenings of its timeline and from results of jobs."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -10,11 +10,11 @@ Row = dict[str, Any]
 
 
 class Happened(Protocol):
-    """Something on a timeline."""
+    """What rows need to know of a happening on a timeline: its version, round and virtual time."""
 
     @property
     def version(self) -> int:
-        """Steps done by then."""
+        """Server steps done by then; with peers, rounds."""
 
     @property
     def round(self) -> int: ...
@@ -28,7 +28,7 @@ def _when(happened: Happened) -> Row:
 
 
 def update_row(dispatched: Dispatched, status: str, step: int, round: int, time: float, staleness: float) -> Row:
-    """A dispatch that ended, without what only a trained update has."""
+    """Returns the row of a dispatch that ended, without the columns that only a trained update has."""
     return {
         "step": step,
         "round": round,
@@ -44,13 +44,13 @@ def update_row(dispatched: Dispatched, status: str, step: int, round: int, time:
 
 
 def ended_row(ended: Ended, samples: int) -> Row:
-    """An update that no step used."""
+    """Returns the row of an update that no step used. samples: number of samples that the client trains on."""
     row = update_row(ended.dispatched, ended.status, ended.version, ended.round, ended.time, ended.staleness)
     return {**row, "samples": samples}
 
 
 def used_rows(stepped: Stepped, weights: list[float] | None) -> list[Row]:
-    """The updates that a step used, in order of dispatch."""
+    """Returns the rows of the updates that a step used, in order of dispatch. weights: their weights, if summed."""
     rows = []
     for place, (dispatched, arrival) in enumerate(zip(stepped.members, stepped.arrivals, strict=True)):
         row = update_row(dispatched, "used", stepped.version, stepped.round, stepped.time, arrival.staleness)
@@ -59,13 +59,13 @@ def used_rows(stepped: Stepped, weights: list[float] | None) -> list[Row]:
 
 
 def coefficient_rows(stepped: Stepped, columns: dict[str, list[float]]) -> list[Row]:
-    """A row an anchor. columns: of equal length."""
+    """Returns a row for each anchor of a search. columns: lists with an element for each anchor; {} for no search."""
     anchors = zip(*columns.values(), strict=True)
     return [{**_when(stepped), **dict(zip(columns, anchor, strict=True))} for anchor in anchors]
 
 
 def step_row(stepped: Stepped, discarded: int) -> Row:
-    """A server step, without bytes and seconds. discarded: updates since the step before."""
+    """Returns the row of a server step, without bytes and seconds. discarded: updates discarded since the last step."""
     staleness = [arrival.staleness for arrival in stepped.arrivals]
     return {
         "step": stepped.version,
@@ -83,7 +83,7 @@ def step_row(stepped: Stepped, discarded: int) -> Row:
 def evaluation_rows(
     happened: Happened, subject: str, member: int | None, split: str, values: dict[str, float], samples: int
 ) -> list[Row]:
-    """One row a metric."""
+    """Returns a row for each metric. samples: the number of samples that the metrics are means over."""
     return [
         {
             **_when(happened),
@@ -99,12 +99,12 @@ def evaluation_rows(
 
 
 def means(sums: dict[str, float]) -> dict[str, float]:
-    """Of sums of metrics over `samples`."""
+    """Returns the mean of each metric, from its sum over samples and their number `samples`."""
     return {metric: total / sums["samples"] for metric, total in sums.items() if metric != "samples"}
 
 
 def task_rows(happened: Happened, jobs: Sequence[Job[Any]], began: float) -> list[Row]:
-    """A row for each job that was done for it. began: when the first of the run was, seconds since the epoch."""
+    """Returns a row for each job of a happening. began: when the timeline began, in seconds since the epoch."""
     return [
         {
             **_when(happened),
@@ -118,6 +118,6 @@ def task_rows(happened: Happened, jobs: Sequence[Job[Any]], began: float) -> lis
 
 
 def partition_rows(table: dict[str, Any]) -> list[Row]:
-    """A row a cell of clients by labels."""
+    """Returns a row for each pair of a client and a label. table: the columns of the partition, of equal length."""
     columns = [column.tolist() for column in table.values()]
     return [dict(zip(table, cell, strict=True)) for cell in zip(*columns, strict=True)]

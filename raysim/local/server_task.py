@@ -1,4 +1,4 @@
-"""What an algorithm's server side may use: samples of the server's own, and other aggregators to share the work."""
+"""What an algorithm may use in a server step: the server's own samples, and other aggregators to share the work."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -18,14 +18,14 @@ from raysim.terms import Population
 
 
 class Company(NamedTuple):
-    """Who shares a server's work. shards: parts into which it is cut; they alone decide bits, not who does them."""
+    """Who shares a server's work. shards: the number of parts into which it is cut. It alone decides bits."""
 
     gang: Gang = Alone()
     shards: int = 1
 
 
 class ServerTask(Task):
-    """The server at work, in a step."""
+    """A task for one server step: it trains and predicts on the server's own samples."""
 
     def __init__(
         self,
@@ -42,29 +42,36 @@ class ServerTask(Task):
         reference: Samples | None = None,
         company: Company = Company(),  # noqa: B008 - a constant
     ) -> None:
-        """labels: of its samples, (n,) int64. classes: how many labels there are. in_domain: whether they are the
-        clients' labels. reference: samples like the clients', to compare with only; None where the scenario asks for
-        none. company: who shares the work. The other arguments are those of Task."""
+        """Makes the task. Arguments that are not explained here are those of Task.
+
+        labels: the labels of the server's samples, (n,) int64. classes: the number of different labels. in_domain:
+        whether they are the clients' labels. reference: samples like the clients', only to compare with; None if the
+        scenario asks for none. company: who shares the work.
+        """
         super().__init__(net, received, samples, local, population, key)
         self.labels, self.classes, self.in_domain = labels, classes, in_domain
         self.reference, self.company = reference, company
-        self._elsewhere = 0.0  # passes by other members of the gang
+        self._elsewhere = 0.0  # passes of samples by other members of the gang
 
     @property
     def version(self) -> int:
-        """That the step makes: how many steps there were with it."""
+        """The version of the model that this step makes, which is the number of steps so far with this one."""
         return self._key[2]
 
     @property
     def passes(self) -> float:
-        """Passes of samples through the network since the task was made, by all members of the gang: a forward pass
-        is one, a backward pass two."""
+        """Passes of samples through the network since the task was made, by all members of the gang together. A forward
+        pass of a sample counts as one, a backward pass as two."""
         return self._net.passes - self._begun + self._elsewhere
 
     def batches(
         self, epochs: int, batch_size: int | None, data: tuple[Tensor, Tensor] | None = None, stream: int = 0
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Mini-batches of the server's samples, or of others, shuffled for each epoch; the same in all of a gang."""
+        """Yields mini-batches, shuffled anew for each epoch. All members of a gang get the same ones.
+
+        batch_size: None for all samples at once. data: inputs and targets to use instead of the server's samples.
+        stream: a number of this sequence of batches; different streams of one step are shuffled differently.
+        """
         seed, server, version = self._key
         order = generator(seed, f"batches {stream}", server, version)
         samples = Samples.of(*data) if data else self._samples
@@ -77,10 +84,11 @@ class ServerTask(Task):
     def batch_gradient(
         self, model: Model, x: Tensor, y: Tensor, loss: LossFunction | None = None, *, embedded: bool = False
     ) -> Tensor:
-        """The gradient of the mean loss over a batch, in eval mode, (size,).
+        """Returns the gradient of the mean loss over a batch by all parameters, (size,), with the model in eval mode.
 
-        loss: from outputs and targets to a 0-d value, instead of the data's own. embedded: it gets what enters the
-        model's personal part, or its last linear layer where nothing is personal, in place of outputs.
+        loss: a function from outputs and targets to a 0-d value; by default the loss of the data. embedded: whether the
+        loss gets, instead of outputs, what enters the model's personal part, or its last linear layer if no part is
+        personal. Raises ValueError if embedded and no parameter before that part trains.
         """
         self._net.load(model)
         self._net.mode(training=False)
@@ -93,8 +101,8 @@ class ServerTask(Task):
             def of_entered(_: Tensor, target: Tensor) -> Tensor:
                 if not entered[0].requires_grad:
                     raise ValueError(
-                        "model: must have parameters that train before its last linear layer, or its personal part, to "
-                        "steer by data of other labels, got none; take another model, or server_data in_domain"
+                        "model: must have trainable parameters before its personal part, or its last linear layer, if "
+                        "the server's labels are not the clients', got none; take another model, or in_domain data"
                     )
                 return loss(entered[0], target)
 
@@ -108,19 +116,19 @@ class ServerTask(Task):
         return whole
 
     def features(self, model: Model) -> Tensor:
-        """What `embed` gives of all the server's samples, (n, ...)."""
+        """Returns what `embed` gives for all the server's samples, (n, ...)."""
         return self._of_all(lambda inputs: self.embed(model, inputs))
 
     def outputs(self, model: Model) -> Tensor:
-        """What `predict` gives of all the server's samples, (n, ...)."""
+        """Returns what `predict` gives for all the server's samples, (n, ...)."""
         return self._of_all(lambda inputs: self.predict(model, inputs))
 
     def relabelled(self, y: Tensor) -> Samples:
-        """The server's inputs with other targets (n, ...), to train on."""
+        """Returns the server's inputs with other targets y (n, ...), to train on."""
         return self._samples.relabelled(y)
 
     def _of_all(self, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """Of all inputs, which are loaded piece by piece; the members of a gang share them."""
+        """Applies a function to all inputs, piece by piece. The members of a gang share the work."""
 
         def of(rows: Tensor) -> Tensor:
             pieces = torch.split(rows, PREDICTED)
@@ -129,9 +137,10 @@ class ServerTask(Task):
         return torch.cat(self._share(of, (torch.arange(self.samples),)))
 
     def reduce(self, function: Callable[..., Tensor], *arrays: Tensor) -> Tensor:
-        """The sum of function(shard, ...) over shards of the arrays, which are cut along their first axis.
+        """Cuts the arrays into shards along their first axis, and returns the sum of function(shard, ...) over shards.
 
-        The members of a gang take shards in turn. They exchange what the function gives and sum it in order of shards.
+        The members of a gang take shards in turn. They exchange the results and sum them in the order of shards, so
+        all members get the same bits.
         """
         first, *others = self._share(function, arrays)
         total = first.clone()
@@ -140,7 +149,7 @@ class ServerTask(Task):
         return total
 
     def _share(self, function: Callable[..., Tensor], arrays: tuple[Tensor, ...]) -> list[Tensor]:
-        """What the function gives of each shard. A shard is never empty."""
+        """Returns what the function gives for each shard, in order. No shard is empty."""
         gang, number = self.company.gang, min(self.company.shards, len(arrays[0]))
         shards = list(zip(*(torch.tensor_split(array, number) for array in arrays), strict=True))
         if gang.size == 1:

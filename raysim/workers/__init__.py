@@ -1,1 +1,1 @@
-"""What actors host: the numerics of every job, as functions of what they are given."""
+"""What actors host: the computations of every job, as functions of the request."""

@@ -1,4 +1,4 @@
-"""What client actors host: the numerics of clients, as functions of what they are given."""
+"""What client actors host: it trains and evaluates clients, as functions of the request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from raysim.workers.workbench import EVALUATING, LOGGED, Workbench
 
 
 class ClientWorker(Workbench):
-    """The numerics of clients, under an algorithm with a server."""
+    """Trains and evaluates clients under an algorithm with a server."""
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
         super().__init__(scenario, federation, device)
@@ -40,9 +40,9 @@ class ClientWorker(Workbench):
     # --- training -----------------------------------------------------------------------------------------------------
 
     def train(self, request: TrainRequest) -> Answer[list[TrainedClient]]:
-        """A chunk of clients of one server step, one after another."""
+        """Trains a chunk of clients of one server step, one after another."""
         messages: dict[Value[Wire], Record] = {}
-        together, buffers = records.Total() if request.summed else records.Stack(), records.Total()
+        updates, buffers = records.Total() if request.summed else records.Stack(), records.Total()
         after, trained = [], []
         for member in request.members:
             if member.message not in messages:
@@ -54,14 +54,14 @@ class ClientWorker(Workbench):
             sent, state = self._update(member, message, state)
             sent, logged = records.split(sent, *LOGGED)
             vectors, own_buffers = records.split(sent, "buffers")
-            together.add(vectors, member.weight)
+            updates.add(vectors, member.weight)
             buffers.add(own_buffers, member.share)
             if member.state:
                 after.append(wire.send(state))
             columns = self.training_columns(logged, self.net.steps - steps, time.perf_counter() - started)
             up_bytes = records.size(sent, self.net.layout)
             trained.append(TrainedClient(columns, self.net.seen - seen, up_bytes, self.down_bytes(message)))
-        return Answer(trained, (wire.send({**together.record, **buffers.record}), *after))
+        return Answer(trained, (wire.send({**updates.record, **buffers.record}), *after))
 
     def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record]:
         task = self.client_task(member.client, member.number, message)
@@ -75,7 +75,7 @@ class ClientWorker(Workbench):
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, request: EvaluateRequest) -> MetricSums:
-        """The server's model on some rows of a split."""
+        """Evaluates the server's model on some rows of a split."""
         model = self.received(wire.receive(request.message.content, self.device))
         samples, rows = self.evaluated[request.split]
         self.net.take_solves()
@@ -83,7 +83,7 @@ class ClientWorker(Workbench):
             return self.measure(module, samples, rows[request.first : request.last])
 
     def evaluate_clients(self, request: EvaluateClientsRequest) -> list[MetricSums]:
-        """Each client's own model on its own test samples."""
+        """Evaluates each client's own model on its own test samples."""
         message = wire.receive(request.own.message.content, self.device)
         sums = []
         for place, client in enumerate(request.own.clients):
@@ -98,18 +98,21 @@ class ClientWorker(Workbench):
         return sums
 
     def save_clients(self, request: SaveClientsRequest) -> dict[str, np.ndarray]:
-        """Clients' own models: flat vectors `w` and `buffers`, a row each. TypeError where one is no model."""
+        """Returns clients' own models as flat vectors `w` and `buffers`, with a row for each client.
+
+        Raises TypeError if a client predicts with something other than a model.
+        """
         message = wire.receive(request.own.message.content, self.device)
         vectors = records.Stack()
         for place in range(len(request.own.clients)):
             own = self._personal(request.own, place, message)
             if not isinstance(own, Model):
-                raise TypeError(f"run.save_clients: a client's own must be a model, got {own!r}; leave the key out")
+                raise TypeError(f"run.save_clients: clients must predict with models, got {own!r}; leave the key out")
             vectors.add({"w": own.w, "buffers": own.buffers}, 1.0)
         return wire.send(vectors.record)
 
     def _personal(self, own: OwnModels, place: int, message: Record) -> Model | Callable[[Tensor], Tensor]:
-        """What a client predicts with. place: of the client among those asked for."""
+        """Returns what a client predicts with. place: the client's place in `own.clients`."""
         task = self.client_task(own.clients[place], EVALUATING + own.version, message)
         state = wire.receive(own.states[place].content, self.device) if own.states else {}
         if own.unseen:
@@ -119,26 +122,26 @@ class ClientWorker(Workbench):
     # --- messages -----------------------------------------------------------------------------------------------------
 
     def client_task(self, client: int, number: int, message: Record) -> Task:
-        """What a client that was sent the message has to work with. number: how often it was dispatched before."""
+        """Returns the task of a client that received the message. number: how often it was dispatched before."""
         return self.task(client, number, self.received(message))
 
     def received(self, message: Record) -> Model:
-        """The message's model; of one that holds the shared part only, with the initial personal part."""
+        """Returns the model in a message. If that holds the shared part only, the personal part is the initial one."""
         w, buffers = message["w"], message["buffers"]
         if len(w) == self.net.layout.size:
             return self.start.replace(w=w, buffers=buffers)
         return self.start.replace(shared=w, buffers=buffers)
 
     def first_state(self) -> Record:
-        """The server's state before the first round."""
+        """Returns the server's state before the first round."""
         return {"buffers": self.start.buffers, **self.algorithm.init(self.start, self.population)}
 
     def message(self, state: Record) -> Record:
-        """What clients are sent in a state of the server's, and the model, which is evaluated even where nothing is."""
+        """Returns what clients are sent in this state of the server, with the model, which is evaluated in any case."""
         return {"buffers": state["buffers"], "w": state["w"], **self.algorithm.message(state)}
 
     def down_bytes(self, message: Record) -> int:
-        """What a client downloads."""
+        """Returns the number of bytes that a client downloads."""
         return records.size(message, self.net.layout) if self._sends else 0
 
     @cached_property

@@ -1,6 +1,6 @@
-"""What the engine asks of workers in a run without a server: one frozen value for each kind of job.
+"""The requests that the engine makes of workers in a run without a server: one class for each kind of job.
 
-What belongs to peers lies in values with a row for each of several peers; a `Place` says where.
+One `Value` holds the states, drafts or messages of several peers, with a row for each. A `Place` names a row of one.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 Own: TypeAlias = "tuple[Wire, Wire]"
-"""A peer's draft and its state, {} where there is none."""
+"""A peer's draft and its state; {} in place of one that is not kept."""
 
 
 class Place(NamedTuple, Generic[Row]):
-    """Where something of a peer is: a row of a value."""
+    """Where a peer's record is: a row of a value."""
 
     value: Value[tuple[Row, ...]]
     row: int
 
     @property
     def content(self) -> Row:
-        """What is there, on the worker that got it."""
+        """The record itself. Only the worker that got the request may read it."""
         found: Row = self.value.content[self.row]
         return found
 
 
 @dataclass(frozen=True)
 class PeerCostRequest(Request[PeerCost]):
-    """Measure what a peer's training and mixing cost."""
+    """Measures what a peer's training and mixing cost."""
 
     name = "cost"
 
@@ -46,23 +46,23 @@ class PeerCostRequest(Request[PeerCost]):
 
 
 class Turn(NamedTuple):
-    """A peer's part in a job: it mixes, or gets its first state; then it trains, if it will mix again."""
+    """A peer's part in a job: it mixes, or gets its first state. Then it trains, if it will mix again."""
 
     peer: int
-    mixes: int  # so far, this one included; 0: it gets its first state
-    draft: Place[Own] | None  # None: it has none yet
-    message: Place[Wire] | None  # its own; None: it has none yet
-    inbox: tuple[Place[Wire], ...]
+    mixes: int  # mixes of this peer, with this one; 0: it gets its first state instead of mixing
+    draft: Place[Own] | None  # the draft of its last training; None if it has not trained yet
+    message: Place[Wire] | None  # its own message; None if it has not trained yet
+    inbox: tuple[Place[Wire], ...]  # its neighbours' messages
     weights: tuple[float, ...]  # W_ij of the messages in the inbox
     trains: bool
-    kept: bool  # whether the state between mixing and training is kept
+    kept: bool  # whether the state after mixing is kept, to be evaluated
 
 
 @dataclass(frozen=True)
 class MixRequest(Request[list[MixedPeer]]):
-    """Mix what peers and their neighbours have, and train for the next mix, one peer after another.
+    """Mixes peers' and their neighbours' messages, and trains for the next mix, one peer after another.
 
-    Leaves drafts and states, a row a peer, and messages, a row a peer.
+    It leaves two values, with a row for each turn: the peers' drafts and states, and their messages.
     """
 
     name = "mix"
@@ -74,7 +74,7 @@ class MixRequest(Request[list[MixedPeer]]):
 
 
 class PeerState(NamedTuple):
-    """A peer, and where its state is."""
+    """A peer, and where its state is kept."""
 
     peer: int
     own: Place[Own]
@@ -82,10 +82,10 @@ class PeerState(NamedTuple):
 
 @dataclass(frozen=True)
 class EvaluatePeersRequest(Request[list[dict[str, MetricSums]]]):
-    """Evaluate peers, each on all samples of each split."""
+    """Evaluates peers, each on all samples of each split."""
 
     name = "evaluate"
-    version: int  # rounds so far
+    version: int  # number of rounds that are over
     peers: tuple[PeerState, ...]
 
     def call(self, worker: PeersWorker, gang: Gang) -> Answer[list[dict[str, MetricSums]]]:
@@ -94,7 +94,10 @@ class EvaluatePeersRequest(Request[list[dict[str, MetricSums]]]):
 
 @dataclass(frozen=True)
 class CompareRequest(Request[Apart]):
-    """Measure how far peers are from the first of them, which is not counted. Leaves the sum of their differences."""
+    """Measures how far peers are from the first of `peers`, which is only the origin and is not counted.
+
+    It leaves the sum of the differences.
+    """
 
     name = "compare"
     leaves = 1
@@ -107,7 +110,7 @@ class CompareRequest(Request[Apart]):
 
 @dataclass(frozen=True)
 class ConsensusRequest(Request[dict[str, float]]):
-    """Compute, by metric, the squared length of the sum of all differences that comparisons left."""
+    """Computes, by metric, the squared norm of the sum of all differences. sums: what the comparisons left."""
 
     name = "consensus"
     sums: tuple[Value[Wire], ...]
@@ -118,7 +121,7 @@ class ConsensusRequest(Request[dict[str, float]]):
 
 @dataclass(frozen=True)
 class FinishPeersRequest(Request[dict[str, np.ndarray]]):
-    """Fetch the final models: flat vectors `w` and `buffers`, a row a peer."""
+    """Fetches the final models as flat vectors `w` and `buffers`, with a row for each peer."""
 
     name = "finish"
     version: int

@@ -1,4 +1,4 @@
-"""What actors host that simulate peers: the numerics of their jobs, as functions of what they are given."""
+"""What actors host in a run of peers: it mixes, trains and evaluates them, as functions of the request."""
 
 from __future__ import annotations
 
@@ -33,20 +33,21 @@ from raysim.workers.replies import Apart, MetricSums, MixedPeer, PeerCost, Train
 from raysim.workers.wire import Wire
 from raysim.workers.workbench import EVALUATING, LOGGED, Workbench
 
-COMPARED_INPUTS = 500  # of the test set, where no inputs are public
+COMPARED_INPUTS = 500  # test inputs on which peers' outputs are compared, if there are no public samples
 
 
 class PeersWorker(Workbench):
-    """The numerics of an algorithm without a server."""
+    """Mixes, trains and evaluates peers under an algorithm without a server."""
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
         super().__init__(scenario, federation, device)
         self.algorithm = scenario.peer
 
     def cost(self) -> PeerCost:
-        """What training and mixing cost the peer with the fewest samples, which hears its own message.
+        """Measures what training and mixing cost, with the peer that has the fewest samples.
 
-        It mixes with one neighbour and with two: the cost is taken to grow as much with each.
+        It mixes copies of its own message, as if from one neighbour and then from two. The cost of mixing is taken to
+        grow by the same amount with every neighbour.
         """
         samples = self.federation.samples
         peer = int(np.where(samples > 0, samples, samples.max()).argmin())
@@ -69,7 +70,7 @@ class PeersWorker(Workbench):
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def mix(self, request: MixRequest) -> Answer[list[MixedPeer]]:
-        """Mixes what peers and their neighbours have, and trains for the next mix, one peer after another."""
+        """Mixes peers' and their neighbours' messages, and trains for the next mix, one peer after another."""
         mixed, own, messages = [], [], []
         received = _Received(self.device)
         for turn in request.turns:
@@ -99,7 +100,7 @@ class PeersWorker(Workbench):
         return state
 
     def _local(self, turn: Turn, state: Record) -> tuple[Record, Record, TrainedPeer]:
-        """Draft, message, and what the tables show of the training."""
+        """Trains a peer. Returns its draft, its message, and what the tables show of the training."""
         started, steps = time.perf_counter(), self.net.steps
         self.net.take_solves()
         draft, message = self.algorithm.local(self.task(turn.peer, turn.mixes, self.start), state)
@@ -112,7 +113,7 @@ class PeersWorker(Workbench):
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, request: EvaluatePeersRequest) -> list[dict[str, MetricSums]]:
-        """For each peer, by split, sums of metrics over all samples."""
+        """Returns the sums of metrics over all samples, by split, for each peer."""
         sums = []
         for asked in request.peers:
             self.net.take_solves()
@@ -127,7 +128,7 @@ class PeersWorker(Workbench):
         return self.algorithm.personal(task, wire.receive(state, self.device))
 
     def compare(self, request: CompareRequest) -> Answer[Apart]:
-        """How far peers are from the first one, which is not counted; and the sum of the differences themselves."""
+        """Measures how far peers are from the first one, which is not counted. Leaves the sum of the differences."""
         first, *others = request.peers
         origin = self._compared(self._personal(first, request.version))
         squares = dict.fromkeys(origin, 0.0)
@@ -140,7 +141,11 @@ class PeersWorker(Workbench):
         return Answer(Apart(len(others), squares), (wire.send(sums),))
 
     def _compared(self, model: Model) -> dict[str, Tensor]:
-        """What the consensus is about, float64: parameters, and probabilities, scaled to count each input once."""
+        """Returns the float64 vectors between which distances are measured, by metric.
+
+        These are the parameters and, if the data have labels, the predicted probabilities. Probabilities are divided by
+        the root of the number of inputs, so that squared distances are means over inputs.
+        """
         vectors = {"consensus": model.w.double()}
         if self.federation.loss == "cross_entropy":
             with self.net.evaluating(model) as module:
@@ -157,19 +162,19 @@ class PeersWorker(Workbench):
         return self.loader(federation.test, federation.evaluation_rows[:COMPARED_INPUTS])[0]
 
     def consensus(self, request: ConsensusRequest) -> dict[str, float]:
-        """The squared length of the sum of all differences, by metric."""
+        """Returns the squared norm of the sum of all differences, by metric."""
         received = [wire.receive(sums.content, self.device) for sums in request.sums]
         return {key: float(total.square().sum()) for key, total in records.merge(received, summed=True).items()}
 
     def finish(self, request: FinishPeersRequest) -> dict[str, np.ndarray]:
-        """The models' flat vectors `w` and `buffers`, a row a peer."""
+        """Returns the peers' models as flat vectors `w` and `buffers`, with a row for each peer."""
         models = [self._personal(asked, request.version) for asked in request.peers]
         stacked = {"w": [model.w for model in models], "buffers": [model.buffers for model in models]}
         return wire.send({key: torch.stack(vectors) for key, vectors in stacked.items()})
 
 
 class _Received(dict[Place[Wire], Record]):
-    """Messages by place, each fetched once in a job, for several peers may mix it."""
+    """Messages by place. Each is converted once in a job, because several peers may mix it."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
@@ -182,6 +187,7 @@ class _Received(dict[Place[Wire], Record]):
 
 @contextmanager
 def _named(turn: Turn, stage: str) -> Iterator[None]:
+    """Adds to an exception which peer raised it, and at which stage."""
     try:
         yield
     except Exception as error:

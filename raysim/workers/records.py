@@ -1,4 +1,4 @@
-"""Records as workers handle them: their size on a network, sums and stacks of them, parts of them."""
+"""What workers do with records: they measure their size, sum them, stack them and split them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from raysim.terms import Record
 
 
 def size(record: Record, layout: Layout) -> int:
-    """Bytes of a record on a network, without the padding of the flat vector."""
+    """Returns the bytes that a record takes on a network. The padding of flat vectors does not count."""
     padding = 4 * (layout.size - layout.parameters)
     padded = (layout.size, layout.cut) if layout.cut < layout.size else ()
     return sum(v.numel() * v.element_size() - (padding if v.numel() in padded else 0) for v in record.values())
 
 
 class Total:
-    """sum_i weight_i record_i, entry by entry, in the order of `add`; empty before the first."""
+    """A weighted sum of records, sum_i weight_i record_i, entry by entry. It is {} before the first `add`."""
 
     def __init__(self) -> None:
         self.record: Record = {}
 
     def add(self, record: Record, weight: float) -> None:
-        """Does not keep the record, nor changes it."""
+        """Adds a record times its weight. The record itself is neither kept nor changed."""
         for key, value in record.items():
             if key in self.record:
                 self.record[key].add_(value, alpha=weight)
@@ -31,13 +31,13 @@ class Total:
 
 
 class Stack:
-    """Records one below the other, each entry with a leading axis (n, ...)."""
+    """Records stacked entry by entry, along a new leading axis (n, ...)."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
 
     def add(self, record: Record, weight: float) -> None:
-        """weight: not used."""
+        """Adds a record. The weight is not used; it is there so that a Stack can stand for a Total."""
         self._records.append(record)
 
     @property
@@ -47,7 +47,7 @@ class Stack:
 
 
 def merge(chunks: list[Record], summed: bool) -> Record:
-    """What chunks of a step give together: their sum, in their order, or one below the other; {} of none."""
+    """Returns the chunks of a step as one record: their sum if `summed`, else concatenated; {} for no chunks."""
     if summed:
         total = Total()
         for chunk in chunks:
@@ -57,11 +57,11 @@ def merge(chunks: list[Record], summed: bool) -> Record:
 
 
 def scale(record: Record, weight: float) -> Record:
-    """Weight times the record, entry by entry."""
+    """Returns the record times a weight, entry by entry."""
     return {key: value * weight for key, value in record.items()}
 
 
 def split(record: Record, *keys: str) -> tuple[Record, Record]:
-    """The record without some entries, and those of them that it has."""
+    """Returns the record without the keys, and a record of those keys that it has."""
     rest = {key: value for key, value in record.items() if key not in keys}
     return rest, {key: record[key] for key in keys if key in record}

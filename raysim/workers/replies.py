@@ -1,4 +1,4 @@
-"""What workers answer: small, typed and without tensors, so that the scheduler need not load torch."""
+"""The results that workers send back: small and without tensors, so that the scheduler need not load torch."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 MetricSums: TypeAlias = dict[str, float]
-"""Sums of metrics over samples, such as `loss` and `accuracy`, and `samples`, their number."""
+"""The sum of each metric over samples, such as `loss` and `accuracy`, and under `samples` the number of samples."""
 
 
 class Described(NamedTuple):
-    """What the scheduler must know of data and model."""
+    """What the scheduler must know of the data and the model."""
 
-    samples: np.ndarray  # that each client trains on, (clients,) int64
-    held_out: np.ndarray  # that each client tests its own model on, (clients,) int64
-    evaluation_rows: dict[str, int]  # by split
-    partition: dict[str, np.ndarray]
-    parameters: int
-    entries: tuple[tuple[str, tuple[int, ...], int], ...]  # of the flat vector: name, shape, offset
-    shape: tuple[int, ...]  # of one input
+    samples: np.ndarray  # number of samples that each client trains on, (clients,) int64
+    held_out: np.ndarray  # number of samples that each client tests its own model on, (clients,) int64
+    evaluation_rows: dict[str, int]  # by split, the number of samples on which models are evaluated
+    partition: dict[str, np.ndarray]  # columns of the table `partition`
+    parameters: int  # number of parameters
+    entries: tuple[tuple[str, tuple[int, ...], int], ...]  # of each parameter: name, shape, offset in the flat vector
+    shape: tuple[int, ...]  # shape of one input
     classes: int
-    unseen: np.ndarray  # clients that take no part, but may adapt to the last model, by number
-    state: tuple[str, ...] = ()  # names of the entries of the server's state; none without a server
-    stateful: bool = False  # whether clients of a server keep state
+    unseen: np.ndarray  # numbers of the clients that take no part, but may adapt to the last model
+    state: tuple[str, ...] = ()  # names of the entries of the server's state; () without a server
+    stateful: bool = False  # whether clients keep state; False without a server
 
 
 class UpdateCost(NamedTuple):
     """What a client's update costs."""
 
-    flops_per_sample: float  # forward and backward
+    flops_per_sample: float  # of a forward and a backward pass
     down_bytes: int
     up_bytes: int
 
@@ -37,17 +37,17 @@ class UpdateCost(NamedTuple):
 class PeerCost(NamedTuple):
     """What a peer's training and mixing cost."""
 
-    forward_flops: float  # of a sample's forward pass
-    passes: float  # of samples beside local training, by predictions and in mixing; a forward pass is one
-    passes_per_neighbour: float  # those that a neighbour adds
+    forward_flops: float  # of one sample's forward pass
+    passes: float  # forward passes of one sample beside those of local training, for predictions and for mixing
+    passes_per_neighbour: float  # how many more there are for each neighbour
     message_bytes: int
 
 
 class TrainingColumns(NamedTuple):
-    """Columns of the table `updates` that a client's or a peer's training fills; None where there is nothing to say."""
+    """Columns of the table `updates` that training fills. A column is None if it does not apply to the run."""
 
     local_steps: int
-    seconds: float
+    seconds: float  # wall seconds
     loss_before: float | None
     loss_after: float | None
     residual: float | None
@@ -59,39 +59,39 @@ class TrainingColumns(NamedTuple):
 
 
 class TrainedClient(NamedTuple):
-    """What became of a client in a chunk."""
+    """What the training of a client gave, besides its update."""
 
     columns: TrainingColumns
-    samples_seen: int  # that gradients were taken of
+    samples_seen: int  # samples whose gradients were computed, each as often as it was
     up_bytes: int
     down_bytes: int
 
 
 class StepReply(NamedTuple):
-    """What the tables say of a server step."""
+    """What the tables show of a server step."""
 
     server_flops: float
     cache_bytes: int
     similarity: float | None
-    coefficients: dict[str, list[float]]  # columns of a search, an element an anchor; {} without one
+    coefficients: dict[str, list[float]]  # columns of the table of that name; {} without a search
 
 
 class TrainedPeer(NamedTuple):
-    """What became of a peer's training."""
+    """What the training of a peer gave, besides its draft and message."""
 
     columns: TrainingColumns
     message_bytes: int
 
 
 class MixedPeer(NamedTuple):
-    """What became of a peer in a job of mixing and training."""
+    """What a peer's turn of mixing and training gave, besides its records."""
 
     mixing_s: float  # wall seconds
-    trained: TrainedPeer | None  # None: it will not mix again
+    trained: TrainedPeer | None  # None: it did not train, because it will not mix again
 
 
 class Apart(NamedTuple):
-    """How far some peers are from another one: squared distances by metric, summed over them."""
+    """How far some peers are from another one. squares: by metric, the sum of their squared distances."""
 
-    peers: int
+    peers: int  # how many were compared
     squares: dict[str, float]

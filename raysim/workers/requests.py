@@ -1,7 +1,7 @@
-"""What the engine asks of workers in a run with a server: one frozen value for each kind of job.
+"""The requests that the engine makes of workers in a run with a server: one class for each kind of job.
 
-Nothing here loads torch. A `Value` in a request stands for something that an earlier job left; the worker finds it in
-the value's `content`.
+Nothing here loads torch. A `Value` in a request refers to something that an earlier job left with the workers. The
+worker that carries out the request finds it in the value's `content`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from raysim.workers.wire import Wire
     from raysim.workers.workshop import Workshop
 
-CLIENT, SERVER = "client", "aggregator"  # groups of workers
+CLIENT, SERVER = "client", "aggregator"  # names of the two groups of workers
 
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ CLIENT, SERVER = "client", "aggregator"  # groups of workers
 
 @dataclass(frozen=True)
 class LoadRequest(Request[None]):
-    """Load and divide the data. Leaves the federation."""
+    """Loads the data and divides them among clients. It leaves the federation."""
 
     name = "load"
     leaves = 1
@@ -41,7 +41,7 @@ class LoadRequest(Request[None]):
 
 @dataclass(frozen=True)
 class DescribeRequest(Request[Described]):
-    """Say what the scheduler must know of data and model."""
+    """Describes the data and the model to the scheduler."""
 
     name = "describe"
 
@@ -51,10 +51,13 @@ class DescribeRequest(Request[Described]):
 
 @dataclass(frozen=True)
 class FirstRequest(Request[None]):
-    """Make the first model. Leaves the first message, a client's first state, and each entry of the server's."""
+    """Makes the first model.
+
+    It leaves the first message, the first state of any client, and each entry of the server's first state.
+    """
 
     name = "first"
-    entries: tuple[str, ...]  # of the server's state, in the order in which their values are left
+    entries: tuple[str, ...]  # names of the entries of the server's state, in the order in which they are left
 
     @property
     def leaves(self) -> int:
@@ -66,7 +69,7 @@ class FirstRequest(Request[None]):
 
 @dataclass(frozen=True)
 class CostRequest(Request[UpdateCost]):
-    """Measure what an update costs."""
+    """Measures what an update costs."""
 
     name = "cost"
 
@@ -78,27 +81,27 @@ class CostRequest(Request[UpdateCost]):
 
 
 class ChunkMember(NamedTuple):
-    """A client's part in a chunk."""
+    """A client in a chunk, with all that its training needs."""
 
     client: int
-    number: int  # of this client's dispatches before
-    version: int  # of the model that it received
-    message: Value[Wire]  # that it received
-    state: Value[Wire] | None  # its own; None where clients keep none
-    weight: float  # in the sum of updates; not used where they are stacked
-    share: float  # of the step's samples: the weight of its buffers
+    number: int  # dispatches of this client before this one
+    version: int  # version of the model that it received
+    message: Value[Wire]  # the message that it received
+    state: Value[Wire] | None  # its own state; None if clients keep none
+    weight: float  # weight of its update in the sum; not used if updates are stacked
+    share: float  # its part of the step's samples, which is the weight of its buffers
 
 
 @dataclass(frozen=True)
 class TrainRequest(Request[list[TrainedClient]]):
-    """Train a chunk of clients of one server step, one after another.
+    """Trains a chunk of clients of one server step, one after another.
 
-    Leaves the sum (or stack) of their updates, then the state of each member, if clients keep one.
+    It leaves the sum (or the stack) of their updates, then the new state of each member, if clients keep state.
     """
 
     name = "train"
     members: tuple[ChunkMember, ...]
-    summed: bool
+    summed: bool  # whether their updates are summed; otherwise they are stacked
 
     @property
     def leaves(self) -> int:
@@ -110,17 +113,21 @@ class TrainRequest(Request[list[TrainedClient]]):
 
 @dataclass(frozen=True)
 class StepRequest(Request[StepReply]):
-    """Do a server step. Leaves the message after it, and each entry of the server's state, in the order of `state`."""
+    """Does a server step. All aggregators do it together.
+
+    It leaves the next message to clients, then each entry of the server's next state, in the order of `state`.
+    """
 
     name = "step"
     together = True
-    version: int  # of the model that the step makes
+    version: int  # version of the model that the step makes
     arrivals: tuple[Arrival, ...]
-    summed: bool  # whether chunks are sums of updates, or stacks of them
+    summed: bool  # whether the algorithm gets the sum of updates; otherwise it gets a stack of them
     factors: tuple[tuple[float, float], ...] | None
-    """Where chunks are of one client each, the weights of its update and of its buffers; None: they are in the sums."""
+    """The weights of each chunk's update and of its buffers, if each chunk is one client that was trained at its
+    dispatch. None: the chunks were weighed when they were trained."""
     state: dict[str, Value[np.ndarray]]
-    chunks: tuple[Value[Wire], ...]  # that trainings left
+    chunks: tuple[Value[Wire], ...]  # what the training jobs left
 
     @property
     def leaves(self) -> int:
@@ -135,7 +142,7 @@ class StepRequest(Request[StepReply]):
 
 @dataclass(frozen=True)
 class EvaluateRequest(Request[MetricSums]):
-    """Evaluate the server's model on some rows of a split."""
+    """Evaluates the server's model on rows `first` to `last` of a split."""
 
     name = "evaluate"
     split: str
@@ -148,18 +155,18 @@ class EvaluateRequest(Request[MetricSums]):
 
 
 class OwnModels(NamedTuple):
-    """Clients whose own models are asked for."""
+    """Clients whose own models a request is about, with all that making those models needs."""
 
     clients: tuple[int, ...]
-    version: int  # of the server's model then
-    unseen: bool  # whether they never took part, and adapt to that model first
+    version: int  # version of the server's model at that time
+    unseen: bool  # whether these clients never took part, and must first adapt to that model
     message: Value[Wire]
-    states: tuple[Value[Wire], ...]  # of the clients, in their order; none where clients keep none
+    states: tuple[Value[Wire], ...]  # the clients' states, in order; () if clients keep none
 
 
 @dataclass(frozen=True)
 class EvaluateClientsRequest(Request[list[MetricSums]]):
-    """Evaluate each client's own model on its own test samples."""
+    """Evaluates each client's own model on its own test samples."""
 
     name = "evaluate_clients"
     own: OwnModels
@@ -170,7 +177,7 @@ class EvaluateClientsRequest(Request[list[MetricSums]]):
 
 @dataclass(frozen=True)
 class SaveClientsRequest(Request[dict[str, np.ndarray]]):
-    """Fetch clients' own models: flat vectors `w` and `buffers`, a row each."""
+    """Fetches clients' own models as flat vectors `w` and `buffers`, with a row for each client."""
 
     name = "save_clients"
     own: OwnModels
@@ -181,7 +188,7 @@ class SaveClientsRequest(Request[dict[str, np.ndarray]]):
 
 @dataclass(frozen=True)
 class FinishRequest(Request[dict[str, np.ndarray]]):
-    """Fetch the final model: flat vectors `w` and `buffers`."""
+    """Fetches the final model as flat vectors `w` and `buffers`."""
 
     name = "finish"
     message: Value[Wire]

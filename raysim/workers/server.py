@@ -1,4 +1,4 @@
-"""What aggregator actors host: the numerics of the server's steps, as functions of what they are given."""
+"""What aggregator actors host: it does the server's steps, as functions of the request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from raysim.data import Split
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.rng import SERVER
-from raysim.terms import Buffer, Record, Search, ServerStep
+from raysim.terms import Buffer, Record, SearchResult, ServerStep
 from raysim.workers import records, wire
 from raysim.workers.client import ClientWorker
 from raysim.workers.replies import Described, StepReply, UpdateCost
@@ -21,26 +21,26 @@ from raysim.workers.workbench import LOGGED
 
 
 class ServerWorker(ClientWorker):
-    """The numerics of a server. It can do what clients do, too, to find out what that costs."""
+    """Does the server's steps. It can also train a client, which it does to measure what an update costs."""
 
     # --- set-up -------------------------------------------------------------------------------------------------------
 
     def describe(self) -> Described:
-        """What the scheduler must know of data, model and state."""
+        """Returns what the scheduler must know of the data, the model and the states."""
         stateful = bool(self.algorithm.client(self.start))
         return super().describe()._replace(state=tuple(self.first_state()), stateful=stateful)
 
     def first(self, request: FirstRequest) -> Answer[None]:
-        """The first message, a client's first state, and each entry of the server's."""
+        """Leaves the first message, the first state of any client, and each entry of the server's first state."""
         state, client = self.first_state(), self.algorithm.client(self.start)
         entries = wire.send(state)
         first = (wire.send(self.message(state)), wire.send(client))
         return Answer(None, (*first, *(entries[name] for name in request.entries)))
 
     def cost(self) -> UpdateCost:
-        """FLOPs of one sample's forward and backward pass, and bytes of a message and an update.
+        """Measures the FLOPs of one sample's forward and backward pass, and the bytes of a message and an update.
 
-        An update's size is that of a real one: one step of the client with the fewest samples.
+        To find the bytes of an update, it trains the client with the fewest samples for one step.
         """
         samples = self.federation.samples
         client = int(np.where(samples > 0, samples, samples.max()).argmin())
@@ -54,15 +54,18 @@ class ServerWorker(ClientWorker):
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def step(self, request: StepRequest, gang: Gang) -> Answer[StepReply]:
-        """The server step that makes a version of the model. An entry of the state that stayed as it was is left as
-        the value that came."""
+        """Does the server step that makes the requested version of the model.
+
+        For an entry of the state that did not change, it leaves the Value that came, so that it is not stored again.
+        """
         before = wire.receive({name: value.content for name, value in request.state.items()}, self.device)
         updates, buffers = self._merged(request)
         task = self._server_task(gang, request.version, before)
         step = _as_step(self.algorithm.step(before, request.arrivals, {**updates, **buffers}, task))
         after = {**before, **buffers, **step.state}
         if unknown := sorted(after.keys() - before.keys()):
-            raise ValueError(f"step: must give entries that `init` gave, {sorted(before)!r}, got {unknown!r} too")
+            known = sorted(before)
+            raise ValueError(f"step: must return only entries that `init` returned, {known!r}, got also {unknown!r}")
         flops = task.passes * self.forward_flops if task.passes else 0.0
         flops += 2.0 * len(request.arrivals) * self.net.layout.parameters + step.vector_flops
         one = updates if request.summed else {key: stack[0] for key, stack in updates.items()}
@@ -73,7 +76,7 @@ class ServerWorker(ClientWorker):
         return Answer(reply, (wire.send(self.message(after)), *left))
 
     def _merged(self, request: StepRequest) -> tuple[Record, Record]:
-        """The step's updates, summed or stacked, and its buffers, a mean over the step's samples."""
+        """Returns the step's updates, summed or stacked, and its buffers, averaged over the step's samples."""
         parts = [records.split(wire.receive(chunk.content, self.device), "buffers") for chunk in request.chunks]
         if request.factors:
             pairs = zip(parts, request.factors, strict=True)
@@ -103,11 +106,11 @@ class ServerWorker(ClientWorker):
 
     @cached_property
     def server_loader(self) -> Loader:
-        """From the server's stored samples to what the module takes."""
+        """Turns the server's stored samples into what the module takes."""
         return Loader(self.federation.server.mean, self.federation.server.std, self.device)
 
     def _kept_bytes(self, state: Record, update: Record) -> int:
-        """What a server would keep after a step, or until the next. update: one like those that it gets."""
+        """Returns the bytes that a real server would have to keep between steps. update: an example of an update."""
         kept = records.size(state, self.net.layout) + self.net.frozen_bytes
         trigger = self.algorithm.trigger
         if isinstance(trigger, Buffer) and trigger.size > 1:
@@ -117,7 +120,7 @@ class ServerWorker(ClientWorker):
         return kept
 
     def finish(self, request: FinishRequest) -> dict[str, np.ndarray]:
-        """The final model: flat vectors `w` and `buffers`."""
+        """Returns the final model as flat vectors `w` and `buffers`."""
         model = self.received(wire.receive(request.message.content, self.device))
         return wire.send({"w": model.w, "buffers": model.buffers})
 
@@ -126,13 +129,13 @@ def _as_step(given: Record | ServerStep) -> ServerStep:
     return given if isinstance(given, ServerStep) else ServerStep(given)
 
 
-def _columns(search: Search | None) -> dict[str, list[float]]:
-    """What a search found, as columns of a table."""
+def _columns(search: SearchResult | None) -> dict[str, list[float]]:
+    """Returns what a search found as columns of the table `coefficients`; {} if there was no search."""
     return {name: found.tolist() for name, found in search._asdict().items()} if search else {}
 
 
 def _weighed(vectors: Record, buffers: Record, weight: float, share: float, summed: bool) -> tuple[Record, Record]:
-    """A chunk of one client as it goes into a step. vectors: its update as a stack of one."""
+    """Weighs a chunk of one client, as a step sums it. vectors: its update, stacked with a leading axis of length 1."""
     if summed:
         vectors = records.scale({key: stack[0] for key, stack in vectors.items()}, weight)
     return vectors, records.scale(buffers, share)

@@ -1,4 +1,4 @@
-"""Records as they travel: numpy arrays, which Ray shares without copying."""
+"""Turns records into what travels between workers, and back: numpy arrays, which Ray shares without copying."""
 
 from __future__ import annotations
 
@@ -13,27 +13,31 @@ from raysim.models.layout import ALIGNMENT
 from raysim.terms import Record
 
 Wire: TypeAlias = "dict[str, np.ndarray]"
+"""A record as it travels: named arrays instead of tensors."""
 
-# Of arrays in the object store, which torch could write to all the same: `unchanged` sees that nobody does.
+# Arrays in Ray's object store are read-only, but torch could write to them; `unchanged` finds out if anybody did.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
 def send(record: Record) -> Wire:
-    """To arrays, which may share memory with the tensors."""
+    """Returns a record as arrays, which may share memory with the tensors."""
     return {key: torch.as_tensor(value).detach().cpu().numpy() for key, value in record.items()}
 
 
 def receive(wire: Wire, device: torch.device) -> Record:
-    """To tensors of their own.
+    """Returns a record as tensors that are copies.
 
-    A copy, for two reasons: what comes from the object store is memory that others see, and results of BLAS can depend
-    on alignment, which is 64 bytes in torch's own memory only.
+    It copies for two reasons: other workers see the memory of the object store, and results of BLAS can depend on
+    alignment, which is 64 bytes only in memory that torch has allocated.
     """
     return {key: torch.tensor(value, device=device) for key, value in wire.items()}
 
 
 def borrow(wire: Wire, device: torch.device) -> Record:
-    """To tensors that are read only: on a CPU they are the arrays' own memory, where that is aligned as torch's is."""
+    """Returns a record as tensors that must not be changed.
+
+    On a CPU they share the arrays' memory, if that is aligned like torch's own. So this saves the copy of `receive`.
+    """
     if device.type != "cpu":
         return receive(wire, device)
     return {
@@ -43,10 +47,10 @@ def borrow(wire: Wire, device: torch.device) -> Record:
 
 
 def unchanged(records: Iterable[Record]) -> None:
-    """Raises ValueError if a tensor was changed in place since it was received or borrowed, in which others see it."""
+    """Raises ValueError if a tensor was changed in place since it was received or borrowed: others may share it."""
     for record in records:
         for key, value in record.items():
             if value._version:
                 raise ValueError(
-                    f"what an algorithm is given must not be changed in place, as {key!r} was; copy it first"
+                    f"an algorithm must not change in place what it is given, but changed {key!r}; copy it first"
                 )

@@ -1,4 +1,4 @@
-"""What every worker has: the data, shared with the other workers of its node, and a model that fits them."""
+"""What every worker has: the data, whose memory the workers of a node share, and a model that fits the data."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ from raysim.models.build import initialise
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described, MetricSums, TrainingColumns
 
-EVALUATION_BATCH = 250  # fixed, for bits depend on it
-EVALUATING = 2**32  # above any number of dispatches: what a personal model draws is keyed by this plus the version
-# What an update carries for columns of the tables only.
+EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
+# Draws outside of training have keys of their own: this number, above any number of dispatches, plus the version.
+EVALUATING = 2**32
+# Entries of updates and messages that are there for the tables only, and do not travel.
 LOGGED = ("loss_before", "loss_after", "residual", "tolerance", "penalty")
 
 
 class Workbench:
-    """Made once in each actor. Methods change nothing that a later call could see."""
+    """The base of all workers, made once in each actor. No method changes anything that a later call could see."""
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
-        """Raises ValueError where the model does not fit the data, or has nothing to share."""
+        """Raises ValueError if the model does not fit the data, or if no parameter of it is shared."""
         self.scenario, self.federation, self.device = scenario, federation, device
         self.shape = _input_shape(federation)
         module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed)
         self.net = Net(module, scenario.model.personal, federation.loss, device)
         if self.net.layout.cut == 0:
             named = ", ".join(scenario.model.personal)
-            raise ValueError(f"model.personal: must leave parameters to share, got all, by [{named}]; leave some out")
+            text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
+            raise ValueError(f"model.personal: {text}")
         self.start = self.net.model()
         self.loader = Loader(federation.mean, federation.std, device)
         self.population = scenario.population(federation.samples)
 
     def describe(self) -> Described:
-        """What the scheduler must know of data and model."""
+        """Returns what the scheduler must know of the data and the model."""
         federation, layout = self.federation, self.net.layout
         return Described(
             samples=federation.samples,
@@ -57,7 +59,7 @@ class Workbench:
         )
 
     def task(self, client: int, number: int, received: Model) -> Task:
-        """What a client has to work with. number: how often it was dispatched before."""
+        """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before."""
         samples = self._samples(self.federation.train, self.federation.train_rows(client))
         key = (self.scenario.seed, client, number)
         return Task(self.net, received, samples, self.scenario.local, self.population, key, lambda: self.public)
@@ -67,13 +69,13 @@ class Workbench:
 
     @cached_property
     def public(self) -> Tensor:
-        """Inputs of the samples that everybody has, (n, ...); kept, for everybody works with them."""
+        """The inputs of the public samples, (n, ...). They stay in memory, because all clients use them."""
         public = self.federation.public
         return self.loader(public, np.arange(len(public)))[0]
 
     @cached_property
     def forward_flops(self) -> float:
-        """Of a sample's forward pass. A backward pass takes twice the work: by inputs and by parameters."""
+        """FLOPs of one sample's forward pass. A backward pass takes twice as many: for inputs and for parameters."""
         from torch.utils.flop_counter import FlopCounterMode
 
         x, _ = self.loader(self.federation.train, np.zeros(1, dtype=np.int64))
@@ -83,7 +85,7 @@ class Workbench:
 
     @property
     def evaluated(self) -> dict[str, tuple[Split, np.ndarray]]:
-        """What models are evaluated on, and which rows of it, by name."""
+        """By name of the split, the samples and the rows of them on which models are evaluated."""
         federation = self.federation
         return {
             "test": (federation.test, federation.evaluation_rows),
@@ -91,10 +93,10 @@ class Workbench:
         }
 
     def measure(self, predict: Any, split: Split, rows: np.ndarray) -> MetricSums:
-        """Sums of metrics over what is predicted of the rows of a split: a label of each, or several.
+        """Returns the sums of metrics over predictions for rows of a split. A row may have one label, or several.
 
-        predict: from inputs to logits. Deep equilibrium layers add how their solves fared, also those since somebody
-        last took note, such as in adapting the model.
+        predict: a function from inputs to logits. If the model has deep equilibrium layers, metrics of their solves are
+        added, for all solves since `take_solves` was last called, such as those of adapting the model.
         """
         loss, correct, labelled = 0.0, 0, self.federation.loss == "cross_entropy"
         for start in range(0, len(rows), EVALUATION_BATCH):
@@ -107,13 +109,13 @@ class Workbench:
         sums = {"samples": samples, "loss": loss}
         if labelled:
             sums["accuracy"] = float(correct)
-        if solves.solves:  # as sums over samples, of which there may be several a solve
+        if solves.solves:  # given as sums over samples, as all metrics are
             sums["iterations"] = samples * solves.iterations / solves.solves
             sums["unconverged"] = samples * solves.unconverged / solves.solves
         return sums
 
     def training_columns(self, logged: Mapping[str, Tensor], steps: int, seconds: float) -> TrainingColumns:
-        """What the tables say of a training. logged: those of LOGGED that it gave. Takes note of the solves."""
+        """Returns what the tables show of a training and of the solves in it. logged: its entries named in LOGGED."""
         solves = self.net.take_solves()
         numbers = {key: logged[key].item() if key in logged else None for key in LOGGED}
         return TrainingColumns(
@@ -127,6 +129,6 @@ class Workbench:
 
 
 def _input_shape(federation: Federation) -> tuple[int, ...]:
-    """The shape of one input, as a module gets it: (C, H, W) of an image."""
+    """Returns the shape of one input as a module gets it, which is (C, H, W) for an image."""
     x = federation.train.x
     return (x.shape[3], *x.shape[1:3]) if x.dtype == np.uint8 else x.shape[1:]

@@ -1,4 +1,4 @@
-"""What an actor hosts at first: the scenario and a device, and no data yet. A set-up then makes it a worker."""
+"""What an actor hosts before it has data: the scenario and a device. A set-up then replaces it by a worker."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenWorkshop:
-    """What each actor calls once."""
+    """The factory of actors: each actor calls it once, to make its workshop."""
 
     scenario: Scenario
-    gpus: float  # how much of one it may use; 0: none
+    gpus: float  # share of a GPU that it may use; 0: it uses the CPU
 
     def __call__(self) -> Workshop:
         return Workshop(self.scenario, self.gpus)
 
 
 class Workshop:
-    """A process that has loaded torch, on the device that it was given."""
+    """Holds the scenario and the device of an actor, and has set up torch. It can load the data."""
 
     def __init__(self, scenario: Scenario, gpus: float) -> None:
         import torch
@@ -40,13 +40,13 @@ class Workshop:
         self.device = _device(gpus)
 
     def load(self) -> Answer[None]:
-        """Loads and divides the data, and leaves them."""
+        """Loads the data, divides them among clients, and leaves the federation."""
         scenario = self.scenario
         return Answer(None, (federate(scenario.data, scenario.server_data, scenario.seed, scenario.public),))
 
 
 def _device(share: float) -> torch.device:
-    """A GPU only where one was asked for: an actor that asked for none sees all of them."""
+    """Returns the GPU if a share of one was asked for. An actor that asked for none still sees all GPUs of its node."""
     import torch
 
     if share == 0:
@@ -56,7 +56,7 @@ def _device(share: float) -> torch.device:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
-    if share < 1:  # Ray shares out GPUs in name only
+    if share < 1:  # Ray counts shares of GPUs, but does not enforce them
         torch.cuda.set_per_process_memory_fraction(share)
     return torch.device("cuda")
 
@@ -66,7 +66,7 @@ def _device(share: float) -> torch.device:
 
 @dataclass(frozen=True)
 class BecomeClient(Setup):
-    """Makes a workshop a worker that trains and evaluates clients."""
+    """Replaces a workshop by a worker that trains and evaluates clients."""
 
     federation: Value[Federation]
 
@@ -78,7 +78,7 @@ class BecomeClient(Setup):
 
 @dataclass(frozen=True)
 class BecomeServer(Setup):
-    """Makes a workshop a worker that does the server's steps."""
+    """Replaces a workshop by a worker that does the server's steps."""
 
     federation: Value[Federation]
 
@@ -90,7 +90,7 @@ class BecomeServer(Setup):
 
 @dataclass(frozen=True)
 class BecomePeers(Setup):
-    """Makes a workshop a worker that hosts peers."""
+    """Replaces a workshop by a worker that mixes, trains and evaluates peers."""
 
     federation: Value[Federation]
 

@@ -215,7 +215,7 @@ def refusal(raw: Raw) -> str:
 
 def test_something_must_be_shared(tmp_path: Path) -> None:
     scenario = parse_scenario(headed("fedper", model={**HEADED, "personal": ["hidden1", "head"]}))
-    with pytest.raises(RunFailed, match=r"model.personal: must leave parameters to share, got all, by \[hidden1, h"):
+    with pytest.raises(RunFailed, match=r"model.personal: must leave some parameters to be shared, but \[hidden1, h"):
         run(scenario, out=tmp_path, inline=True)
 
 

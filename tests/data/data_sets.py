@@ -19,8 +19,14 @@ NO_SERVER = SERVER.validate_python("none")
 
 
 def part(**settings: Any) -> Any:
-    """A data part, as a scenario file gives it."""
-    return DATA.validate_json(TypeAdapter(dict[str, Any]).dump_json(settings))
+    """A data part, as a scenario file gives it: lists become tuples, as fields are strict."""
+    return DATA.validate_python(_tuples(settings))
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _tuples(inner) for key, inner in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def load(**settings: Any) -> Dataset:

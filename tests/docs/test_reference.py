@@ -55,10 +55,9 @@ def test_every_row_of_a_table_has_a_meaning(pages: dict[str, str]) -> None:
 
 
 def test_a_key_is_told_with_its_path_type_unit_and_default(pages: dict[str, str]) -> None:
-    meaning = "How long an autoscaling cluster may take to bring what is asked for"
-    assert re.search(rf"\| `resources.wait_s` \| number ≥ 0 \| s \| `0.0` \| {meaning}", pages["scenario"])
-    assert re.search(r"\| `world.delay.sigma` \| number ≥ 0 \| `unit` \| required \|", pages["world"])
-    assert "| `algorithm.buffer` | whole number ≥ 1 |  | `10` | K, the updates of a step. |" in pages["algorithms"]
+    assert re.search(r"\| `resources.wait_s` \| number ≥ 0 \| s \| `0.0` \| \w", pages["scenario"])
+    assert re.search(r"\| `world.delay.sigma` \| number ≥ 0 \| `unit` \| required \| \w", pages["world"])
+    assert re.search(r"\| `algorithm.buffer` \| whole number ≥ 1 \|  \| `10` \| \w", pages["algorithms"])
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -74,7 +73,7 @@ def test_algorithms_are_told_with_source_and_code(pages: dict[str, str]) -> None
     for section in algorithms:
         assert re.search(r"\*\*Source\.\*\* .*(\d{4}|arXiv)", section, re.DOTALL), section[:200]
         assert "    class " in section
-    assert sum("**Differences.**" in section for section in algorithms) > 20
+    assert sum("**Differences.**" in section for section in algorithms) == 28  # all but one that is of no paper
 
 
 def test_a_missing_description_fails(hooks: ModuleType) -> None:

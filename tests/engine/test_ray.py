@@ -189,7 +189,7 @@ def test_only_a_run_that_says_running_is_settled(tmp_path: Path) -> None:
     [
         ("127.0.0.1:9", "a Ray cluster must answer there, got '127.0.0.1:9'"),
         ("ray://127.0.0.1:10001", "submit the run as a job to the cluster instead: ray job submit -- raysim run"),
-        ("nonsense", "must be of a Ray cluster, got 'nonsense'"),
+        ("nonsense", "must be that of a Ray cluster, got 'nonsense'"),
     ],
 )
 def test_an_address_without_a_cluster_is_refused_soon_and_leaves_no_folder(

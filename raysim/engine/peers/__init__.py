@@ -1,1 +1,1 @@
-"""Runs of peers, without a server."""
+"""Runs of algorithms without a server, in which peers train and mix their models."""

@@ -1,4 +1,4 @@
-"""Runs without a server: peers train, and mix what they learn with their neighbours'."""
+"""Runs without a server: peers train, and mix their models with those of their neighbours."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class PeersFamily:
         return PeersRecorder(writer, synchronous=self.scenario.world.synchronous)
 
     def start(self, pool: Pool, recorder: PeersRecorder) -> PeersSimulation:
-        """Raises ValueError where a peer has nothing to train on."""
+        """Starts a run. Raises JobFailed if that fails, and ValueError if a peer has no samples to train on."""
         for group in self.groups:
             pool.start(group)
         return PeersSimulation(self.scenario, PeersJobs(self.scenario, pool), recorder)
 
     def dry(self, recorder: PeersRecorder) -> None:
-        """Who mixes when, and which messages are lost."""
+        """Writes who mixes when and which messages are lost, and trains nothing."""
         scenario = self.scenario
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
         recorder.held(federation.partition_table(), federation.samples)
@@ -89,7 +89,7 @@ class PeersSimulation:
         return Mark(happening.version, happening.time, in_flight, metrics)
 
     def _record_evaluation(self, exchanged: Exchanged, pending: PendingPeersEvaluation) -> dict[str, float]:
-        """Returns the peers' metrics on the first split, and how far they are apart."""
+        """Writes an evaluation. Returns the peers' metrics on the first split, and how far their models are apart."""
         of_peers, apart = pending.of_peers, pending.apart
         self._recorder.evaluated(exchanged, of_peers, apart)
         self._recorder.tasks(exchanged, pending.jobs, self.stopwatch.began)
@@ -101,7 +101,10 @@ class PeersSimulation:
 
 
 def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], PeerCost]) -> PeersTimeline:
-    """The run's timeline. measure: asked for a peer's cost where delays depend on it."""
+    """Returns the run's timeline. measure: returns the cost of a peer; called only if delays depend on it.
+
+    Raises ValueError if a peer has no samples to train on.
+    """
     if without := np.flatnonzero(samples == 0).tolist():
         raise ValueError(
             f"data.partition: every peer must hold a sample to train on, got none for {len(without)} peers, such as "
@@ -113,7 +116,7 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
         of_peer = measure()
 
         def cost(peer: int, neighbours: int) -> Cost:
-            trained = 3 * scenario.local.total_samples(int(samples[peer]))  # a backward pass is two
+            trained = 3 * scenario.local.total_samples(int(samples[peer]))  # a backward pass costs two forward passes
             passes = trained + of_peer.passes + neighbours * of_peer.passes_per_neighbour
             sent = neighbours * of_peer.message_bytes
             return Cost(of_peer.forward_flops * passes, sent, sent)

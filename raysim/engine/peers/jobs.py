@@ -1,4 +1,4 @@
-"""What a run of peers hands to its pool: mixing and training, evaluation. It knows whose state and message is where."""
+"""Submits the jobs of a run of peers: mixing, training and evaluation."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from raysim.world.peers_timeline import Exchanged, Mixed, Next
 if TYPE_CHECKING:
     from raysim.workers.wire import Wire
 
-COMPARED = 25  # peers in a job of the consensus distance; fixed, for sums over peers depend on it
+COMPARED = 25  # peers in a job that measures the consensus distance; fixed, because it decides the bits of sums
 
 Item = TypeVar("Item")
 
 
 class PeersJobs:
-    """Submits a run's jobs. What belongs to peers are values of the pool: none of it passes through here."""
+    """Submits jobs, and remembers which values hold the states and messages of peers. It never sees their tensors."""
 
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
-        """Loads the data, with workers that are there. Raises JobFailed where that fails."""
+        """Loads the data. The pool's workers must have been started. Raises JobFailed if loading fails."""
         self.scenario, self.pool = scenario, pool
         self.peers = scenario.data.clients
         (federation,) = finished(pool, pool.submit(CLIENT, LoadRequest(), label="load data")).values
@@ -49,27 +49,27 @@ class PeersJobs:
         drawn = generator(scenario.seed, "evaluated clients").permutation(self.peers)
         number = scenario.run.evaluate_clients
         self._evaluated: list[int] = sorted(drawn[: None if number == "all" else number].tolist())
-        self._drafts: dict[int, Place[Own]] = {}  # by peer, for its next mix
-        self._states: dict[int, Place[Own]] = {}  # by peer, the last that was kept
-        self._messages: dict[tuple[int, int], Place[Wire]] = {}  # by peer and number
-        self._trained: dict[int, TrainedAt] = {}  # by peer, for its next mix
+        self._drafts: dict[int, Place[Own]] = {}  # by peer: the draft for its next mix
+        self._states: dict[int, Place[Own]] = {}  # by peer: the last state that was kept
+        self._messages: dict[tuple[int, int], Place[Wire]] = {}  # by peer and number of the message
+        self._trained: dict[int, TrainedAt] = {}  # by peer: its training for its next mix
 
     def cost(self) -> PeerCost:
-        """What a peer's training and messages cost."""
+        """Measures what a peer's training, mixing and messages cost."""
         job = self.pool.submit(CLIENT, PeerCostRequest(), label="measure the cost of a peer")
         return finished(self.pool, job).result
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def begin(self, start: Sequence[Next]) -> None:
-        """Gives peers their first states, and trains them. start: what each peer does first."""
+        """Gives peers their first states, and trains them. start: what is done with each peer's first state."""
         needed = [peer for peer, first in enumerate(start) if any(first)]
         for peers in _chunks(needed, self.scenario.resources.chunk):
             turns = tuple(Turn(peer, 0, None, None, (), (), *start[peer]) for peer in peers)
             self._submit(turns, (0,), "first training")
 
     def exchange(self, exchanged: Exchanged) -> PendingRound:
-        """Lets peers mix, and then train for their next mix; evaluates them after it, if that is due."""
+        """Lets peers mix, and then train for their next mix. Evaluates the mixed models if the round asks for it."""
         chunks = []
         for members in cut(exchanged.mixed, self.scenario.resources.chunk):
             turns = tuple(map(self._turn, members))
@@ -101,14 +101,14 @@ class PeersJobs:
         return job
 
     def forget(self, live: set[tuple[int, int]]) -> None:
-        """Lets go of the messages that nobody will mix any more."""
+        """Frees the messages that no peer will mix any more. live: the others, by peer and number of the message."""
         for key in self._messages.keys() - live:
             del self._messages[key]
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def _evaluate(self, exchanged: Exchanged) -> PendingPeersEvaluation:
-        """Evaluates peers, and how far all of them are apart."""
+        """Evaluates some peers, and measures how far the models of all peers are apart."""
         version, priority, label = exchanged.version, (exchanged.version + 1,), f"evaluate round {exchanged.round}"
         evaluated = []
         for peers in _chunks(self._evaluated, self.scenario.resources.chunk):
@@ -116,7 +116,7 @@ class PeersJobs:
             evaluated.append((peers, self.pool.submit(CLIENT, request, priority=priority, label=label)))
         compared = []
         for peers in _chunks(range(self.peers), COMPARED):
-            asked = self._states_of([0, *peers])  # with the first as origin, lest large numbers cancel
+            asked = self._states_of([0, *peers])  # peer 0 is the origin, lest large numbers cancel
             job = self.pool.submit(CLIENT, CompareRequest(version, asked), priority=priority, label=label)
             compared.append(job)
         sums = ConsensusRequest(tuple(job.values[0] for job in compared))
@@ -128,7 +128,7 @@ class PeersJobs:
         return tuple(PeerState(peer, self._states[peer]) for peer in peers)
 
     def final_models(self) -> dict[str, np.ndarray]:
-        """The final models' flat vectors, a row a peer."""
+        """Returns the final models as flat vectors `w` and `buffers`, with a row for each peer."""
         parts = []
         for peers in _chunks(range(self.peers), COMPARED):
             request = FinishPeersRequest(self.scenario.run.rounds, self._states_of(peers))
@@ -141,9 +141,9 @@ def _chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
 
 
 def cut(mixed: Sequence[Mixed], size: int) -> list[list[Mixed]]:
-    """Consecutive mixes, `size` of them or fewer; cut where one needs what another one of the chunk makes."""
+    """Cuts mixes into chunks of at most `size` in order. No mix needs a message that its own chunk makes."""
     chunks: list[list[Mixed]] = []
-    made: set[tuple[int, int]] = set()  # messages, by peer and number
+    made: set[tuple[int, int]] = set()  # messages that the chunk makes, by peer and number
     for mix in mixed:
         needed = {(mix.peer, mix.number), *((heard.peer, heard.number) for heard in mix.inbox)}
         if not chunks or len(chunks[-1]) == size or needed & made:

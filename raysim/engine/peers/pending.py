@@ -1,4 +1,4 @@
-"""The jobs of a round of peers, and of an evaluation after it, and what came of them."""
+"""The jobs of a round of peers and of the evaluation after it, with what they found once they are done."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from raysim.workers.replies import Apart, MetricSums, MixedPeer, TrainedPeer
 
 
 class TrainedAt(NamedTuple):
-    """Where a peer trained: a job, whose result has an item for each of its peers."""
+    """Where the result of a peer's training is: in which job, and at which place in its result."""
 
     job: Job[list[MixedPeer]]
     row: int
 
     @property
     def trained(self) -> TrainedPeer:
-        """What became of it, once the job is done."""
+        """What the training gave, once the job is done."""
         found = self.job.result[self.row].trained
-        assert found is not None  # it was to train
+        assert found is not None  # this job was asked to train the peer
         return found
 
 
@@ -39,12 +39,12 @@ class PendingPeersEvaluation(Pending):
 
     @property
     def of_peers(self) -> list[tuple[int, dict[str, MetricSums]]]:
-        """For each peer that was evaluated, by split, sums of its metrics."""
+        """Pairs of a peer that was evaluated and the sums of its metrics, by split."""
         return [pair for peers, job in self.evaluated for pair in zip(peers, job.result, strict=True)]
 
     @property
     def apart(self) -> dict[str, float]:
-        """How far peers are from their mean: the root of the mean square over peers."""
+        """By metric, how far peers are from their mean: the square root of the mean squared distance."""
         peers = sum(job.result.peers for job in self.compared)
         squares = {key: sum(job.result.squares[key] for job in self.compared) / peers for key in self.consensus.result}
         return {key: max(square - self.consensus.result[key] / peers**2, 0) ** 0.5 for key, square in squares.items()}
@@ -52,7 +52,7 @@ class PendingPeersEvaluation(Pending):
 
 @dataclass
 class PendingRound(Pending):
-    """A round: the job of each chunk of mixes, and where its peers had trained before; and the evaluation after it."""
+    """A round: for each chunk of mixes, its job and where its peers had trained before; and the evaluation, if any."""
 
     chunks: list[tuple[Job[list[MixedPeer]], list[TrainedAt]]]
     evaluation: PendingPeersEvaluation | None
@@ -67,10 +67,10 @@ class PendingRound(Pending):
 
     @property
     def trained(self) -> list[tuple[TrainedPeer, str]]:
-        """What training gave, and which worker did it, a mix each."""
+        """For each mix of the round, what the peer's training before it gave, and the worker that did it."""
         return [(at.trained, at.job.worker) for _, of_chunk in self.chunks for at in of_chunk]
 
     @property
     def mixing_s(self) -> float:
-        """Wall seconds of mixing, summed over peers."""
+        """Wall seconds of mixing, summed over the mixes of the round."""
         return sum(mixed.mixing_s for job in self.mixes for mixed in job.result)

@@ -1,4 +1,4 @@
-"""What happens among peers, as rows of the run's tables and as totals."""
+"""Writes what happens in a run of peers as rows of its tables, and counts totals."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ class PeersRecorder(Recorder):
     """Records mixes, messages and evaluations."""
 
     def __init__(self, writer: Writer, *, synchronous: bool) -> None:
-        """synchronous: whether peers wait for each other, so that nobody is at work between rounds."""
+        """synchronous: whether peers wait for each other, so that nobody is training when a round ends."""
         super().__init__(writer, "dispatched", "used", "sent", "lost", "steps", "rounds")
         self._synchronous = synchronous
-        self._samples: list[int] = []  # that each peer trains on, once it is known who holds what
+        self._samples: list[int] = []  # number of samples that each peer trains on; `held` sets it
 
     def held(self, table: dict[str, NDArray[Any]], samples: NDArray[np.int64]) -> None:
-        """Who holds how much of what. table: columns of the partition. samples: that each peer trains on."""
+        """Writes how the data are divided. It must be called first.
+
+        table: columns of the table `partition`. samples: the number of samples that each peer trains on, (peers,).
+        """
         self._samples = samples.tolist()
         self.partition(table)
 
@@ -35,8 +38,11 @@ class PeersRecorder(Recorder):
         trained: Sequence[tuple[TrainedPeer, str]] | None = None,
         measured: dict[str, Any] | None = None,
     ) -> None:
-        """trained: what training gave, with the worker that did it, a mix each. measured: columns of the round. None of
-        both where nothing is trained."""
+        """Writes a round: its mixes and messages.
+
+        trained: for each mix, what training gave and the worker that did it. measured: columns of the table `steps`
+        that only a real round has. Both are None in a dry run.
+        """
         when = {"step": exchanged.version, "round": exchanged.round}
         up = down = 0
         for place, mixed in enumerate(exchanged.mixed):
@@ -83,7 +89,7 @@ class PeersRecorder(Recorder):
     def evaluated(
         self, exchanged: Exchanged, of_peers: list[tuple[int, dict[str, MetricSums]]], apart: dict[str, float]
     ) -> None:
-        """apart: how far all peers are from their mean, by metric."""
+        """Writes an evaluation. of_peers: sums of metrics by peer and split. apart: peers' distances to their mean."""
         for peer, splits in of_peers:
             for split, sums in splits.items():
                 values, samples = rows.means(sums), int(sums["samples"])
@@ -92,18 +98,22 @@ class PeersRecorder(Recorder):
             samples = sum(int(splits[split]["samples"]) for _, splits in of_peers)
             values = spread([rows.means(splits[split]) for _, splits in of_peers])
             self.add("evaluations", rows.evaluation_rows(exchanged, "peers", None, split, values, samples))
-        first = next(iter(of_peers[0][1]))  # where tuning looks, though parameters are of no split
+        first = next(iter(of_peers[0][1]))  # distances belong to no split, but tuning reads the first one
         self.add("evaluations", rows.evaluation_rows(exchanged, "peers", None, first, apart, 0))
 
 
 def _training_row(trained: TrainedPeer, worker: str, messages: int) -> tuple[int, rows.Row]:
-    """The size of a peer's message, and columns of its training. messages: that it sent, all alike."""
+    """Returns the bytes of a peer's message, and the columns of its training. messages: how many of them it sent."""
     size = trained.message_bytes
     return size, {**trained.columns._asdict(), "worker": worker, "up_bytes": size * messages}
 
 
 def spread(of_peers: list[dict[str, float]]) -> dict[str, float]:
-    """Of each metric, its mean over peers (under its own name), smallest and largest value, and the gap between."""
+    """Returns statistics of each metric over peers.
+
+    The metric's own name holds the mean; `_min`, `_max` and `_gap` are appended for the smallest and the largest value,
+    and for their difference.
+    """
     found = {}
     for metric in of_peers[0]:
         values = [metrics[metric] for metrics in of_peers]

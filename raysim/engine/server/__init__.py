@@ -1,1 +1,1 @@
-"""Runs with a server."""
+"""Runs of algorithms with a server, which dispatches clients and steps with their updates."""

@@ -49,7 +49,7 @@ class ServerFamily:
         return ServerSimulation(self.scenario, ServerJobs(self.scenario, pool), recorder)
 
     def dry(self, recorder: ServerRecorder) -> None:
-        """Loads the data, for only clients with samples take part."""
+        """Writes the timeline, and trains nothing. It loads the data, because only clients with samples take part."""
         scenario = self.scenario
         federation = federate(scenario.data, scenario.server_data, scenario.seed)
         recorder.partition(federation.partition_table())
@@ -76,7 +76,7 @@ class ServerSimulation:
         self._jobs, self._recorder = jobs, recorder
         self._samples = self.described.samples
         self._population = scenario.population(self._samples)
-        self._evaluated: PendingEvaluation | None = None  # the last that was written
+        self._evaluated: PendingEvaluation | None = None  # the last evaluation that was written
         self._end: Closed | None = None  # the last round that was written
         recorder.partition(self.described.partition)
         self._timeline = new_timeline(scenario, self._samples, jobs.cost, jobs.training.measured)
@@ -138,13 +138,13 @@ class ServerSimulation:
         self._recorder.tasks(stepped, pending.jobs, self.stopwatch.began)
 
     def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
-        """Returns the metrics of the global model on the first split."""
+        """Writes an evaluation. Returns the metrics of the global model on the first split."""
         of_server = pending.of_server
         for split, sums in of_server.items():
             self._recorder.evaluated(closed, split, sums)
         for client, sums in pending.of_clients:
             self._recorder.evaluated(closed, "test", sums, "client", client)
-        if pending is not self._evaluated:  # it may serve several rounds without a step
+        if pending is not self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.tasks(closed, pending.jobs, self.stopwatch.began)
         self._evaluated = pending
         return rows.means(next(iter(of_server.values())))
@@ -173,8 +173,11 @@ def new_timeline(
     measure: Callable[[], UpdateCost],
     measured: Callable[[Dispatched, UpdateCost], Cost] | None = None,
 ) -> ServerTimeline:
-    """The run's timeline. measure: asked for an update's cost where delays depend on it. measured: asked for that of
-    what a client that was dispatched has really done, given that of an update, where it is not known before."""
+    """Returns the run's timeline.
+
+    measure: returns the cost of an update; called only if delays depend on it. measured: returns the cost of what a
+    dispatched client has really done, given the cost of an update; called only if clients may stop early.
+    """
     rounds, trigger = scenario.run.rounds, scenario.central.trigger
     if not scenario.world.delay.needs_cost:
         return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed)

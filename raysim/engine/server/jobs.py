@@ -1,4 +1,4 @@
-"""What a run with a server hands to its pool: training, server steps, evaluation. It knows which model is where."""
+"""Submits the jobs of a run with a server: training, server steps and evaluation."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ from raysim.workers.requests import (
 from raysim.workers.workshop import BecomeClient, BecomeServer
 from raysim.world.server_timeline import Closed, Stepped
 
-EVALUATION_SHARD = 2000  # samples in an evaluation job; fixed, for the sum of losses depends on it
-EVALUATION_CLIENTS = 25  # clients in one
+EVALUATION_SHARD = 2000  # samples in an evaluation job; fixed, because it decides the bits of the sum of losses
+EVALUATION_CLIENTS = 25  # clients in a job that evaluates or saves clients' own models
 
 
 class ServerJobs:
-    """Submits a run's jobs. All states are values of the pool: none of them passes through here."""
+    """Submits jobs, and remembers which values hold the models and states. It never sees their tensors."""
 
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
-        """Loads the data and makes the first model, with workers that are there. Raises JobFailed where that fails."""
+        """Loads the data and makes the first model. The workers must have started. Raises JobFailed if that fails."""
         self.scenario, self.pool = scenario, pool
         (federation,) = finished(pool, pool.submit(SERVER, LoadRequest(), label="load data")).values
         pool.set_up({SERVER: BecomeServer(federation), CLIENT: BecomeClient(federation)})
         self.described = finished(pool, pool.submit(SERVER, DescribeRequest(), label="describe data")).result
         first = pool.submit(SERVER, FirstRequest(self.described.state), label="make the first model")
         message, fresh, *state = finished(pool, first).values
-        self._messages: dict[int, Value[Any]] = {0: message}  # by version
+        self._messages: dict[int, Value[Any]] = {0: message}  # by version of the model
         self._state: dict[str, Value[Any]] = dict(zip(self.described.state, state, strict=True))
         self.training = Training(scenario, pool, self.described, self._messages, fresh)
         self._evaluated_clients = _evaluated_clients(scenario, self.described)
-        self._last: tuple[int, PendingEvaluation] | None = None  # the last version that was evaluated
+        self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
 
     def cost(self) -> UpdateCost:
-        """What an update costs."""
+        """Measures what a client's update costs."""
         return finished(
             self.pool, self.pool.submit(SERVER, CostRequest(), label="measure the cost of an update")
         ).result
 
     def step(self, stepped: Stepped, weights: list[float] | None) -> PendingStep:
-        """Trains the members of a server step, unless they were begun before, then steps."""
+        """Trains the clients of a server step, unless they were trained at their dispatch, and then does the step."""
         factors = None
         if self.scenario.follows_training:
             chunks, factors = self.training.take(stepped, weights)
@@ -80,7 +80,7 @@ class ServerJobs:
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, closed: Closed) -> PendingEvaluation:
-        """Evaluates the newest model, unless that was done already."""
+        """Evaluates the newest version of the model. Returns the earlier evaluation if that version had one."""
         if self._last is None or self._last[0] != closed.version:
             pending = PendingEvaluation(self._evaluate_clients(self._evaluated_clients, closed.version))
             for split in self.scenario.run.evaluate_on:
@@ -94,21 +94,21 @@ class ServerJobs:
             self.pool.submit(
                 CLIENT,
                 EvaluateRequest(split, first, min(first + EVALUATION_SHARD, total), message),
-                priority=(closed.version + 1, 1),  # in the gaps of the next step's training
+                priority=(closed.version + 1, 1),  # after the next step's training, so that it fills the gaps
                 label=f"evaluate version {closed.version}",
             )
             for first in range(0, total, EVALUATION_SHARD)
         ]
 
     def evaluate_unseen(self, version: int) -> PendingEvaluation:
-        """Lets clients that never took part adapt to the last model, and evaluates what they then predict with."""
+        """Lets clients that never took part adapt to the last model, and evaluates their own models after that."""
         tested = [client for client in self.described.unseen.tolist() if self.described.held_out[client]]
         return PendingEvaluation(self._evaluate_clients(tested, version, unseen=True))
 
     def _evaluate_clients(
         self, clients: list[int], version: int, *, unseen: bool = False
     ) -> list[tuple[list[int], Job[list[MetricSums]]]]:
-        """Evaluates clients' own models, some clients a job."""
+        """Evaluates clients' own models. Each job takes several clients."""
         return [
             (
                 list(own.clients),
@@ -123,7 +123,7 @@ class ServerJobs:
         ]
 
     def _own_models(self, clients: list[int], version: int, *, unseen: bool) -> list[OwnModels]:
-        """Some clients at a time."""
+        """Returns which own models the jobs are about, with at most EVALUATION_CLIENTS clients for each job."""
         parts = [clients[first : first + EVALUATION_CLIENTS] for first in range(0, len(clients), EVALUATION_CLIENTS)]
         message = self._messages[version]
         return [OwnModels(tuple(part), version, unseen, message, self.training.states_of(part)) for part in parts]
@@ -131,17 +131,17 @@ class ServerJobs:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def forget(self, live: set[int], newest: int) -> None:
-        """Lets go of the versions that no update to come starts from."""
+        """Frees the versions that no later update starts from, except the newest. live: those that are needed."""
         for version in [version for version in self._messages if version != newest and version not in live]:
             del self._messages[version]
 
     def final_model(self, version: int) -> dict[str, np.ndarray]:
-        """The final model's flat vectors."""
+        """Returns the final model as flat vectors `w` and `buffers`."""
         request = FinishRequest(self._messages[version])
         return finished(self.pool, self.pool.submit(SERVER, request, label="fetch the final model")).result
 
     def own_models(self, version: int) -> dict[str, np.ndarray]:
-        """The last model of each client's own: `client`, their numbers, and `w` and `buffers`, a row each."""
+        """Returns clients' own last models: `client`, their numbers, and `w` and `buffers` with a row for each."""
         owns = self._own_models(np.flatnonzero(self.described.samples).tolist(), version, unseen=False)
         owns += self._own_models(self.described.unseen.tolist(), version, unseen=True)
         label = f"save clients at version {version}"
@@ -154,7 +154,7 @@ class ServerJobs:
 
 
 def _evaluated_clients(scenario: Scenario, described: Described) -> list[int]:
-    """The clients whose own models are evaluated, always the same ones."""
+    """Returns the clients whose own models are evaluated. They are the same throughout the run."""
     tested = np.flatnonzero((described.samples > 0) & (described.held_out > 0))
     wanted = scenario.run.evaluate_clients
     drawn = generator(scenario.seed, "evaluated clients").permutation(tested)

@@ -1,4 +1,4 @@
-"""The jobs of a server step, and of an evaluation, and what came of them."""
+"""The jobs of a server step and of an evaluation, with what they found once they are done."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from raysim.workers.replies import MetricSums, StepReply, TrainedClient
 
 @dataclass
 class PendingStep(Pending):
-    """A server step, and the chunks of clients that it waits for."""
+    """A server step: its job, and the training jobs of the chunks of clients whose updates it uses."""
 
     chunks: list[Job[list[TrainedClient]]]
     step: Job[StepReply]
-    weights: list[float] | None  # of the updates
+    weights: list[float] | None  # of the updates in their sum; None: the algorithm gets every update
 
     @property
     def jobs(self) -> Sequence[Job[Any]]:
@@ -26,12 +26,12 @@ class PendingStep(Pending):
 
     @property
     def undone(self) -> int:
-        """The step is done last."""
+        """The number of jobs that are not done. The step's job waits for all others, so it is done last."""
         return 0 if self.step.done else super().undone
 
     @property
     def updates(self) -> list[dict[str, Any]]:
-        """What training gave for the table `updates`, a row each, in order of dispatch."""
+        """The columns of the table `updates` that training fills, for each update in order of dispatch."""
         return [_row(trained, chunk.worker) for chunk in self.chunks for trained in chunk.result]
 
 
@@ -53,7 +53,7 @@ class PendingEvaluation(Pending):
 
     @property
     def of_server(self) -> dict[str, MetricSums]:
-        """By split, sums of the server's model's metrics over all its samples."""
+        """By split, the sums of the global model's metrics over all samples of the split."""
         return {
             split: {key: sum(job.result[key] for job in jobs) for key in jobs[0].result}
             for split, jobs in self.shards.items()
@@ -61,5 +61,5 @@ class PendingEvaluation(Pending):
 
     @property
     def of_clients(self) -> list[tuple[int, MetricSums]]:
-        """For each client that was evaluated, sums of its own model's metrics over its own test samples."""
+        """Pairs of a client that was evaluated and the sums of its own model's metrics over its own test samples."""
         return [pair for clients, job in self.clients for pair in zip(clients, job.result, strict=True)]

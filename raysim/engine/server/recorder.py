@@ -1,4 +1,4 @@
-"""What happens on the timeline of a run with a server, as rows of the run's tables and as totals."""
+"""Writes what happens in a run with a server as rows of its tables, and counts totals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ServerRecorder(Recorder):
         self._late = 0  # updates discarded since the last step
 
     def ended(self, ended: Ended, samples: int) -> None:
-        """samples: that the client trains on."""
+        """Writes a dispatch whose update no step uses. samples: number of samples that the client trains on."""
         self.totals.update(["dispatched", ended.status])
         self._late += ended.status == "discarded"
         self.add("updates", [rows.ended_row(ended, samples)])
@@ -31,7 +31,11 @@ class ServerRecorder(Recorder):
         trained: list[dict[str, Any]] | None = None,
         measured: dict[str, Any] | None = None,
     ) -> None:
-        """trained: what training gave, a row a member; measured: of the step. None of them where nothing is trained."""
+        """Writes a server step and the updates that it used.
+
+        weights: the updates' weights, if they are summed. trained: for each update, the columns that training fills.
+        measured: columns of the table `steps` that only a real step has. Both are None in a dry run.
+        """
         used = len(stepped.members)
         updates = zip(rows.used_rows(stepped, weights), trained or [{}] * used, strict=True)
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
@@ -40,16 +44,21 @@ class ServerRecorder(Recorder):
         self._late = 0
 
     def searched(self, stepped: Stepped, columns: dict[str, list[float]]) -> None:
-        """columns: of the anchors of a search, if there was one."""
+        """Writes what a search found. columns: lists with an element for each anchor; {} if there was no search."""
         self.add("coefficients", rows.coefficient_rows(stepped, columns))
 
     def closed(self, closed: Closed) -> None:
+        """Counts a round that is over, and notes why the run ends early, if it does."""
         self.totals["rounds"] = closed.over
         self.early = closed.early
 
     def evaluated(
         self, closed: Closed, split: str, sums: MetricSums, subject: str = "global", client: int | None = None
     ) -> None:
-        """sums: of each metric over `samples` of the split or, of a client's own model, of its own part of it."""
+        """Writes one evaluation of one model on one split.
+
+        sums: the sum of each metric over the samples, and `samples`, their number. subject: whose model it is, which is
+        "global", "client" or "unseen". client: the client's number, unless the model is the global one.
+        """
         means, samples = rows.means(sums), int(sums["samples"])
         self.add("evaluations", rows.evaluation_rows(closed, subject, client, split, means, samples))

@@ -1,4 +1,4 @@
-"""What clients train in a run with a server, as jobs of its pool. It knows which client's state is where."""
+"""Submits the training of clients in a run with a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TrainJob = Job[list[TrainedClient]]
 
 
 class Training:
-    """Submits clients' training. Their states are values of the pool: none of them passes through here."""
+    """Submits training jobs, and remembers which value holds which client's state. It never sees tensors."""
 
     def __init__(
         self,
@@ -25,26 +25,26 @@ class Training:
         messages: dict[int, Value[Any]],
         fresh: Value[Any],
     ) -> None:
-        """messages: what clients are sent, by version; its owner keeps it up to date. fresh: a client's first state."""
-        self._states: dict[int, Value[Any]] = {}  # by client, after the last step that used its update
+        """messages: what clients are sent, by version; the caller updates it. fresh: a client's first state."""
+        self._states: dict[int, Value[Any]] = {}  # by client: its state after the last update of it that a step used
         self._scenario, self._pool, self._described = scenario, pool, described
         self._messages, self._fresh = messages, fresh
-        self._begun: dict[int, TrainJob] = {}  # by dispatch: of one client, trained before its fate is known
-        self._next: dict[int, Value[Any]] = {}  # by client, after its last update that a step has used or may use yet
+        self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
+        self._next: dict[int, Value[Any]] = {}  # by client: as above, or after an update still to be used
 
     def states_of(self, clients: list[int]) -> tuple[Value[Any], ...]:
-        """Clients' states after the last steps that used their updates; none where clients keep no state."""
+        """Returns clients' states, each after the last update that a step used; () if clients keep no state."""
         return tuple(self._state(client) for client in clients) if self._described.stateful else ()
 
     def _state(self, client: int) -> Value[Any]:
         return self._states.get(client, self._fresh)
 
-    # --- before it is known what becomes of it ------------------------------------------------------------------------
+    # --- at dispatch, if arrivals depend on the work done -------------------------------------------------------------
 
     def begin(self, dispatched: Dispatched) -> None:
-        """Trains a client at once, for the time of its arrival depends on the work done.
+        """Trains a client right after its dispatch, because the time of its arrival depends on the work done.
 
-        Its update stays by itself: with which weight it will be summed, if at all, is not known yet.
+        Its update is not summed with others yet: its weight is not known, nor whether a step will use it.
         """
         client = dispatched.client
         state = self._next.get(client, self._fresh) if self._described.stateful else None
@@ -55,12 +55,12 @@ class Training:
             self._next[client] = job.values[1]
 
     def measured(self, dispatched: Dispatched, cost: UpdateCost) -> Cost:
-        """The cost of what a client that was begun has really done, once it is done. cost: of an update."""
+        """Waits until a client that was begun has trained. Returns what it cost. cost: FLOPs and bytes of an update."""
         (trained,) = finished(self._pool, self._begun[dispatched.serial]).result
         return Cost(cost.flops_per_sample * trained.samples_seen, cost.down_bytes, cost.up_bytes)
 
     def drop(self, dispatched: Dispatched) -> None:
-        """Forgets what a client did, if it was begun: no step will use it."""
+        """Forgets what a client trained, if it was begun, because no step will use it."""
         job = self._begun.pop(dispatched.serial, None)
         if job is not None and self._described.stateful:
             self._next[dispatched.client] = self._state(dispatched.client)
@@ -68,7 +68,7 @@ class Training:
     def take(
         self, stepped: Stepped, weights: list[float] | None
     ) -> tuple[list[TrainJob], tuple[tuple[float, float], ...]]:
-        """The jobs of a step's members that were begun, and with which weights updates and buffers are summed."""
+        """Returns the jobs of a step's members, which were all begun, and the weights of their updates and buffers."""
         samples = sum(arrival.samples for arrival in stepped.arrivals)
         shares = [arrival.samples / samples for arrival in stepped.arrivals]
         jobs = [self._begun.pop(dispatched.serial) for dispatched in stepped.members]
@@ -80,7 +80,10 @@ class Training:
     # --- for a step ---------------------------------------------------------------------------------------------------
 
     def train(self, stepped: Stepped, weights: list[float] | None) -> list[TrainJob]:
-        """Trains the members of a step, a job a chunk. weights: of their updates in the sum; None: they are stacked."""
+        """Trains the members of a step, with a job for each chunk.
+
+        weights: the weights with which their updates are summed; None: the updates are stacked instead.
+        """
         chunks, place = [], 0
         for members in chunk(stepped.members, self._scenario.resources.chunk):
             chosen = None if weights is None else weights[place : place + len(members)]
@@ -114,7 +117,7 @@ class Training:
 
 
 def chunk(members: tuple[Dispatched, ...], size: int) -> list[list[Dispatched]]:
-    """Consecutive members, `size` of them or fewer; cut where a client comes again, whose state is then another."""
+    """Cuts members into chunks of at most `size` in order. No client is twice in a chunk, because its state changes."""
     chunks: list[list[Dispatched]] = []
     for member in members:
         full = not chunks or len(chunks[-1]) == size
