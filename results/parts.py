@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-_GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hold a few more
+GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hold a few more
 
 
 def part_files(run: Path, table: str) -> list[Path]:
@@ -65,13 +65,13 @@ def _old(folder: Path) -> Path:
 
 
 def _groups(parts: list[Path]) -> Iterator[pa.Table]:
-    """Yields the rows of parts in tables of about _GROUP_ROWS rows."""
+    """Yields the rows of parts in tables of about GROUP_ROWS rows."""
     held: list[pa.Table] = []
     rows = 0
     for part in parts:
         table = pq.ParquetFile(part).read()
         held.append(table)
         rows += table.num_rows
-        if rows >= _GROUP_ROWS or part is parts[-1]:
+        if rows >= GROUP_ROWS or part is parts[-1]:
             yield pa.concat_tables(held).unify_dictionaries()
             held, rows = [], 0

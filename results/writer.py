@@ -17,7 +17,7 @@ from results.columns import is_wall
 from results.parts import compact, hidden_name, part_files, write_part
 from results.schemas import TABLES, require
 
-_BUFFER_ROWS = 50_000  # a buffer with so many rows is written to disk
+BUFFER_ROWS = 50_000  # a buffer with so many rows is written to disk
 _REAL = (float, np.floating)
 _NULL = (
     0x7FF8000000000001  # stands for null in a hash: as a float a NaN other than np.nan, as an integer beyond any count
@@ -50,7 +50,7 @@ class Writer:
         if table not in self._buffers:
             require(table)
         held = self._buffers[table].add(row)
-        if held >= _BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
+        if held >= BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
             self.flush()
 
     def flush(self) -> None:

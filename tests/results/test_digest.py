@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from table_rows import ROWS, update, written
 
+from results import TABLES, Writer
+from results.columns import described
+
 
 def test_the_digest_does_not_depend_on_flushes_run_or_wall_columns(tmp_path: Path) -> None:
     digest = written(tmp_path / "a", ROWS).digest()
@@ -48,3 +51,20 @@ def test_the_digest_tells_the_order_of_rows_and_all_nans_are_alike(tmp_path: Pat
     digest = written(tmp_path / "c", nan).digest()
     assert written(tmp_path / "d", other).digest() == digest
     assert written(tmp_path / "e", null).digest() != digest
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_digest_tells_every_column_of_every_table_but_the_run_and_wall_columns(tmp_path: Path, table: str) -> None:
+    plain = {"text": "a", "integer": 1, "number": 1.0}
+    other = {"text": "b", "integer": 2, "number": 2.0}
+    columns = [described(column) for column in TABLES[table] if column.name != "run"]
+    row = {column.name: plain[column.type] for column in columns}
+
+    def digest(name: str, **changes: Any) -> str:
+        writer = Writer(tmp_path / name, "r")
+        writer.add(table, row | changes)
+        return writer.digest()
+
+    same = digest("same")
+    told = {column.name for column in columns if digest(column.name, **{column.name: other[column.type]}) != same}
+    assert told == {column.name for column in columns if not column.wall}

@@ -68,7 +68,7 @@ def test_flushes_by_itself_when_time_has_passed(tmp_path: Path) -> None:
 
 
 def test_flushes_by_itself_when_a_buffer_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("results.writer._BUFFER_ROWS", 3)
+    monkeypatch.setattr("results.writer.BUFFER_ROWS", 3)
     written(tmp_path, [update(k) for k in range(7)])
     assert dispatches(tmp_path) == list(range(6))
 
@@ -110,7 +110,7 @@ def test_close_leaves_one_file_a_table(tmp_path: Path) -> None:
 
 
 def test_compaction_in_several_groups_keeps_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("results.parts._GROUP_ROWS", 4)
+    monkeypatch.setattr("results.parts.GROUP_ROWS", 4)
     rows = [update(k, status=("used", "dropped", "discarded")[k // 4]) for k in range(11)]
     written(tmp_path, rows, flush_after=(2, 5, 6, 9)).close()
     assert pq.ParquetFile(part_files(tmp_path, "updates")[0]).num_row_groups > 1
