@@ -429,7 +429,7 @@ def test_out_of_domain_the_model_needs_a_body_to_steer(tmp_path: Any) -> None:
         (feddle({"regularization": -0.1}), "algorithm.regularization: "),
         (
             feddle(resources={"aggregators": 3, "shards": 2}),
-            "resources.aggregators: must be at most resources.shards, 2, for they share a step shard by shard, got 3",
+            "resources.aggregators: must be at most resources.shards, 2, for aggregators take whole shards, got 3",
         ),
     ],
 )
