@@ -55,7 +55,7 @@ def _time_problems(scenario: Scenario) -> Iterator[Problem]:
     if not timed and not isinstance(world.delay, NoDelay):
         yield Problem("world.delay", "must be in seconds for peers, got a delay in rounds; set unit: seconds")
     if not timed and world.edge_delay.bounds[1] > 0:
-        text = f"needs `world.delay` in seconds beside it, got {world.delay.name} in rounds; set its unit"
+        text = f"needs a delay in seconds beside it, got `world.delay` {world.delay.name} in rounds; set its unit"
         yield Problem("world.edge_delay", text + ", for example `delay: {name: constant, value: 10, unit: seconds}`")
     if not world.synchronous:
         delay = world.delay
@@ -64,10 +64,10 @@ def _time_problems(scenario: Scenario) -> Iterator[Problem]:
             text = f"must be in seconds, and not zero, for peers that do not wait, got {got}; set one, for example "
             yield Problem("world.delay", text + "`delay: {name: exponential, mean: 10, unit: seconds}`")
         if isinstance(scenario.topology, Topology) and scenario.topology.epoch(rounds - 1) > 0:
-            text = "must stay the same for peers that do not wait for each other; leave `redraw_every` out"
+            text = "must not be redrawn for peers that do not wait for each other; leave `redraw_every` out"
             yield Problem("topology", text)
     elif isinstance(world.delay, ScriptedDelay):
         given = [len(delays) for delays in world.delay.delays] + [0] * scenario.data.clients
         if short := [peer for peer in range(scenario.data.clients) if given[peer] < rounds]:
-            text = f"must hold a delay for each of {rounds} rounds, got fewer for peers {short}; add the missing ones"
+            text = f"must hold a delay for each of {rounds} rounds, got fewer for peers {short}; add the others"
             yield Problem("world.delay.delays", text)

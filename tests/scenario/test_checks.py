@@ -73,7 +73,7 @@ def test_an_algorithm_that_discards_late_updates_needs_some_in_time(delay: Raw, 
         f"got delays of at least {least}"
     )
     assert parse_scenario(digits(algorithm="fedasync", world=world))
-    assert "for the run is over then" in problem(digits(algorithm="fedasync", world=world, run={"rounds": 1}))
+    assert "for the run ends then" in problem(digits(algorithm="fedasync", world=world, run={"rounds": 1}))
 
 
 @pytest.mark.parametrize(
