@@ -6,7 +6,7 @@ Nothing here knows of federated learning. Only `actors.session`, `actors.placeme
 from actors.child import Child, ChildDied
 from actors.gang import Alone, Gang
 from actors.inline import InlinePool
-from actors.job import Answer, Job, Request, Setup, Took, Value
+from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.pool import Group, JobFailed, MissingResources, Pool, finished
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "JobFailed",
     "MissingResources",
     "Pool",
+    "Query",
     "Request",
     "Setup",
     "Took",

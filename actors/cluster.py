@@ -12,7 +12,7 @@ from ray.util.metrics import Gauge
 
 from actors.gang import Address, Seat
 from actors.host import Done, Failure, Host
-from actors.job import Job, Outcome, Request, Result, Setup, Value, values_of
+from actors.job import Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.placement import Placement
 from actors.pool import Group, JobFailed
 from actors.queue import Queue
@@ -28,7 +28,7 @@ class _Worker:
     actor: Any  # Ray's handle of the actor
     deaths: int = 0  # how many workers before it died in its place
     failures: int = 0  # how many of the last of those died one after another in their set-up
-    jobs: list[Job[Any]] = field(default_factory=list)  # given to it and not done
+    jobs: list[Job[Any, Any]] = field(default_factory=list)  # given to it and not done
     setup: list[Any] = field(default_factory=list)  # Ray's references to set-ups that are not done
 
     @property
@@ -58,7 +58,7 @@ class RayPool:
         self._workers: dict[str, list[_Worker]] = {}
         self._setups: dict[str, list[Setup]] = {}  # by group
         self._queue = Queue()
-        self._running: dict[Any, tuple[_Worker, Job[Any] | None]] = {}  # by reference to the result; None: set-up
+        self._running: dict[Any, tuple[_Worker, Job[Any, Any] | None]] = {}  # by reference to the result; None: set-up
         self._addresses: dict[str, Address | None] = {}  # by group: where its gang meets; None: a gang of one
         self._gauges: dict[str, Gauge] = {}
 
@@ -98,8 +98,8 @@ class RayPool:
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
     def submit(
-        self, group: str, request: Request[Result], *, priority: tuple[int, ...] = (), label: str = ""
-    ) -> Job[Result]:
+        self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
+    ) -> Job[Result, Left]:
         job = Job.of(group, request, priority, label)
         self._queue.add(job)
         self._hand_out()
@@ -122,7 +122,7 @@ class RayPool:
         """Returns all workers for a job of a gang, or none while any is busy: in a gang, each waits for the others."""
         return [] if any(worker.jobs or worker.setup for worker in workers) else list(workers)
 
-    def _least_busy(self, group: str, workers: list[_Worker], job: Job[Any]) -> list[_Worker]:
+    def _least_busy(self, group: str, workers: list[_Worker], job: Job[Any, Any]) -> list[_Worker]:
         """Returns the worker that gets a ready job, in a list; an empty list if the job must wait.
 
         While many jobs are ready, each worker holds a next job beside the one that it runs. When fewer are ready than
@@ -132,7 +132,7 @@ class RayPool:
         few = self._queue.ready(group) < len(workers)
         return [] if worker.free == 0 or (worker.jobs and (few or job.attempts)) else [worker]
 
-    def _give(self, job: Job[Any], workers: list[_Worker]) -> None:
+    def _give(self, job: Job[Any, Any], workers: list[_Worker]) -> None:
         """Gives a job to one worker, or to all workers of a gang. Only the first of a gang leaves values."""
         try:
             seats = self._seats(job.group, workers) if job.together else [None]
@@ -198,8 +198,9 @@ class RayPool:
             if not job.together or worker is self._workers[job.group][0]:  # a gang's answer is its first member's
                 self._finish(job, worker, result)
 
-    def _finish(self, job: Job[Any], worker: _Worker, done: Done) -> None:
-        if done.kept and job.request is not None:
+    def _finish(self, job: Job[Any, Any], worker: _Worker, done: Done) -> None:
+        if done.kept:
+            assert job.request is not None  # it was not done until now
             given = values_of(job.request)
             for place, number in done.kept.items():
                 job.values[place].content = given[number].content
@@ -257,6 +258,6 @@ class RayPool:
         self._running.clear()
 
 
-def _contents(request: Request[Any] | Setup) -> list[Any]:
+def _contents(request: Request[Any, Any] | Setup) -> list[Any]:
     """Returns Ray's references to the contents of a request's values. As arguments of a call, Ray resolves them."""
     return [value.content for value in values_of(request)]

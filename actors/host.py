@@ -59,28 +59,29 @@ class Host:
             return _failure(error)
         return None
 
-    def call(self, request: Request[Any], seat: Seat | None, *contents: Any) -> Any:
+    def call(self, request: Request[Any, Any], seat: Seat | None, *contents: Any) -> Any:
         """Carries out a request. Returns Done and the values that it leaves, or Failure and None for each value.
 
         contents: the contents of the request's values. seat: the worker's place in the gang that carries it out; None
         without a gang. Only the first member of a gang returns values.
         """
-        values = 0 if seat and seat.rank else request.leaves
-        answer = self._failure or self._call(request, seat, contents)
+        values = 0 if seat and seat.rank else len(values_of(request.leaves()))
+        answer = self._failure or self._call(request, values, seat, contents)
         if isinstance(answer, Failure):
             answer = (answer, *[None] * values)
         return answer if values else answer[0]
 
-    def _call(self, request: Request[Any], seat: Seat | None, contents: tuple[Any, ...]) -> Any:
+    def _call(self, request: Request[Any, Any], values: int, seat: Seat | None, contents: tuple[Any, ...]) -> Any:
         given = _fill(request, contents)
         try:
-            (result, left), took = timed(request.call, self._worker, self._join(seat) if seat else Alone())
+            answer, took = timed(request.call, self._worker, self._join(seat) if seat else Alone())
             if seat and seat.rank:
                 return (Done(None, took, {}),)
-            if len(left) != request.leaves:
-                raise ValueError(f"{request.name} must leave {request.leaves} values, left {len(left)}")
-            kept = {place: given.index(value) for place, value in enumerate(left) if isinstance(value, Value)}
-            return (Done(result, took, kept), *(None if isinstance(value, Value) else value for value in left))
+            left = values_of(answer.left)
+            if len(left) != values:
+                raise ValueError(f"{request.name} must leave {values} values, left {len(left)}")
+            kept = {place: given.index(value) for place, value in enumerate(left) if value in given}
+            return (Done(answer.result, took, kept), *(None if v in given else v.content for v in left))
         except Exception as error:  # whatever the hosted code raises is reported
             return _failure(error)
 
@@ -92,7 +93,7 @@ class Host:
         return self._gang
 
 
-def _fill(request: Request[Any] | Setup, contents: tuple[Any, ...]) -> list[Value[Any]]:
+def _fill(request: Request[Any, Any] | Setup, contents: tuple[Any, ...]) -> list[Value[Any]]:
     """Puts the contents into the values of a request or a set-up, and returns these values."""
     values = values_of(request)
     for value, content in zip(values, contents, strict=True):

@@ -5,7 +5,7 @@ from typing import Any
 
 from actors.gang import Alone
 from actors.host import describe, timed
-from actors.job import Job, Outcome, Request, Result, Setup, Value
+from actors.job import Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.pool import Group, JobFailed
 
 
@@ -23,15 +23,16 @@ class InlinePool:
             self._workers[group] = _guarded(f"{group}: set-up", setup.build, self._workers[group])
 
     def submit(
-        self, group: str, request: Request[Result], *, priority: tuple[int, ...] = (), label: str = ""
-    ) -> Job[Result]:
+        self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
+    ) -> Job[Result, Left]:
         job = Job.of(group, request, priority, label)
-        (result, left), took = _guarded(job.label, timed, request.call, self._workers[group], Alone())
+        answer, took = _guarded(job.label, timed, request.call, self._workers[group], Alone())
+        left = values_of(answer.left)
         if len(left) != len(job.values):
             raise JobFailed(job.label, f"must leave {len(job.values)} values, left {len(left)}", "")
-        for value, content in zip(job.values, left, strict=True):
-            value.content = content.content if isinstance(content, Value) else content
-        job.end(Outcome(result, "inline", took))
+        for value, given in zip(job.values, left, strict=True):
+            value.content = given.content
+        job.end(Outcome(answer.result, "inline", took))
         return job
 
     def wait(self) -> None:

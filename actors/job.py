@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from actors.gang import Gang
 
 Content = TypeVar("Content")
 Result = TypeVar("Result")
+Left = TypeVar("Left")
 
 
 @dataclass(eq=False)
@@ -26,7 +27,7 @@ class Value(Generic[Content]):
     """
 
     content: Content | Any = None
-    job: Job[Any] | None = None  # the job that will leave it; None once that job is done
+    job: Job[Any, Any] | None = None  # the job that will leave it; None once that job is done
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles a value without its content, which the pool sends as an argument of its own.
@@ -36,16 +37,17 @@ class Value(Generic[Content]):
         return Value, ()
 
 
-class Answer(NamedTuple, Generic[Result]):
+class Answer(NamedTuple, Generic[Result, Left]):
     """What a request's `call` returns."""
 
     result: Result  # small: it is sent back to the process that submitted the job
-    values: tuple[Any, ...] = ()  # what the job leaves; a Value of the request is passed on, and not stored again
+    left: Left  # values with their contents, in a named tuple; a value of the request is passed on, not stored again
 
 
-class Request(ABC, Generic[Result]):
+class Request(ABC, Generic[Result, Left]):
     """What a worker must do. A subclass is a frozen, picklable dataclass whose `call` calls the worker.
 
+    Result is what comes back, and Left a named tuple of the values that stay with the workers.
     A request is carried out again if its worker dies. So it must give the same answer every time, and must not change
     anything that it was given.
     """
@@ -55,14 +57,27 @@ class Request(ABC, Generic[Result]):
     together: ClassVar[bool] = False
     """Whether all workers of the group carry it out together, as a gang. Only the first one's answer is kept."""
 
-    @property
-    def leaves(self) -> int:
-        """The number of values that the job leaves."""
-        return 0
+    @abstractmethod
+    def leaves(self) -> Left:
+        """Returns the values that the job will leave, still empty, as `call` will return them."""
 
     @abstractmethod
-    def call(self, worker: Any, gang: Gang) -> Answer[Result]:
+    def call(self, worker: Any, gang: Gang) -> Answer[Result, Left]:
         """Carries out the request. It runs on the worker. gang: who does so together; one alone unless `together`."""
+
+
+class Query(Request[Result, tuple[()]]):
+    """A request that leaves nothing with the workers, and only asks for a result."""
+
+    def leaves(self) -> tuple[()]:
+        return ()
+
+    def call(self, worker: Any, gang: Gang) -> Answer[Result, tuple[()]]:
+        return Answer(self.ask(worker), ())
+
+    @abstractmethod
+    def ask(self, worker: Any) -> Result:
+        """Returns the result. It runs on the worker."""
 
 
 class Setup(ABC):
@@ -89,24 +104,28 @@ class Outcome(NamedTuple, Generic[Result]):
 
 
 @dataclass(eq=False)
-class Job(Generic[Result]):
+class Job(Generic[Result, Left]):
     """A request that was submitted to a pool."""
 
     group: str
-    request: Request[Result] | None  # None once the job is done, so that the values in it can be freed
+    request: Request[Result, Left] | None  # None once the job is done, so that the values in it can be freed
+    left: Left  # the values that it leaves, or will leave
+    values: list[Value[Any]]  # the same values as a list
     name: str
     label: str  # what error messages call the job
     priority: tuple[int, ...] = ()  # among jobs that are ready, the lowest runs first
     together: bool = False  # whether all workers of the group do it, as a gang
     attempts: int = 0  # how many attempts ended with the death of the worker
     outcome: Outcome[Result] | None = None  # None until it is done
-    values: list[Value[Any]] = field(default_factory=list)  # what it leaves, or will leave
 
     @classmethod
-    def of(cls, group: str, request: Request[Result], priority: tuple[int, ...], label: str) -> Job[Result]:
+    def of(cls, group: str, request: Request[Result, Left], priority: tuple[int, ...], label: str) -> Job[Result, Left]:
         """Makes a job for a request, with empty values for what it will leave."""
-        job = cls(group, request, request.name, label or request.name, priority, request.together)
-        job.values.extend(Value(job=job) for _ in range(request.leaves))
+        left = request.leaves()
+        values = values_of(left)
+        job = cls(group, request, left, values, request.name, label or request.name, priority, request.together)
+        for value in values:
+            value.job = job
         return job
 
     @property
@@ -140,10 +159,13 @@ class Job(Generic[Result]):
             value.job = None  # a cycle would keep both, and what the job left, until garbage is collected
 
 
-def values_of(request: Request[Any] | Setup) -> list[Value[Any]]:
-    """Returns the values in a request's fields, and in tuples and dictionaries there: each once, in a fixed order."""
+def values_of(holder: Any) -> list[Value[Any]]:
+    """Returns the values that a request, a set-up, or what a job leaves holds: each once, in a fixed order.
+
+    They are looked for in fields, and in tuples, lists and dictionaries there.
+    """
     found: dict[Value[Any], None] = {}
-    _collect(vars(request).values(), found)
+    _collect(vars(holder).values() if isinstance(holder, Request | Setup) else [holder], found)
     return list(found)
 
 
@@ -151,7 +173,7 @@ def _collect(items: Iterable[Any], found: dict[Value[Any], None]) -> None:
     for item in items:
         if isinstance(item, Value):
             found[item] = None
-        elif isinstance(item, tuple):
+        elif isinstance(item, tuple | list):
             _collect(item, found)
         elif isinstance(item, dict):
             _collect(item.values(), found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from actors.job import Job, Request, Result, Setup, Value
+from actors.job import Job, Left, Request, Result, Setup, Value
 
 
 class JobFailed(Exception):
@@ -49,8 +49,8 @@ class Pool(Protocol):
         """
 
     def submit(
-        self, group: str, request: Request[Result], *, priority: tuple[int, ...] = (), label: str = ""
-    ) -> Job[Result]:
+        self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
+    ) -> Job[Result, Left]:
         """Submits a request to a group, and returns its job. It may run once all values in the request are there.
 
         priority: among jobs that may run, the lowest runs first. label: what error messages call the job.
@@ -69,7 +69,7 @@ class Pool(Protocol):
         """Ends all workers."""
 
 
-def finished(pool: Pool, job: Job[Result]) -> Job[Result]:
+def finished(pool: Pool, job: Job[Result, Left]) -> Job[Result, Left]:
     """Waits until a job is done, and returns it. Raises JobFailed if it or another job fails."""
     while not job.done:
         pool.wait()

@@ -1,9 +1,10 @@
-"""Peak memory of a training step with a deep equilibrium layer, against differentiating through its iterations.
+"""Measures the peak memory of a training step with a deep equilibrium layer, for three ways to get gradients.
 
     python benchmarks/deq_memory.py
 
-Each step, of DEQ-ResNet-S on 28 x 28 images with a tolerance that is never reached, has a process of its own. Memory is
-what the system counts above that before the step.
+The ways are jacobian_free, implicit, and unrolled, which differentiates through all iterations. Each step trains
+DEQ-ResNet-S on 28 x 28 images in a process of its own, with a tolerance that is never reached. Printed is how far the
+resident memory of the process rises during the step.
 """
 
 import argparse
@@ -25,7 +26,7 @@ SHAPE, CLASSES, BATCH = (1, 28, 28), 62, 20
 
 
 class Unrolled(nn.Module):
-    """Plain iterations, all of which record gradients."""
+    """A plain loop of iterations z = g(z, x), through all of which gradients flow."""
 
     def __init__(self, g: nn.Module, iterations: int) -> None:
         super().__init__()
@@ -39,6 +40,7 @@ class Unrolled(nn.Module):
 
 
 def step(method: Method, iterations: int) -> None:
+    """Does one forward and one backward pass."""
     backward = "jacobian_free" if method == "unrolled" else method
     solver = Anderson(tolerance=1e-12, max_iterations=iterations)
     module = initialise(DEQResNet(solver=solver, backward=backward), SHAPE, CLASSES, seed=0)
@@ -49,9 +51,9 @@ def step(method: Method, iterations: int) -> None:
 
 
 def measure(method: Method, iterations: int) -> tuple[float, float]:
-    """MB at the peak, seconds."""
+    """Returns the peak memory of a step in MB, and its seconds."""
     torch.set_num_threads(1)
-    step("jacobian_free", 6)  # loads the libraries
+    step("jacobian_free", 6)  # so that libraries are loaded before
     before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     started = time.perf_counter()
     step(method, iterations)

@@ -1,7 +1,7 @@
-"""Peers in gossipy: each sends its model to one random neighbour a round, who takes the mean of both and trains.
+"""The jobs of `peers.py` in gossipy: a peer sends its model to a random neighbour, which averages both and trains.
 
 Polato, gossipy: Python module for simulating gossip learning and decentralized federated learning, gossipy-dfl 0.0.1.
-Prints the seconds a round of each case of `peers.py` as one line of JSON.
+Prints the seconds per round of each case of `peers.py` as one line of JSON.
 """
 
 import argparse
@@ -25,25 +25,25 @@ from jobs import JOBS, SEED, network
 from peers import BATCH, CASES, LR, Case, shares
 from torch import Tensor
 
-TICKS = 100  # of virtual time in a round, as in gossipy's own examples
+TICKS = 100  # units of gossipy's virtual time in a round, as in its own examples
 
 
 class Mlp(TorchModel):
-    """The network of the plain loop."""
+    """The network that all engines train."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layers = network(JOBS["mlp"])
 
     def init_weights(self) -> None:
-        """They are there."""
+        """Does nothing: `network` has set the weights."""
 
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(images)
 
 
 class Laps(SimulationEventReceiver):
-    """When rounds were over."""
+    """Records the time at the end of each round."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
@@ -53,19 +53,19 @@ class Laps(SimulationEventReceiver):
             self.ends.append(time.perf_counter())
 
     def update_message(self, failed: bool, msg: Message | None = None) -> None:
-        """Messages are not counted."""
+        """Does nothing: messages are not counted."""
 
     def update_end(self) -> None:
-        """Nothing is left to do."""
+        """Does nothing at the end."""
 
 
 def graph(case: Case) -> nx.Graph:
-    """The same ring; of the random graph, one with as many edges."""
+    """Returns the ring of the case, or a random graph with 512 edges like that of the case."""
     return nx.cycle_graph(case.peers) if case.topology == "ring" else nx.gnm_random_graph(case.peers, 512, seed=SEED)
 
 
 def simulated(case: Case, root: Path) -> float:
-    """Seconds a round. A peer holds only what it trains on in a round, for gossipy shuffles all that a peer holds."""
+    """Returns seconds per round. A peer holds only what it trains on in one round: gossipy trains on all of it."""
     set_seed(SEED)
     x, y = (torch.from_numpy(np.concatenate([own[: case.steps * BATCH] for own in of])) for of in shares(case, root))
     data = DataDispatcher(ClassificationDataHandler(x, y, test_size=0), case.peers, False, auto_assign=False)

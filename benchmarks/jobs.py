@@ -1,7 +1,7 @@
 """The jobs that every engine runs: synchronous FedAvg on Fashion-MNIST, split equally and at random.
 
 FedAvg: McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data, AISTATS 2017. The
-convolutional network is the one of that paper without padding. Data: Xiao et al., Fashion-MNIST, arXiv:1708.07747.
+convolutional network is that paper's, without padding. Data: Xiao et al., Fashion-MNIST, arXiv:1708.07747.
 """
 
 import argparse
@@ -27,10 +27,10 @@ class Job:
 
     name: str
     clients: int
-    samples: int  # of one client
+    samples: int  # number of samples of each client
     cohort: int  # clients in a round
     rounds: int
-    epochs: int
+    epochs: int  # of local training
     batch_size: int
     lr: float
     evaluate_every: int = 10
@@ -47,7 +47,7 @@ JOBS = {
 
 
 class FashionMnist(NamedTuple):
-    """The images as stored: uint8, (60000, 28, 28) and (10000, 28, 28), with labels in 0 to 9."""
+    """Images as they are stored: uint8, (60000, 28, 28) and (10000, 28, 28), with labels in 0 to 9."""
 
     train_images: np.ndarray
     train_labels: np.ndarray
@@ -66,7 +66,7 @@ def load(root: Path) -> FashionMnist:
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """A gzipped IDX file of bytes as an array of uint8. ValueError if it is something else."""
+    """Returns a gzipped IDX file of bytes as an array of uint8. Raises ValueError if it is something else."""
     content = gzip.decompress(path.read_bytes())
     if content[:3] != b"\x00\x00\x08":  # two zeros, then 8 for unsigned bytes
         raise ValueError(f"{path}: must be an IDX file of unsigned bytes, but it starts with {content[:3]!r}")
@@ -76,17 +76,17 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def normalize(images: np.ndarray) -> np.ndarray:
-    """(n, 28, 28) uint8 to (n, 1, 28, 28) float32, with the mean and the deviation of the training images removed."""
+    """Returns images (n, 28, 28) uint8 as (n, 1, 28, 28) float32, scaled to mean 0 and deviation 1 in training."""
     return ((images[:, None].astype(np.float32) / 255 - 0.2860) / 0.3530).astype(np.float32)
 
 
 def split(job: Job) -> np.ndarray:
-    """Who holds which training image: (clients, samples) indices, each image once."""
+    """Returns which training images each client holds: indices (clients, samples), none of them twice."""
     return np.random.default_rng(SEED).permutation(job.clients * job.samples).reshape(job.clients, job.samples)
 
 
 def network(job: Job) -> "nn.Module":
-    """The network of the job, with PyTorch's default initial values for `SEED`: (n, 1, 28, 28) to (n, 10) logits."""
+    """Returns the job's network, from (n, 1, 28, 28) to (n, 10) logits, with PyTorch's initial values for `SEED`."""
     import torch
     from torch import nn
 
@@ -101,7 +101,7 @@ def network(job: Job) -> "nn.Module":
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """The command line that all engines share; `selected` turns what it parses into a job."""
+    """Returns the command line that all engines share; `selected` turns what it parses into a job."""
     arguments = argparse.ArgumentParser(description=description)
     arguments.add_argument("job", choices=JOBS)
     arguments.add_argument("--root", type=Path, required=True, help="folder of Fashion-MNIST's four .gz files")
@@ -110,14 +110,15 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 
 def selected(arguments: argparse.Namespace) -> Job:
+    """Returns the job that the command line names."""
     job = JOBS[arguments.job]
     return job if arguments.rounds is None else dataclasses.replace(job, rounds=arguments.rounds)
 
 
 def report(engine: str, job: Job, processes: int, laps: list[float], accuracy: float, **more: float) -> None:
-    """Prints one JSON line.
+    """Prints what an engine measured as one line of JSON.
 
-    laps: seconds of each round, evaluation included. The first warms up and counts in `loop_seconds` only.
+    laps: seconds of each round, with evaluation. The first round warms up, so it counts in `loop_seconds` only.
     """
     line = {
         "engine": engine,

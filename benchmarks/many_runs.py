@@ -1,4 +1,4 @@
-"""How long a thousand runs take to read: writes them into a folder, then times what `raysim.load` gives of them.
+"""Measures how long a thousand runs take to read: writes them into a folder, then times `raysim.load`.
 
 python benchmarks/many_runs.py [runs]
 """
@@ -15,7 +15,7 @@ from results import Writer, write_json
 
 
 def write(folder: Path, seed: int) -> None:
-    """A run of 20 evaluations and 2000 updates, with a real scenario."""
+    """Writes a run with 20 evaluations and 2000 updates, and with a real scenario."""
     scenario = raysim.load_scenario(Path(__file__).parents[1] / "scenarios" / "quickstart.yaml", [f"seed={seed}"])
     writer = Writer(folder, folder.name)
     for number in range(1, 21):
@@ -36,7 +36,7 @@ def main(runs: int) -> None:
         root = Path(name)
         for seed in range(runs):
             write(root / f"run-{seed}", seed)
-        raysim.load(root / "run-0").table("evaluations")  # loads libraries
+        raysim.load(root / "run-0").table("evaluations")  # so that libraries are loaded before
         for what, columns, filter in (
             ("evaluations", ["round", "value"], pc.field("metric") == "accuracy"),
             ("updates", ["client", "staleness"], pc.field("status") == "used"),

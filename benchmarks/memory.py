@@ -1,8 +1,8 @@
-"""Memory of the driver and of each actor over a long run, as a table and a picture.
+"""Measures the memory of this process and of each actor over a long run, as a table and a picture.
 
     python benchmarks/memory.py --rounds 1000 --out memory.png
 
-Reads resident memory less what is shared (the object store is mapped into every process that reads it).
+Memory is resident memory without shared memory, because every process that reads the object store maps it.
 """
 
 import argparse
@@ -19,12 +19,13 @@ SCENARIO = Path(__file__).parents[1] / "scenarios" / "quickstart.yaml"
 
 
 def private_mb(process: psutil.Process) -> float:
+    """Returns the memory in MB that a process shares with no other."""
     memory = process.memory_info()
     return (memory.rss - memory.shared) / 1e6
 
 
 def watch(readings: dict[str, list[tuple[float, float]]], stop: threading.Event) -> None:
-    """Every second: this process, and the actors below it, whose processes Ray names after them."""
+    """Reads, every second, the memory of this process and of the actors, which Ray names in their command lines."""
     started, me, names = time.monotonic(), psutil.Process(), {}
     while not stop.wait(1.0):
         for process in [me, *me.children(recursive=True)]:

@@ -1,9 +1,9 @@
-"""Runs engines in turn on one job; prints seconds a round and, over the repetitions, ratios to the first engine.
+"""Runs engines in turn on one job, and prints their seconds per round and their ratios to the first engine.
 
     python benchmarks/pair.py mlp --root ROOT --pfl PFL/bin/torchrun --repeat 3
 
-ROOT holds FashionMNIST/raw/*.gz; PFL is the environment of pfl-research. Machines drift: only ratios of neighbouring
-runs, and their median, mean something.
+ROOT holds FashionMNIST/raw/*.gz; PFL is the environment of pfl-research. The speed of a machine changes with time, so
+compare only runs that follow each other: each ratio is within one repetition, and printed is the median of the ratios.
 """
 
 import argparse
@@ -20,7 +20,7 @@ COHORT = {"cnn": 10, "mlp": 50}
 
 
 def commands(job: str, root: str, torchrun: str | None) -> dict[str, list[str]]:
-    """By engine; the first is what the others are compared with."""
+    """Returns the command of each engine. The others are compared with the first one."""
     raw = str(Path(root) / "FashionMNIST" / "raw")
     python = sys.executable
     pfl = [torchrun or "", "--nproc_per_node", "2", str(HERE / "pfl_job.py"), job, "--root", raw]
@@ -35,8 +35,8 @@ def commands(job: str, root: str, torchrun: str | None) -> dict[str, list[str]]:
 
 
 def measure(command: list[str]) -> dict[str, float]:
-    """The JSON line that an engine prints. RuntimeError with what it said otherwise."""
-    # Ray's workers are nice to whatever else runs on the machine, by default; the other engines are not.
+    """Runs an engine, and returns its seconds per round. Raises RuntimeError with its output if it prints no result."""
+    # By default Ray's workers run with a lower priority (niceness) than the other engines.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(command, capture_output=True, text=True, env=environment)

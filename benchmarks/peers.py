@@ -1,10 +1,10 @@
-"""Peers in a graph: rounds a second of a plain PyTorch loop, of raysim in this process and on actors, and of gossipy.
+"""Measures rounds per second of peers in a graph: in a plain PyTorch loop, in raysim, and in gossipy.
 
     python benchmarks/peers.py --root ROOT --repeat 3 --gossipy GOSSIPY/bin/python
 
-ROOT holds FashionMNIST/raw/*.gz; GOSSIPY is the environment of gossipy-dfl. Engines run in turn, each in a process of
-its own that does all cases. What is printed last are medians of the repetitions, and the median of the ratios to the
-plain loop of the same repetition.
+ROOT holds FashionMNIST/raw/*.gz; GOSSIPY is the environment of gossipy-dfl. raysim runs in
+one process, and on one and two actors. Engines run in turn, each in a process of its own that does all cases. Printed
+last are the medians over repetitions of the times, and of the ratios to the plain loop of the same repetition.
 """
 
 import argparse
@@ -28,16 +28,16 @@ BATCH, LR = 32, 0.1  # as in the scenario
 
 
 class Case(NamedTuple):
-    """What is simulated."""
+    """A case to be simulated."""
 
     peers: int
     topology: str  # as in a scenario
-    steps: int  # of local training in a round; with one it is D-PSGD, with more each peer trains before it mixes
+    steps: int  # of local training in a round; one step is D-PSGD, with more each peer trains before it mixes
     rounds: int
-    warm: int  # of these, those at the start that do not count
+    warm: int  # number of rounds at the start that do not count
 
     def overrides(self, actors: int) -> list[str]:
-        """Of the scenario. An actor gets its peers of a round as one task."""
+        """Returns the keys to replace in the scenario. An actor gets its peers of a round as one job."""
         return [
             *(f"data.clients={self.peers}", f"topology={self.topology}", f"local.steps={self.steps}"),
             f"algorithm={'d_psgd' if self.steps == 1 else 'decfedavg'}",
@@ -54,15 +54,18 @@ CASES = {
 
 
 def shares(case: Case, root: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Of each peer, the images that it holds, (n, 1, 28, 28) float32, and their labels, (n,) int64."""
+    """Returns the images of each peer, (n, 1, 28, 28) float32, and their labels, (n,) int64."""
     images, labels, _, _ = load(root / "FashionMNIST" / "raw")
     rows = np.array_split(np.random.default_rng(SEED).permutation(len(labels)), case.peers)
     return [normalize(images[own]) for own in rows], [labels[own].astype(np.int64) for own in rows]
 
 
 def raw(case: Case, root: Path) -> float:
-    """Each peer trains, and mixes its own and its neighbours' parameters: those of after the training or, where that is
-    one step, of before it, as D-PSGD does."""
+    """Runs a case as a plain PyTorch loop, and returns seconds per round.
+
+    Each peer trains, and mixes its own and its neighbours' parameters. It mixes those after the training or, if that is
+    one step, those before it, as D-PSGD does.
+    """
     import torch
 
     import raysim
@@ -97,12 +100,12 @@ def raw(case: Case, root: Path) -> float:
 
 
 def copies(models: list[Any]) -> list[list[Any]]:
-    """Of each model's parameters."""
+    """Returns a copy of the parameters of each model."""
     return [[value.detach().clone() for value in model.parameters()] for model in models]
 
 
 def simulated(case: Case, root: Path, engine: str, overrides: list[str]) -> float:
-    """The same in raysim, from the times at which rounds were over; the last, which is evaluated, does not count."""
+    """Runs a case in raysim, and returns seconds per round. The last round is evaluated, so it does not count."""
     import raysim
 
     overrides = [f"data.root={root}", *case.overrides(ACTORS[engine]), *overrides]
@@ -112,7 +115,7 @@ def simulated(case: Case, root: Path, engine: str, overrides: list[str]) -> floa
 
 
 def measure(given: argparse.Namespace, engine: str) -> dict[str, float]:
-    """Seconds a round of each case, in a process of its own. RuntimeError with what it said if it fails."""
+    """Runs an engine in its own process. Returns seconds per round of each case. Raises RuntimeError if it fails."""
     if engine == "gossipy":
         words = [given.gossipy, str(GOSSIPY), "--root", str(given.root), "--cases", *given.cases]
     else:

@@ -1,10 +1,10 @@
-"""Memory and time of a client's update, for each run of a scenario file, which may be a sweep over methods and models.
+"""Measures the memory and time of a client's update, for each run of a scenario file, which may hold a sweep.
 
     python benchmarks/personal_memory.py scenarios/fedeq/cifar10.yaml --set data.root=FOLDER [--gpu]
 
-Each update is measured in a process of its own: the peak while it trains over what was held before, and what the client
-keeps and sends. On the CPU that is resident memory, on a GPU what torch allocates. The client with most samples takes
-ten steps of the scenario's batch size for its shared part, and whole epochs of others. Linux only.
+Each update is measured in a process of its own: by how much memory rises while the client trains, and what it keeps and
+sends. Memory is resident memory on a CPU, and what torch allocates on a GPU. The client with most samples trains. Where
+the scenario's local training applies, it takes ten steps; trainings with epochs of their own are whole. Linux only.
 """
 
 import argparse
@@ -22,17 +22,17 @@ MB = 2**20
 
 
 class Reading(NamedTuple):
-    """Of an update, in MB where nothing else is said."""
+    """What was measured of an update, in MB unless noted."""
 
-    parameters: float
-    peak: float
-    kept: float
-    sent: float
-    seconds: float  # that it took
+    parameters: float  # of the model
+    peak: float  # the largest rise while the client trains
+    kept: float  # the client's state after it
+    sent: float  # the update
+    seconds: float  # wall time, in seconds
 
 
 def resident_mb(key: str) -> float:
-    """VmRSS, what is resident now, or VmHWM, its peak."""
+    """Returns resident memory. key: VmRSS for what is resident now, VmHWM for its peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
 
@@ -57,14 +57,14 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
     task.train(task.received, steps=1, batch_size=2)
     task.local = scenario.local.model_copy(update={"steps": 10})
     gc.collect()
-    # What was freed but is still the process's, after decoding images for example, would be used first, uncounted.
+    # Memory that was freed but not returned to the system would be used first, without being counted.
     pyarrow.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
     if gpu:
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated() / MB
     else:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak is that from here on
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         before = resident_mb("VmRSS")
     started = time.perf_counter()
     update, after = worker.algorithm.update(task, message, state)
@@ -87,7 +87,7 @@ def main() -> None:
     seen = set()
     print(f"{'run':32s} {'model':16s} {'model MB':>9s} {'peak MB':>9s} {'kept MB':>9s} {'sent MB':>9s} {'seconds':>9s}")
     for scenario in scenarios:
-        key = (scenario.name, scenario.model, scenario.algorithm)  # runs that differ in nothing else need as much
+        key = (scenario.name, scenario.model, scenario.algorithm)  # runs that are equal in these need the same memory
         if key in seen:
             continue
         seen.add(key)

@@ -27,7 +27,7 @@ from torch.nn.functional import cross_entropy
 
 
 class Recorder(CentralEvaluationCallback):
-    """Central evaluation after every `frequency` rounds, with the seconds of each round and the last accuracy."""
+    """Evaluates after every `frequency` rounds, and records the seconds of each round and the last accuracy."""
 
     def on_train_begin(self, *, model: PyTorchModel) -> Metrics:
         metrics = super().on_train_begin(model=model)
@@ -68,12 +68,12 @@ def model_of(job: Job) -> PyTorchModel:
     return PyTorchModel(
         model=module,
         local_optimizer_create=torch.optim.SGD,
-        central_optimizer=torch.optim.SGD(module.parameters(), lr=1.0),  # adds the mean update as it is
+        central_optimizer=torch.optim.SGD(module.parameters(), lr=1.0),  # with lr 1, it adds the mean update unchanged
     )
 
 
 def datasets(job: Job, data: tuple[np.ndarray, ...]) -> tuple[FederatedDataset, Dataset]:
-    """The clients, and the test images. data: images and labels for training, then for testing, as stored."""
+    """Returns the clients and the test images. data: images and labels for training, then for testing, as stored."""
     train_images, train_labels, test_images, test_labels = data
     indices = split(job)
     images = torch.from_numpy(normalize(train_images)[indices])
@@ -94,7 +94,7 @@ def main() -> None:
     FederatedAveraging().run(
         algorithm_params=NNAlgorithmParams(
             central_num_iterations=job.rounds,
-            evaluation_frequency=job.rounds,  # of the clients: in the first round only, which pfl does not leave out
+            evaluation_frequency=job.rounds,  # clients evaluate in the first round only; pfl cannot skip that
             train_cohort_size=job.cohort,
             val_cohort_size=None,
         ),
@@ -105,7 +105,7 @@ def main() -> None:
         ),
         model_eval_params=evaluation,
         callbacks=[recorder],
-        send_metrics_to_platform=False,  # which prints them after every round
+        send_metrics_to_platform=False,  # or it would print them after every round
     )
     if int(os.environ.get("RANK", 0)) == 0:
         report("pfl", job, int(os.environ.get("WORLD_SIZE", 1)), recorder.laps, recorder.accuracy)

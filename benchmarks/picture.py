@@ -1,4 +1,4 @@
-"""Draws README's picture from the runs of a sweep: accuracy at two delays, and who was under way at the start.
+"""Draws README's picture from the runs of a sweep: accuracy at two delays, and the first dispatches.
 
     raysim sweep scenarios/quickstart.yaml --set algorithm=fedavg,fedbuff,ca2fl \
       --set world.delay.sigma=5,20 --seeds 0,1,2,3,4 --set run.rounds=300 --inline
@@ -22,7 +22,7 @@ COLOURS = {"fedavg": style.colour(0), "fedbuff": style.colour(1), "ca2fl": style
 NAMES = {"fedavg": "FedAvg", "fedbuff": "FedBuff", "ca2fl": "CA2FL"}
 LOOK = style.RC | {"savefig.transparent": False, "svg.fonttype": "path", "svg.hashsalt": "raysim", "axes.titlesize": 10}
 START = 12  # rounds at the start whose dispatches are shown
-TICKS = {"ymin": -11, "ymax": -4}  # of server steps, above the first dispatch
+TICKS = {"ymin": -11, "ymax": -4}  # where ticks of server steps are drawn, above the first dispatch
 
 
 def draw(runs: raysim.Runs) -> Figure:

@@ -1,6 +1,7 @@
-"""The jobs as a plain PyTorch loop: the least that a simulator has to pay.
+"""The jobs as a plain PyTorch loop, which takes the least time that a simulator can hope for.
 
-Every process runs the same loop on its part of the cohort; the global model and a sum per process are in shared memory.
+Every process runs the same loop on its part of the cohort. The global model and a sum for each process are in shared
+memory.
 """
 
 import time
@@ -18,7 +19,7 @@ State = dict[str, Tensor]
 
 
 class Shared(NamedTuple):
-    """What the processes see together; each writes its own row of `sums` and `correct`, the first one `weights`."""
+    """What is in shared memory. Each process writes its own row of `sums` and `correct`; the first writes `weights`."""
 
     images: Tensor  # (clients, samples, 1, 28, 28)
     labels: Tensor  # (clients, samples)
@@ -30,7 +31,7 @@ class Shared(NamedTuple):
 
 
 def share(job: Job, processes: int, data: tuple[np.ndarray, ...]) -> Shared:
-    """data: images and labels for training, images and labels for testing, as stored."""
+    """Puts data and model into shared memory. data: images and labels for training, then for testing, as stored."""
     train_images, train_labels, test_images, test_labels = data
     indices = split(job)
     weights = network(job).state_dict()
@@ -96,6 +97,7 @@ def train_part(
 
 
 def average(job: Job, shared: Shared) -> None:
+    """Sets the global model to the mean of the trained models."""
     for name, value in shared.weights.items():  # all clients hold equally many samples, so all weigh the same
         value.copy_(torch.stack([total[name] for total in shared.sums]).sum(0) / job.cohort)
 
@@ -103,7 +105,7 @@ def average(job: Job, shared: Shared) -> None:
 def loop(rank: int, processes: int, threads: int, job: Job, shared: Shared, barrier: Barrier) -> None:
     torch.set_num_threads(threads)
     model = network(job)
-    optimizer = torch.optim.SGD(model.parameters(), lr=job.lr)  # keeps nothing from client to client
+    optimizer = torch.optim.SGD(model.parameters(), lr=job.lr)  # it has no state, so clients can share it
     test_images = shared.test_images.tensor_split(processes)[rank]
     test_labels = shared.test_labels.tensor_split(processes)[rank]
     laps = []

@@ -1,4 +1,4 @@
-"""The jobs in raysim, on Ray with two client actors; `--set` changes the scenario, such as its algorithm."""
+"""The jobs in raysim, on Ray with two client actors. `--set` replaces keys of the scenario, such as its algorithm."""
 
 import argparse
 from pathlib import Path

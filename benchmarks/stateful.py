@@ -1,11 +1,12 @@
-"""Memory of a thousand clients that keep state, with the MLP 784-200-200-10: of FedADMM-InSa, two vectors a client, or
-of CA2FL, one.
+"""Measures the memory of a thousand clients that keep state, with the MLP 784-200-200-10.
+
+The state of a client is two vectors in FedADMM-InSa, and one in CA2FL.
 
     python benchmarks/stateful.py --data FOLDER [--algorithm ca2fl] [--clients 1000] [--store-mb 1000]
 
-Starts a Ray of two CPUs with an object store of that size, beyond which it spills to disk, lets every client take part,
-and prints the peak of the memory that all processes hold together (proportional set size, so shared memory counts once)
-and what was spilled.
+It starts a local Ray with two CPUs and an object store of `--store-mb`, which spills what does not fit to disk. It
+prints how many clients took part, the peak of the memory that all processes hold together, and how much was spilled.
+Memory is the proportional set size, in which shared memory counts once.
 """
 
 import argparse
@@ -33,7 +34,7 @@ run: {{rounds: {rounds}, evaluate_every: {rounds}}}
 
 
 def held_mb(process: psutil.Process) -> float:
-    """By a process and those below it."""
+    """Returns the memory that a process and its descendants hold together, in MB."""
     total = 0
     for member in [process, *process.children(recursive=True)]:
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-SERVER = 2**31  # the server's id, where ids are those of clients
+SERVER_ID = 2**31  # the server's id, where ids are those of clients
 
 
 def _key(seed: int, purpose: str, ids: int) -> tuple[int, int]:

@@ -123,7 +123,7 @@ def server_task(
     from raysim.local.net import Net
     from raysim.local.samples import Samples
     from raysim.local.server_task import Company, ServerTask
-    from raysim.rng import SERVER
+    from raysim.rng import SERVER_ID
 
     net, settings = Net(module, (), loss, torch.device("cpu")), Local(batch_size=None, **local)
     return ServerTask(
@@ -132,7 +132,7 @@ def server_task(
         Samples.of(x, y),
         settings,
         Population(4, 4),
-        (0, SERVER, version),
+        (0, SERVER_ID, version),
         labels=y,
         classes=int(y.max()) + 1,
         in_domain=in_domain,

@@ -174,3 +174,33 @@ class Patient(Median):
     @property
     def stops_early(self) -> bool:
         return True
+
+
+class Overwriting(Counting):
+    """A client trains in the memory of the message, which the other clients of its chunk get too."""
+
+    name: str = "overwriting"
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        message["w"].add_(1.0)
+        return super().update(task, message, state)
+
+
+class OverwritingServer(Counting):
+    """The server's step changes its state in place."""
+
+    name: str = "overwriting_server"
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
+        state["w"].add_(updates["delta"])
+        return {"w": state["w"], "times": updates["times"]}
+
+
+class WantsPublic(Counting):
+    """Clients look at what everybody has."""
+
+    name: str = "wants_public"
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        assert len(task.public), "there must be public inputs"
+        return super().update(task, message, state)

@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from actors import Answer, Gang, Group, Pool, Request, Setup, Value, finished
+from actors import Answer, Gang, Group, Pool, Query, Request, Setup, Value, finished
 
 
 @dataclass(frozen=True)
@@ -28,25 +28,26 @@ class Attach(Setup):
 
 
 @dataclass(frozen=True)
-class Add(Request[int]):
+class Add(Request[int, tuple[Value[int]]]):
     """Gives the amount, and leaves the sum."""
 
     name = "add"
-    leaves = 1
     number: int
 
-    def call(self, worker: Adder, gang: Gang) -> Answer[int]:
-        return Answer(worker.amount, (self.number + worker.amount,))
+    def leaves(self) -> tuple[Value[int]]:
+        return (Value(),)
+
+    def call(self, worker: Adder, gang: Gang) -> Answer[int, tuple[Value[int]]]:
+        return Answer(worker.amount, (Value(self.number + worker.amount),))
 
 
 @dataclass(frozen=True)
-class Sleep(Request[None]):
+class Sleep(Query[None]):
     name = "sleep"
     seconds: float
 
-    def call(self, worker: Adder, gang: Gang) -> Answer[None]:
+    def ask(self, worker: Adder) -> None:
         time.sleep(self.seconds)
-        return Answer(None)
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,14 @@ class DieOnce(Setup):
 
 
 @dataclass(frozen=True)
-class AddOrDieOnce(Request[int]):
+class AddOrDieOnce(Query[int]):
     name = "die_once"
     mark: str
     number: int
 
-    def call(self, worker: Adder, gang: Gang) -> Answer[int]:
+    def ask(self, worker: Adder) -> int:
         die_once(self.mark)
-        return Answer(self.number + worker.amount)
+        return self.number + worker.amount
 
 
 def dying() -> Adder:
@@ -112,21 +113,30 @@ class Telling:
 
 
 @dataclass(frozen=True)
-class Tell(Request[Any]):
+class Tell(Request[Any, tuple[Value[str]]]):
     """Answers differ on purpose."""
 
     name = "tell"
     together = True
-    leaves = 1
     number: int
 
-    def call(self, worker: Any, gang: Gang) -> Answer[Any]:
+    def leaves(self) -> tuple[Value[str]]:
+        return (Value(),)
+
+    def call(self, worker: Any, gang: Gang) -> Answer[Any, tuple[Value[str]]]:
         told = gang.gather((gang.rank, self.number))
-        return Answer((gang.rank, gang.size, told), (f"left by {gang.rank}",))
+        return Answer((gang.rank, gang.size, told), (Value(f"left by {gang.rank}"),))
+
+
+class LeavesNothing(Request[Any, tuple[()]]):
+    """Leaves nothing, but wants to know the gang."""
+
+    def leaves(self) -> tuple[()]:
+        return ()
 
 
 @dataclass(frozen=True)
-class DieOnceTogether(Request[list[int]]):
+class DieOnceTogether(LeavesNothing):
     """The last one does, while the others wait for it."""
 
     name = "die_once"
@@ -134,80 +144,90 @@ class DieOnceTogether(Request[list[int]]):
     mark: str
     number: int
 
-    def call(self, worker: Any, gang: Gang) -> Answer[list[int]]:
+    def call(self, worker: Any, gang: Gang) -> Answer[list[int], tuple[()]]:
         if gang.rank == gang.size - 1 and not Path(self.mark).exists():
             Path(self.mark).touch()
             os._exit(1)
-        return Answer(gang.gather(gang.rank + self.number))
+        return Answer(gang.gather(gang.rank + self.number), ())
 
 
 @dataclass(frozen=True)
-class DieLate(Request[None]):
+class DieLate(LeavesNothing):
     """The last one does, once there is the mark; the others have answered by then."""
 
     name = "die_late"
     together = True
     mark: str
 
-    def call(self, worker: Any, gang: Gang) -> Answer[None]:
+    def call(self, worker: Any, gang: Gang) -> Answer[None, tuple[()]]:
         gang.gather(None)
         while gang.rank == gang.size - 1:
             if Path(self.mark).exists():
                 os._exit(1)
             time.sleep(0.01)
-        return Answer(None)
+        return Answer(None, ())
 
 
 @dataclass(frozen=True)
-class LingerOnce(Request[str]):
+class LingerOnce(LeavesNothing):
     """Makes the mark, and stays until somebody ends it; not where there is the mark."""
 
     name = "linger_once"
     mark: str
 
-    def call(self, worker: Any, gang: Gang) -> Answer[str]:
+    def call(self, worker: Any, gang: Gang) -> Answer[str, tuple[()]]:
         if not Path(self.mark).exists():
             Path(self.mark).touch()
             time.sleep(600)
-        return Answer("done")
+        return Answer("done", ())
 
 
 @dataclass(frozen=True)
-class DieTogether(Request[None]):
+class DieTogether(LeavesNothing):
     name = "die"
     together = True
 
-    def call(self, worker: Any, gang: Gang) -> Answer[None]:
+    def call(self, worker: Any, gang: Gang) -> Answer[None, tuple[()]]:
         if gang.rank == 1:
             os._exit(1)
         gang.gather(None)
-        return Answer(None)
+        return Answer(None, ())
 
 
 @dataclass(frozen=True)
-class Fail(Request[None]):
+class Fail(LeavesNothing):
     name = "fail"
     together = True
     ranks: tuple[int, ...]
 
-    def call(self, worker: Any, gang: Gang) -> Answer[None]:
+    def call(self, worker: Any, gang: Gang) -> Answer[None, tuple[()]]:
         if gang.rank in self.ranks:
             raise ZeroDivisionError(f"of member {gang.rank}")
         gang.gather(None)
-        return Answer(None)
+        return Answer(None, ())
+
+
+class Passed(NamedTuple):
+    """What passing on leaves."""
+
+    new: Value[Any]
+    second: Value[Any]
+    first: Value[Any]
 
 
 @dataclass(frozen=True)
-class PassOn(Request[None]):
+class PassOn(Request[None, Passed]):
     """Leaves something new, and what it was given."""
 
     name = "pass_on"
-    leaves = 3
     first: Value[Any]
     second: Value[Any]
 
-    def call(self, worker: Any, gang: Gang) -> Answer[None]:
-        return Answer(None, (self.second.content + self.first.content, self.second, self.first))
+    def leaves(self) -> Passed:
+        return Passed(Value(), Value(), Value())
+
+    def call(self, worker: Any, gang: Gang) -> Answer[None, Passed]:
+        return Answer(None, Passed(Value(self.second.content + self.first.content), self.second, self.first))
 
 
 class PassOnTogether(PassOn):

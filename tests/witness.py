@@ -23,9 +23,9 @@ class WitnessPool(InlinePool):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[tuple[Any, Job[Any]]] = []
+        self.seen: list[tuple[Any, Job[Any, Any]]] = []
 
-    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
         job = super().submit(group, request, **options)
         self.seen.append((request, job))
         return job
@@ -33,8 +33,8 @@ class WitnessPool(InlinePool):
     @property
     def server_state(self) -> Arrays:
         """The server's state after its last step."""
-        request, job = next(pair for pair in reversed(self.seen) if isinstance(pair[0], StepRequest))
-        return {name: value.content for name, value in zip(request.state, job.values[1:], strict=True)}
+        _, job = next(pair for pair in reversed(self.seen) if isinstance(pair[0], StepRequest))
+        return {name: value.content for name, value in job.left.state.items()}
 
     @property
     def client_states(self) -> dict[int, Arrays]:

@@ -1,8 +1,8 @@
-"""Feddle's model atlas: the client updates, or anchors, that a server keeps and steers by.
+"""Feddle's model atlas: the client updates that the server keeps, which are called anchors.
 
-Zhu et al., Guided model merging for hybrid data learning, section 4.1.1 and Algorithm 1. Difference: there a new
-anchor takes over the lowest score with its place, so that the next arrival would overwrite it; here newcomers are
-replaced only where more arrive than there are places, the oldest of them first.
+Zhu et al., Guided model merging for hybrid data learning, section 4.1.1 and Algorithm 1. Difference: in the paper, a
+new anchor inherits the lowest score of the anchor that it replaces, so the next arrival would replace it in turn. Here
+new anchors replace each other only if more updates arrive than there are places, the oldest first.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def anchor(place: int) -> str:
-    """The entry of the server's state that holds the anchor at a place."""
+    """Returns the name of the entry of the server's state that holds the anchor at a place."""
     return f"anchor_{place}"
 
 
 def empty(size: int, w: Tensor) -> Record:
-    """The entries of the server's state that make up an atlas of so many places, all free.
+    """Returns the entries of the server's state for an empty atlas with `size` places.
 
-    Anchors are entries of their own, so that those that stay are not stored again at each step. A free place has an
-    anchor of no elements and a score of -1.
+    Each anchor is an entry of its own, so that anchors that stay are not stored again at each step. At a free place,
+    the anchor has no elements and the score is -1.
     """
     import torch
 
@@ -33,15 +33,17 @@ def empty(size: int, w: Tensor) -> Record:
     return {
         **{anchor(place): w.new_empty(0) for place in range(size)},
         "score": w.new_full((size,), -1.0),
-        "discount": w.new_zeros(size),  # for staleness, at arrival
+        "discount": w.new_zeros(size),  # factor for the staleness of the update at its arrival
         "client": numbers,
-        "arrived": numbers,  # server step
+        "arrived": numbers,  # server step at which the update arrived
     }
 
 
 def places(scores: Sequence[float], newcomers: int) -> list[int]:
-    """Where each of so many new anchors goes: to the lowest score, the first among equals, never to another newcomer's
-    place while there is one left."""
+    """Returns the place of each new anchor: that with the lowest score, and the first among equal scores.
+
+    A place that a new anchor has just taken is used again only if no other is left. newcomers: how many are new.
+    """
     taken: list[int] = []
     for _ in range(newcomers):
         old = [place for place in range(len(scores)) if place not in taken]
@@ -52,14 +54,17 @@ def places(scores: Sequence[float], newcomers: int) -> list[int]:
 def admit(
     state: Record, deltas: Tensor, arrivals: Sequence[Arrival], discounts: Sequence[float], step: int
 ) -> tuple[Record, list[int]]:
-    """The atlas with new anchors, deltas (n, d), and the places of those. Their score is above all others: they are the
-    youngest, which is all that counts where anchors are not scored."""
+    """Returns the entries of the atlas with new anchors in it, and the places of the new anchors.
+
+    deltas: the updates that become anchors, (n, d). discounts: their factors for staleness. New anchors get the highest
+    scores. If anchors are replaced by age, these scores stay, so the oldest anchor has the lowest one.
+    """
     entries = {key: value.clone() for key, value in state.items() if key in ("score", "discount", "client", "arrived")}
     entries |= {anchor(place): state[anchor(place)] for place in range(len(state["score"]))}
     chosen = places(state["score"].tolist(), len(arrivals))
     youngest = float(state["score"].max().clamp(min=0))
     for order, (place, delta, arrival) in enumerate(zip(chosen, deltas, arrivals, strict=True), start=1):
-        entries[anchor(place)] = delta.clone()  # not a view, which would keep them all
+        entries[anchor(place)] = delta.clone()  # a copy, because a view would keep all deltas in memory
         entries["score"][place] = youngest + order
         entries["discount"][place] = discounts[order - 1]
         entries["client"][place] = arrival.client
@@ -68,17 +73,20 @@ def admit(
 
 
 class Anchors(NamedTuple):
-    """The anchors of an atlas as a search uses them. `scale` makes an anchor the normalised one of the paper."""
+    """The m anchors of an atlas as a search uses them. An anchor times its `scale` is the paper's normalised anchor."""
 
-    places: list[int]
-    vectors: list[Tensor]  # (d,) each, as they came
+    places: list[int]  # their places in the atlas
+    vectors: list[Tensor]  # (d,) each, as clients sent them
     norms: Tensor  # (m,)
-    scale: Tensor  # (m,); 0 for an anchor of norm 0, which is left out
+    scale: Tensor  # (m,); 0 for an anchor of norm 0, which then has no effect
 
     @classmethod
     def of(cls, entries: Record, *, normalize: bool) -> Anchors:
-        """Those there are. normalize: to the median of their norms (eq. 4), those of norm 0 not counted; of an even
-        number the mean of the two in the middle."""
+        """Returns the anchors of an atlas, without free places.
+
+        normalize: whether `scale` brings all anchors to the median of their norms (eq. 4). Norms of 0 do not count; the
+        median of an even number of norms is the mean of the two in the middle.
+        """
         import torch
 
         here = [place for place in range(len(entries["score"])) if entries[anchor(place)].numel()]
@@ -89,14 +97,14 @@ class Anchors(NamedTuple):
         return cls(here, vectors, norms, torch.where(norms > 0, aim / norms, 0.0))
 
     def move(self, w: Tensor, coefficients: Tensor) -> Tensor:
-        """w plus each normalised anchor times its coefficient, (d,)."""
+        """Returns w plus the sum of normalised anchors times their coefficients (m,), as a new vector (d,)."""
         moved = w.clone()
         for vector, factor in zip(self.vectors, coefficients * self.scale, strict=True):
             moved.addcmul_(vector, factor)
         return moved
 
     def project(self, gradient: Tensor) -> Tensor:
-        """What a gradient (d,) is for the coefficients: inner products with the normalised anchors, (m,) (eq. 16)."""
+        """Returns the gradient by coefficients (m,), from that by parameters (d,): inner products (eq. 16)."""
         import torch
 
         return torch.stack([vector @ gradient for vector in self.vectors]) * self.scale

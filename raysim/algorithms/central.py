@@ -1,8 +1,8 @@
-"""What an algorithm with a server is: one frozen part that holds its server side and its client side.
+"""The base of algorithms with a server: one frozen part that holds the server's side and the clients' side.
 
-Everything that travels or is kept (server state, message, update, client state) is a `Record`: named float32 tensors
-or numbers, put in and given back, never changed in place. Checkpoints, byte counts, sums and batching over clients then
-need no code of the algorithm's.
+Everything that travels or is kept (server state, message, update, client state) is a `Record` of named tensors. Methods
+get Records and return new ones, and never change them in place. So raysim can store, send, measure and sum them without
+any code in the algorithm.
 
 A file of algorithms must not import torch at its top: the scheduler reads triggers and weights and needs no tensors.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Central(Part):
-    """An algorithm with a server, with what most of them share. A subclass adds its `name`.
+    """An algorithm with a server. Its methods with a body do what most algorithms need. A subclass adds its `name`.
 
     A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
     `raysim/algorithms/__init__.py`, in one line, and has no other place to be registered.
@@ -43,72 +43,83 @@ class Central(Part):
 
     @property
     def stops_early(self) -> bool:
-        """Whether a client's steps are known only once it has trained, such as by a tolerance: computed delays then
-        follow the work that was really done."""
+        """Whether clients may stop training early, for example at a tolerance.
+
+        The number of their steps is then known only once they have trained, and computed delays follow what was done.
+        """
         return False
 
     @property
     def caches_clients(self) -> bool:
-        """Whether what clients keep here stands for a cache of the server's, which counts as what it keeps."""
+        """Whether clients' states stand for a cache on the server. They then count as memory that the server keeps."""
         return False
 
     def samples_seen(self, local: Local, samples: int) -> int:
-        """Samples whose gradients a client of so many takes in an update, which computed delays follow: all that it
-        would do in its trainings, if they did not stop early. Gradients of a part count like those of the whole."""
+        """Returns for how many samples a client computes gradients in one update. Computed delays follow that.
+
+        samples: the number of samples that the client holds. A sample counts once for each time that it is used, as if
+        no training stopped early. Gradients of a part of the model count like those of the whole.
+        """
         return local.total_samples(samples)
 
     def problems(self, scenario: Scenario) -> Iterable[Problem]:
-        """What it cannot do with the rest of the scenario; paths start at the scenario."""
+        """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""
         return ()
 
     def init(self, model: Model, population: Population) -> Record:
-        """The server's state before the first round. "w": the whole parameter vector, or only its shared part."""
+        """Returns the server's state before the first round. Its "w" is all parameters, or the shared part only."""
         return {"w": model.w}
 
     def message(self, state: Record) -> Record:
-        """What a picked client receives; its size is what the client downloads. {}: nothing, not even BatchNorm's
-        buffers; what its clients do must not depend on the model, which is there to be evaluated."""
+        """Returns what a picked client receives. Its size is what the client downloads, with BatchNorm's buffers.
+
+        {} means that nothing is sent. The client's task then still holds the model, so that it can be evaluated, but
+        what the client does must not depend on it.
+        """
         return {"w": state["w"]}
 
     @abstractmethod
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float] | None:
-        """The weight of each update in the sums that `step` gets; None where `step` needs every update.
+        """Returns the weight of each update in the sums that `step` gets, or None if `step` needs every update.
 
-        Buffers, such as BatchNorm's statistics, are averaged by samples whatever this says."""
+        These weights do not apply to buffers, such as BatchNorm's statistics: they are averaged by samples.
+        """
 
     @abstractmethod
     def step(
         self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
     ) -> Record | ServerStep:
-        """Returns the server's next state, from which entries that stay as they are may be left out; or a `ServerStep`,
-        which also has what the tables show of a search.
+        """Returns the server's next state, or a `ServerStep` that holds it with what the tables show of a search.
 
-        updates: weighted sums, each entry shaped as a client sent it, or, where `weigh` returns None, stacked with a
-        leading axis in the order of `arrivals`; {} where none arrived. task: training and predicting on the server's
-        own samples. Several aggregators do a step together: all must return the same, and they share what they give to
-        `task.reduce`."""
+        Entries of the state that do not change may be left out. updates: for each entry that clients send, the weighted
+        sum over clients or, if `weigh` returns None, a stack of all of them with a leading axis in the order of
+        `arrivals`; {} if none arrived. task: trains and predicts on the server's own samples. If there are several
+        aggregators, all of them call this method and must return the same; they share the work of `task.reduce`.
+        """
 
     def client(self, model: Model) -> Record:
-        """A client's state before it first takes part; {} for a client that keeps none. Shapes and types stay."""
+        """Returns a client's state before it first takes part; {} if clients keep none. Shapes and types are fixed."""
         return {}
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
-        """A client's work: what it sends, and its state after. The state is kept only if a step uses the update."""
+        """Trains a client. Returns its update and its next state, which is kept only if a step uses the update."""
         trained = task.train(task.received)
         return trained.send(delta=trained.w - message["w"]), state
 
     def personal(self, task: Task, message: Record, state: Record) -> Model | Callable[[Tensor], Tensor]:
-        """What a client predicts with: a model, or a function from inputs to logits or log-probabilities."""
+        """Returns what a client predicts with: a model, or a function from inputs to logits or log-probabilities."""
         return task.received
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
-        """The state of a client that never took part, once training is over; message: the last. state: that of
-        `client`, which such a client keeps, if there is nothing to fit."""
+        """Returns the state to which a client that never took part adapts after the last round.
+
+        message: the last message. state: what `client` returned. An algorithm that has nothing to fit returns it as is.
+        """
         return state
 
 
 def needs_personal(scenario: Scenario) -> Iterator[Problem]:
-    """A problem, unless the model has a part that stays a client's own."""
+    """Yields a problem unless `model.personal` names parameters that stay with each client."""
     if not scenario.model.personal:
         name = scenario.algorithm.name
         text = f"must name the parameters that stay a client's own, for {name} has some, got none; for example [head]"

@@ -1,15 +1,15 @@
-"""Federated dual learning (Feddle): the server searches, on its own data, coefficients to merge client updates with.
+"""Federated dual learning (Feddle): the server searches for coefficients to merge client updates, on its own data.
 
 Zhu, Yao, Ceritli, Ozkan, Blaschko, Noh, Min, Min, Ozay, Guided model merging for hybrid data learning: leveraging
 centralized data to refine decentralized models, 2025; section 4, Algorithm 1, equations 4 to 10, 15 and 16.
 
-Differences from the paper: another rule for replacing anchors, see `atlas`. What the paper leaves open is read as
-follows. By default there is a search at the end of each round with an arrival, and its optimiser is Adam. Each search
-starts with a fresh optimiser, and the model is in eval mode. The surrogate head starts at zero, is kept from search to
-search, and is fitted to the body's features at the fallback. Coefficients of the fallback are in units of normalised
-anchors, and 0 for anchors of earlier rounds, so that they make exactly the step of FedBuff whose buffer is the
-arrivals, or as many of them as the atlas has places for. BatchNorm's statistics are not part of an anchor; they are
-averaged over the round's arrivals.
+Difference from the paper: another rule for replacing anchors, see `atlas`. The paper leaves the following open. By
+default there is a search at the end of each round with an arrival, and its optimiser is Adam. Each search starts with a
+fresh optimiser, and the model is in eval mode. The surrogate head starts at zero, is kept from search to search, and is
+fitted to the body's features at the fallback. Coefficients of the fallback are in units of normalised anchors, and 0
+for anchors of earlier rounds. So they make exactly the step of FedBuff whose buffer holds the arrivals, or as many of
+them as the atlas has places for. BatchNorm's statistics are not part of an anchor; they are averaged over the round's
+arrivals.
 """
 
 from __future__ import annotations
@@ -67,17 +67,19 @@ class Feddle(Hybrid):
     def problems(self, scenario: Scenario) -> Iterator[Problem]:
         yield from super().problems(scenario)
         if self.atlas is None and scenario.world.dispatch.size is None:
-            text = "must be given where no number of clients is picked in a round, of which null is twice, got null"
+            text = (
+                "must be given if no fixed number of clients is picked in a round (null is twice that number), got null"
+            )
             yield Problem("algorithm.atlas", f"{text}; for example 20")
         if self.search_after and self._size(scenario.world.dispatch.size) < self.search_after:
-            text = f"must be at least search_after, {self.search_after}, or updates are made for nothing"
+            text = f"must be at least search_after, {self.search_after}, or some updates never become anchors"
             yield Problem("algorithm.atlas", f"{text}, got {self.atlas}; raise it")
 
     def init(self, model: Model, population: Population) -> Record:
         return {"w": model.w, "head": model.w.new_empty(0), **atlas.empty(self._size(population.per_round), model.w)}
 
     def _size(self, per_round: int | None) -> int:
-        """Of the atlas."""
+        """Returns the number of places in the atlas. per_round: clients picked in a round; None if that varies."""
         return self.atlas or 2 * (per_round or 1)
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
@@ -112,7 +114,7 @@ class Feddle(Hybrid):
         )
 
     def _aims(self, anchors: Anchors, discounts: Tensor, fresh: list[int]) -> Tensor:
-        """Coefficients of the fallback, (m,); section 4.1.3."""
+        """Returns the coefficients of the fallback, (m,); section 4.1.3. fresh: the places of new anchors."""
         import torch
 
         if self.fallback == "none":
@@ -124,7 +126,7 @@ class Feddle(Hybrid):
         return torch.where(anchors.scale > 0, shares / units, 0.0)
 
     def _search(self, aims: Tensor, slope: Slope, task: ServerTask) -> Tensor:
-        """Coefficients (m,) of less loss on the server's data; equations 5, 9, 10."""
+        """Searches for coefficients (m,) that lower the loss on the server's data; equations 5, 9 and 10."""
         pull = self.regularization
         if pull is None:
             pull = 0.0 if task.in_domain else 0.01
@@ -135,7 +137,7 @@ class Feddle(Hybrid):
         return found
 
     def _fit_head(self, received: Model, anchors: Anchors, aims: Tensor, head: Tensor, task: ServerTask) -> Tensor:
-        """A linear layer (labels, features + 1) for the labels of the server's data; equation 8."""
+        """Fits the surrogate head, a linear layer (labels, features + 1), to the server's labels; equation 8."""
         import torch
 
         features = task.features(received.replace(w=anchors.move(received.w, aims))).flatten(1)
@@ -150,20 +152,22 @@ class Feddle(Hybrid):
         return fitted
 
     def _descent(self, x: Tensor) -> Callable[[Tensor], None]:
-        """Changes x in place, given its gradient."""
+        """Returns a function that changes x in place by one step of the optimiser, given the gradient."""
         from raysim.local.optimizer import adam_on, sgd_on
 
         return (adam_on if self.server_optimizer == "adam" else sgd_on)(x, self.server_lr)
 
     def _flops(self, anchors: Anchors, task: ServerTask) -> float:
-        """Of a search: each batch adds every anchor to the model, and each of its shards projects on every anchor."""
+        """Returns a search's FLOPs on vectors: each batch adds all anchors up, each shard projects on all anchors."""
         batches = self.server_epochs * -(-task.samples // (self.server_batch_size or task.samples))
         elements = len(anchors.vectors) * len(anchors.vectors[0])
         return 2.0 * batches * (1 + task.company.shards) * elements
 
     def _similarity(self, received: Model, anchors: Anchors, aims: Tensor, slope: Slope, task: ServerTask) -> Tensor:
-        """The cosine, 0-d, between the coefficients' gradients of the server's data and of reference samples, at the
-        fallback; figures 7 and 9."""
+        """Returns the cosine, 0-d, between two gradients by coefficients at the fallback; figures 7 and 9.
+
+        One is the gradient on the server's data, the other that on the reference samples.
+        """
         from torch.nn.functional import cosine_similarity
 
         assert task.reference is not None
@@ -173,24 +177,27 @@ class Feddle(Hybrid):
 
 
 def _slope(received: Model, anchors: Anchors, task: ServerTask, head: Tensor | None) -> Slope:
-    """The gradient of the mean loss over a batch by coefficients (m,); equations 15 and 16. The aggregators share the
-    batch, and exchange m numbers each. head: of the surrogate loss; None or empty: the loss is the clients'."""
+    """Returns a function for the gradient of a batch's mean loss by coefficients (m,); equations 15 and 16.
+
+    The aggregators share the batch, and exchange m numbers each. head: the head of the surrogate loss; if it is None or
+    empty, the loss is that of the clients.
+    """
     loss = None if head is None or not head.numel() else _surrogate(head)
 
     def slope(coefficients: Tensor, x: Tensor, y: Tensor) -> Tensor:
         model = received.replace(w=anchors.move(received.w, coefficients))
 
-        def of(inputs: Tensor, labels: Tensor) -> Tensor:
+        def of_shard(inputs: Tensor, labels: Tensor) -> Tensor:
             gradient = task.batch_gradient(model, inputs, labels, loss, embedded=loss is not None)
             return anchors.project(gradient) * (len(labels) / len(y))
 
-        return task.reduce(of, x, y)
+        return task.reduce(of_shard, x, y)
 
     return slope
 
 
 def _surrogate(head: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """The loss of labels predicted from features (n, ...) by a linear layer (labels, features + 1)."""
+    """Returns the loss of a linear layer (labels, features + 1) that predicts labels from features (n, ...)."""
     from torch.nn.functional import cross_entropy, linear
 
     def loss(features: Tensor, labels: Tensor) -> Tensor:
@@ -200,7 +207,7 @@ def _surrogate(head: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def _whole(coefficients: Tensor, slope: Slope, batches: Batches) -> Tensor:
-    """The gradient over all batches."""
+    """Returns the gradient of the mean loss over all batches, by coefficients (m,)."""
     total, samples = coefficients.new_zeros(len(coefficients)), 0
     for x, y in batches:
         total += len(y) * slope(coefficients, x, y)

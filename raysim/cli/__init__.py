@@ -1,1 +1,1 @@
-"""The command line: `app` is where it starts, and each other module holds the commands of one noun."""
+"""The command line. It starts in `app`; each other module holds the commands about one thing."""

@@ -63,7 +63,7 @@ def compare(
         str, typer.Option(help="What to take over clients or peers: mean, micro, min, max, gap, p10, p50 or p90.")
     ] = "mean",
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Also count runs that are not finished.")] = False,
-    paper: Annotated[Path | None, typer.Option(help="YAML file of published numbers to put beside.")] = None,
+    paper: Annotated[Path | None, typer.Option(help="YAML file of published numbers, to be shown beside.")] = None,
     percent: Annotated[bool, typer.Option("--percent", help="Print accuracies in percent, except in CSV.")] = False,
     format: Annotated[Format, typer.Option(help="How to print it; csv is not rounded.")] = Format.table,
 ) -> None:
@@ -90,13 +90,13 @@ def _print_comparison(comparison: Comparison, format: Format, percent: bool) -> 
 
     from results.render import render
 
-    not_run = comparison.not_run if format is Format.csv else ()  # the other formats say it themselves
+    not_run = comparison.not_run if format is Format.csv else ()  # other formats show what was not run in the table
     for note in (*comparison.notes, *(f"not run: {text}" for text in not_run)):
         typer.echo(note, err=True)
     console = Console()
     rendered = render(comparison, format, percent, console.width)
     if isinstance(rendered, str):
-        typer.echo(rendered)  # the console would break its lines
+        typer.echo(rendered)  # the console would wrap its lines
     else:
         console.print(rendered)
 
@@ -120,7 +120,7 @@ def report(
     """Make one HTML page with figures of runs; it needs no network and no other file."""
     for path in filter(None, (out, svg)):
         if not os.access(path.absolute().parent, os.W_OK):
-            typer.echo(f"{path}: must be in a folder that is there and can be written to; make the folder", err=True)
+            typer.echo(f"{path}: must be in a folder that exists and can be written to; make the folder", err=True)
             raise typer.Exit(2)
     from results import load
     from results.report import report as make_report

@@ -57,7 +57,7 @@ def main() -> None:
     """Runs the command line. Exit codes: 0, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C."""
     from actors import MissingResources
 
-    if "" not in sys.path:  # a user's own algorithm lies where raysim is called, as with `python -m raysim`
+    if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
         sys.path.insert(0, str(Path.cwd()))
     try:
         app()

@@ -1,4 +1,4 @@
-"""Bad input: what is wrong goes to standard error, and the exit code is 2."""
+"""Ends commands that get bad input: they print what is wrong to standard error, with exit code 2."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 def refuse(errors: Sequence[Exception]) -> None:
-    """Prints the errors and ends the command with exit code 2; without any, does nothing."""
+    """Prints the errors and ends the command with exit code 2. Does nothing if there are no errors."""
     for error in errors:
         typer.echo(str(error), err=True)
     if errors:
@@ -18,7 +18,7 @@ def refuse(errors: Sequence[Exception]) -> None:
 
 @contextmanager
 def refusing_wrong_runs() -> Iterator[None]:
-    """Ends the command with exit code 2 where the block finds no runs, or runs that cannot be compared."""
+    """Ends the command with exit code 2 if the block finds no runs, or runs that cannot be compared."""
     from results import NotARun, NotComparable, UnknownKey
 
     try:

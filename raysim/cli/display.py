@@ -1,4 +1,4 @@
-"""What the command line shows of a single run: how far it is, then its summary."""
+"""Shows a single run on the command line: first its progress, then its summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
     """Runs a scenario with a progress display, then prints its summary and where its folder is."""
     console = Console()
     bar = Bar(
-        TextColumn("[bold]{task.description}"),  # no bar: all of this must fit in 80 columns
+        TextColumn("[bold]{task.description}"),  # there is no bar, because all of this must fit in 80 columns
         MofNCompleteColumn(),
         TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
@@ -45,7 +45,7 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
 
 
 def describe(progress: Progress) -> str:
-    """Returns the state of a run as a short text: virtual time, accuracy or else loss, updates in flight, speed."""
+    """Returns the state of a run as a short text: virtual time, accuracy or loss, clients in flight, and speed."""
     metrics = [f"{name} {progress.metrics[name]:.4g}" for name in ("accuracy", "loss") if name in progress.metrics]
     speed = progress.used / progress.seconds if progress.seconds else 0.0
     flying = [f"{progress.in_flight} in flight"] if progress.in_flight else []

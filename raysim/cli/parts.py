@@ -28,7 +28,7 @@ def list_parts() -> None:
 
 
 def _parts_by_key() -> Mapping[str, Sequence[type[Part]]]:
-    """All parts that can stand at a key of a scenario, by key."""
+    """Returns all parts that a key of a scenario can name, by key."""
     from raysim.algorithms import ALGORITHMS
     from raysim.algorithms.staleness import STALENESS
     from raysim.data import DATA_SETS, PARTITIONS, SERVER_DATA

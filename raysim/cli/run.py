@@ -30,7 +30,7 @@ def run(
     if not (inline or dry):
         from raysim.runner import connect
 
-        connect(loaded, address)  # what Ray prints comes before the progress display
+        connect(loaded, address)  # before the progress display starts, because Ray prints something
     for scenario in loaded:
         carry_out(scenario, inline=inline, dry=dry, address=address, out=out)
 

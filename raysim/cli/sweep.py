@@ -42,7 +42,7 @@ def sweep(
         from raysim.cli.sweep_display import carry_out
 
         succeeded = carry_out(plan, out=out, inline=inline, address=address, parallel=parallel)
-    except ScenarioError as error:  # a search may also find later that values are wrong together
+    except ScenarioError as error:  # a search may also find, after it started, that values do not fit together
         refuse([error])
     else:
         raise typer.Exit(0 if succeeded else 1)

@@ -1,4 +1,4 @@
-"""What the command line shows of a sweep: a line for each run under way, then how the runs ended."""
+"""Shows a sweep on the command line: a line for each run that goes on, then how the runs ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from results.keys import flatten, varying
 
 
 def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, parallel: int | None) -> bool:
-    """Runs a sweep and shows a line for each run under way. Returns whether all runs succeeded."""
+    """Runs a sweep and shows a line for each run that goes on. Returns whether no run failed."""
     console = Console()
     folder = out / plan.name
     where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
@@ -47,12 +47,12 @@ def labels(scenarios: list[Scenario]) -> list[str]:
 
 
 def _spell(key: str, value: object) -> str:
-    """Returns a key and its value as a label has them; names of parts and of scenarios go without their key."""
+    """Returns a key and its value as text for a label. For names of parts and of scenarios, the key is left out."""
     return str(value) if key == "name" or key.endswith(".name") else f"{key.rpartition('.')[2]}={value}"
 
 
 class _Lines:
-    """Progress lines: one for the sweep as a whole, and one for each run under way."""
+    """Progress lines: one for the sweep as a whole, and one for each run that goes on."""
 
     def __init__(self, console: Console, scenarios: list[Scenario]) -> None:
         self._scenarios, self._labels = scenarios, labels(scenarios)

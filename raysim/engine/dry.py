@@ -7,6 +7,7 @@ from pathlib import Path
 from actors.host import describe
 from raysim.engine.families import family_of
 from raysim.engine.folder import now, run_info
+from raysim.engine.recorder import Recorder
 from raysim.errors import Problem, ScenarioError
 from raysim.scenario import Scenario
 from results import Writer, write_json
@@ -17,7 +18,7 @@ def dry_run(scenario: Scenario, folder: Path) -> None:
     info = run_info(scenario, folder.name, "dry")
     writer = Writer(folder, folder.name)
     family = family_of(scenario)
-    recorder = family.recorder(writer)
+    recorder: Recorder = family.recorder(writer)
     try:
         family.dry(recorder)
     except Exception as error:

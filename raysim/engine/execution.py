@@ -14,6 +14,7 @@ from raysim.engine.families import family_of
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
 from raysim.engine.progress import Progress
+from raysim.engine.recorder import Recorder
 from raysim.scenario import Scenario
 from results import Writer, write_json
 
@@ -40,7 +41,7 @@ class Execution:
         write_json(self.folder, info)
         writer = Writer(self.folder, self.run)
         family = family_of(self.scenario)
-        recorder = family.recorder(writer)
+        recorder: Recorder = family.recorder(writer)
         loop_s = None
         try:
             simulation = family.start(pool, recorder)

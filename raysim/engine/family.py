@@ -14,9 +14,9 @@ from raysim.engine.recorder import Recorder
 from raysim.workers.replies import Described
 from results import Writer
 
-Happening = TypeVar("Happening")  # something on a timeline, such as a server step or the end of a round
-Waiting = TypeVar("Waiting", bound=Pending)  # the jobs of a happening
-Records = TypeVar("Records", bound=Recorder)
+HappeningT = TypeVar("HappeningT")  # something on a timeline, such as a server step or the end of a round
+PendingT = TypeVar("PendingT", bound=Pending)  # the jobs of a happening
+RecorderT = TypeVar("RecorderT", bound=Recorder)
 
 
 class Final(NamedTuple):
@@ -29,7 +29,7 @@ class Final(NamedTuple):
     clients: dict[str, np.ndarray] | None  # clients' own models, with their numbers under `client`; None: not kept
 
 
-class Simulation(Protocol[Happening, Waiting]):
+class Simulation(Protocol[HappeningT, PendingT]):
     """A run that has started: its workers exist, and its data are loaded."""
 
     described: Described
@@ -38,31 +38,31 @@ class Simulation(Protocol[Happening, Waiting]):
     """How many jobs may be submitted and not yet done. More keep all workers busy; fewer keep fewer model versions and
     updates in memory."""
 
-    def happenings(self) -> Iterator[Happening]:
+    def happenings(self) -> Iterator[HappeningT]:
         """Returns the happenings of the timeline, in order."""
 
-    def hand_out(self, happening: Happening) -> Waiting | None:
+    def hand_out(self, happening: HappeningT) -> PendingT | None:
         """Submits the jobs of a happening and returns them; None if it has none."""
 
-    def record(self, happening: Happening, pending: Waiting | None) -> Mark | None:
+    def record(self, happening: HappeningT, pending: PendingT | None) -> Mark | None:
         """Writes a happening to the tables, once its jobs are done. Returns a mark if it ends a round, else None."""
 
     def finish(self) -> Final:
         """Does what is left after the timeline, and returns the final models."""
 
 
-class Family(Protocol[Records]):
+class Family(Protocol[RecorderT]):
     """How algorithms of one kind are run: those with a server, or those without."""
 
     @property
     def groups(self) -> Sequence[Group]:
         """The workers that a run needs."""
 
-    def recorder(self, writer: Writer) -> Records:
+    def recorder(self, writer: Writer) -> RecorderT:
         """Returns a new recorder, which writes to the writer's tables."""
 
-    def start(self, pool: Pool, recorder: Records) -> Simulation[Any, Any]:
+    def start(self, pool: Pool, recorder: RecorderT) -> Simulation[Any, Any]:
         """Starts a run: makes the workers and loads the data. Raises JobFailed if that fails."""
 
-    def dry(self, recorder: Records) -> None:
+    def dry(self, recorder: RecorderT) -> None:
         """Writes the timeline to the recorder, and trains nothing."""

@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from typing import Generic
 
 from actors import Pool
-from raysim.engine.family import Happening, Simulation, Waiting
+from raysim.engine.family import HappeningT, PendingT, Simulation
 from raysim.engine.progress import Mark, Progress, Stopwatch
 
 PROGRESS_S = 0.1  # least wall seconds between two reports of progress, unless models were evaluated
 
 
-class Loop(Generic[Happening, Waiting]):
+class Loop(Generic[HappeningT, PendingT]):
     """Carries out a simulation while one iterates over it, and yields Progress. Raises JobFailed if a job fails."""
 
     def __init__(
-        self, simulation: Simulation[Happening, Waiting], pool: Pool, totals: Counter[str], rounds: int
+        self, simulation: Simulation[HappeningT, PendingT], pool: Pool, totals: Counter[str], rounds: int
     ) -> None:
         """totals: the recorder's totals, which change as the run goes on. rounds: how many the whole run has."""
         self._simulation, self._pool = simulation, pool
         self._teller = Teller(simulation.stopwatch, totals, rounds)
-        self._queue: deque[tuple[Happening, Waiting | None]] = deque()  # submitted, not yet written
+        self._queue: deque[tuple[HappeningT, PendingT | None]] = deque()  # submitted, not yet written
 
     def __iter__(self) -> Iterator[Progress]:
         for happening in self._simulation.happenings():
@@ -54,7 +54,7 @@ class Loop(Generic[Happening, Waiting]):
             yield progress
 
 
-def _undone(pending: Waiting | None) -> int:
+def _undone(pending: PendingT | None) -> int:
     return pending.undone if pending else 0
 
 

@@ -14,7 +14,7 @@ class Pending(ABC):
 
     @property
     @abstractmethod
-    def jobs(self) -> Sequence[Job[Any]]:
+    def jobs(self) -> Sequence[Job[Any, Any]]:
         """All jobs of the happening."""
 
     @property

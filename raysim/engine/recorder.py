@@ -30,9 +30,9 @@ class Recorder:
         """Writes how the data are divided. table: columns of the table `partition`."""
         self.add("partition", rows.partition_rows(table))
 
-    def tasks(self, happened: rows.Happened, jobs: Sequence[Job[Any]], began: float) -> None:
+    def jobs(self, happened: rows.Happened, jobs: Sequence[Job[Any, Any]], began: float) -> None:
         """Writes the jobs of a happening. began: when the timeline began, in seconds since the epoch."""
-        self.add("tasks", rows.task_rows(happened, jobs, began))
+        self.add("tasks", rows.job_rows(happened, jobs, began))
 
     def add(self, table: str, new: list[rows.Row]) -> None:
         """Writes new rows of a table."""

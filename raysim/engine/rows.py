@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from actors import Job
-from raysim.world.server_timeline import Dispatched, Ended, Stepped
 
 Row = dict[str, Any]
 
@@ -23,61 +22,8 @@ class Happened(Protocol):
     def time(self) -> float: ...
 
 
-def _when(happened: Happened) -> Row:
+def when(happened: Happened) -> Row:
     return {"step": happened.version, "round": happened.round, "virtual_time": happened.time}
-
-
-def update_row(dispatched: Dispatched, status: str, step: int, round: int, time: float, staleness: float) -> Row:
-    """Returns the row of a dispatch that ended, without the columns that only a trained update has."""
-    return {
-        "step": step,
-        "round": round,
-        "virtual_time": time,
-        "client": dispatched.client,
-        "dispatch": dispatched.serial,
-        "status": status,
-        "dispatched_at": dispatched.time,
-        "arrived_at": dispatched.arrives if dispatched.reports and dispatched.arrives <= time else None,
-        "version": dispatched.version,
-        "staleness": staleness,
-    }
-
-
-def ended_row(ended: Ended, samples: int) -> Row:
-    """Returns the row of an update that no step used. samples: number of samples that the client trains on."""
-    row = update_row(ended.dispatched, ended.status, ended.version, ended.round, ended.time, ended.staleness)
-    return {**row, "samples": samples}
-
-
-def used_rows(stepped: Stepped, weights: list[float] | None) -> list[Row]:
-    """Returns the rows of the updates that a step used, in order of dispatch. weights: their weights, if summed."""
-    rows = []
-    for place, (dispatched, arrival) in enumerate(zip(stepped.members, stepped.arrivals, strict=True)):
-        row = update_row(dispatched, "used", stepped.version, stepped.round, stepped.time, arrival.staleness)
-        rows.append({**row, "samples": arrival.samples, "weight": weights[place] if weights else None})
-    return rows
-
-
-def coefficient_rows(stepped: Stepped, columns: dict[str, list[float]]) -> list[Row]:
-    """Returns a row for each anchor of a search. columns: lists with an element for each anchor; {} for no search."""
-    anchors = zip(*columns.values(), strict=True)
-    return [{**_when(stepped), **dict(zip(columns, anchor, strict=True))} for anchor in anchors]
-
-
-def step_row(stepped: Stepped, discarded: int) -> Row:
-    """Returns the row of a server step, without bytes and seconds. discarded: updates discarded since the last step."""
-    staleness = [arrival.staleness for arrival in stepped.arrivals]
-    return {
-        "step": stepped.version,
-        "round": stepped.round,
-        "virtual_time": stepped.time,
-        "used": len(stepped.members),
-        "discarded": discarded,
-        "in_flight": stepped.in_flight,
-        "staleness_mean": sum(staleness) / len(staleness) if staleness else None,
-        "staleness_max": max(staleness, default=None),
-        "samples": sum(arrival.samples for arrival in stepped.arrivals),
-    }
 
 
 def evaluation_rows(
@@ -86,7 +32,7 @@ def evaluation_rows(
     """Returns a row for each metric. samples: the number of samples that the metrics are means over."""
     return [
         {
-            **_when(happened),
+            **when(happened),
             "subject": subject,
             "member": member,
             "split": split,
@@ -103,11 +49,11 @@ def means(sums: dict[str, float]) -> dict[str, float]:
     return {metric: total / sums["samples"] for metric, total in sums.items() if metric != "samples"}
 
 
-def task_rows(happened: Happened, jobs: Sequence[Job[Any]], began: float) -> list[Row]:
+def job_rows(happened: Happened, jobs: Sequence[Job[Any, Any]], began: float) -> list[Row]:
     """Returns a row for each job of a happening. began: when the timeline began, in seconds since the epoch."""
     return [
         {
-            **_when(happened),
+            **when(happened),
             "task": job.name,
             "worker": job.worker,
             "started_s": job.took.started - began,

@@ -1,4 +1,4 @@
-"""The scenario: its schema, how a file becomes one, and how wrong ones are told."""
+"""Scenarios: their schema, loading them from files, and the checks that report what is wrong with one."""
 
 from raysim.scenario.load import load_scenario, parse_scenario
 from raysim.scenario.schema import Resources, Scenario, Schedule

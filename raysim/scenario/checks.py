@@ -1,4 +1,4 @@
-"""What is wrong between parts of a scenario that are each right, so that it could not run."""
+"""Checks of a whole scenario: each part may be right by itself, but the parts must also fit together."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from raysim.scenario.server_checks import server_problems
 
 
 def problems_of(scenario: Scenario) -> list[Problem]:
-    """All problems at once. Their paths start at the scenario."""
-    of_family = peer_problems if isinstance(scenario.algorithm, Peer) else server_problems
+    """Returns all problems of a scenario whose parts are valid. Their paths start at the scenario."""
+    family_problems = peer_problems if isinstance(scenario.algorithm, Peer) else server_problems
     return [
         *(Problem("data", text) for text in scenario.data.problems()),
         *_model_problems(scenario),
         *_server_data_problems(scenario),
         *scenario.algorithm.problems(scenario),
-        *of_family(scenario),
+        *family_problems(scenario),
     ]
 
 
@@ -43,10 +43,12 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
         text = f"models of text go with the data shakespeare only, got {model.name} on {data.name}"
         yield Problem("model.name", text)
     if isinstance(data, Quadratic) and public.samples:
-        text = "the quadratic data has no samples for the public, for a model's output there is its loss; leave it out"
+        text = "must not be given with the quadratic data, where models predict nothing but their loss; leave it out"
         yield Problem("public", text)
     if data.classes == 0 and public.alpha is not None:
-        yield Problem("public.alpha", f"needs labels to skew the mix of, and {data.name} has none; leave it out")
+        yield Problem(
+            "public.alpha", f"must not be given, for it skews the mix of labels, and {data.name} has none; leave it out"
+        )
 
 
 def _server_data_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -59,5 +61,5 @@ def _server_data_problems(scenario: Scenario) -> Iterator[Problem]:
         for text in server_data.data.problems():
             yield Problem("server_data.data", text)
         if not isinstance(data, Images):
-            text = f"out_of_domain has images, which clients must have too, got {data.name}; take in_domain"
+            text = f"out_of_domain holds images, so clients must hold images too, got {data.name}; take in_domain"
             yield Problem("server_data", text)

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a scenario, in the words of its file."""
+"""Turns pydantic's errors about a scenario into problems that speak of the keys of its file."""
 
 import re
 from difflib import get_close_matches
@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 from raysim.errors import Problem
 from raysim.part import Part, names_of, parts_of
 
-# By the type of pydantic's error, where its own words are of Python, not of YAML.
+# What must hold, by the type of pydantic's error, for those that pydantic words in terms of Python instead of YAML.
 _MUST = {
     "tuple_type": "must be a list",
     "list_type": "must be a list",
@@ -31,7 +31,10 @@ _MUST = {
 
 
 def explain(error: ValidationError, schema: type[Part], raw: dict[str, Any]) -> list[Problem]:
-    """One problem a path: where a value may be of several kinds, pydantic says of each why it is not."""
+    """Returns one problem for each path.
+
+    If a value may be of several kinds, pydantic has an error for each kind; their texts are joined by "or".
+    """
     texts: dict[str, list[str]] = {}
     for details in error.errors():
         path, text = _problem(details, schema, raw)
@@ -40,7 +43,7 @@ def explain(error: ValidationError, schema: type[Part], raw: dict[str, Any]) -> 
 
 
 def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> tuple[str, str]:
-    """The path in the file, and what is wrong there."""
+    """Returns the path of an error in the file, and what is wrong there."""
     keys, part, value = _locate(details, schema, raw)
     kind, context = details["type"], details.get("ctx", {})
     path = ".".join(map(str, keys))
@@ -51,7 +54,7 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         return path, f"unknown key{_nearest(keys[-1], known)}; known here: {', '.join(known)}"
     if kind == "missing":
         return path, "must be given, got nothing"
-    if kind == "value_error":  # of a validator of ours
+    if kind == "value_error":  # raised by a validator of raysim's own
         return path, details["msg"].removeprefix("Value error, ")
     must = _MUST[kind].format_map(context) if kind in _MUST else details["msg"].replace("Input should", "must")
     if kind == "union_tag_invalid":
@@ -61,8 +64,11 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
 
 
 def _nearest(word: Any, options: list[str]) -> str:
-    """The option that is spelled most like a word, as a question. Only letters and digits count, not their case, so
-    that names are found as papers write them: FedADMM-InSa is fedadmm_insa."""
+    """Returns a question that suggests the option most like a word; empty if none is like it.
+
+    Only letters and digits are compared, in lower case, so that names are found as papers write them: FedADMM-InSa is
+    fedadmm_insa.
+    """
     by_letters = {_letters(option): option for option in options}
     close = get_close_matches(_letters(str(word)), by_letters, n=1, cutoff=0.5)
     return f" (did you mean {by_letters[close[0]]!r}?)" if close else ""
@@ -75,15 +81,15 @@ def _letters(word: str) -> str:
 def _locate(
     details: ErrorDetails, schema: type[Part], raw: dict[str, Any]
 ) -> tuple[list[int | str], type[Part] | None, Any]:
-    """The keys that lead to where an error is, the part that the last of them belongs to, and the value there.
+    """Returns the keys that lead to an error, the part that the last key belongs to, and the value there.
 
-    Pydantic's location also names the alternatives of unions that it went into, which are no keys of the file.
+    Pydantic's location also holds names of alternatives of unions, which are not keys of the file and are left out.
     """
     keys: list[int | str] = []
-    part: type[Part] | None = schema  # that the value read so far is checked against
+    part: type[Part] | None = schema  # the part that `value` is checked against; None if that is not known yet
     owner = part
-    options: list[type[Part]] = []  # if it is one of several
-    mapping = False  # whether it holds such parts by keys of the user's own
+    options: list[type[Part]] = []  # the parts that `value` may be, if there are several
+    mapping = False  # whether `value` holds such parts under keys that the user chooses
     value: Any = raw
     last = len(details["loc"]) - 1
     for place, key in enumerate(details["loc"]):

@@ -1,4 +1,4 @@
-"""From a scenario file to a scenario, or to all that is wrong with it."""
+"""Loads scenarios from files, and reports all that is wrong with them."""
 
 import importlib
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from raysim.scenario.yaml import override, read
 
 
 def load_scenario(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
-    """The scenario of a YAML file. overrides: such as "algorithm.buffer=20", applied before it is checked.
+    """Loads and checks the scenario in a YAML file.
 
-    Raises ScenarioError with every problem at once.
+    overrides: keys to replace before the check, such as "algorithm.buffer=20". Raises ScenarioError with all problems.
     """
     raw, source = read(path), str(path)
     if "sweep" in raw:
@@ -31,7 +31,10 @@ def load_scenario(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
 
 
 def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:
-    """The scenario of plain data, as a YAML file holds it. Raises ScenarioError with every problem at once."""
+    """Checks plain data, as a YAML file holds them, and returns the scenario.
+
+    source: where the data are from, for error messages. Raises ScenarioError with all problems.
+    """
     try:
         schema = _schema(raw)
         scenario = schema.model_validate(_tuples(raw))
@@ -49,14 +52,14 @@ def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:
 
 
 def _tuples(value: Any) -> Any:
-    """Lists as tuples: the fields of frozen parts are tuples, and strict."""
+    """Returns a value with all lists as tuples, because the fields of parts are tuples and accept no lists."""
     if isinstance(value, dict):
         return {key: _tuples(inner) for key, inner in value.items()}
     return tuple(_tuples(inner) for inner in value) if isinstance(value, list) else value
 
 
 def _schema(raw: dict[str, Any]) -> type[Scenario]:
-    """Scenario, or, where `algorithm.name` is module:Class, one that takes that class for its algorithm."""
+    """Returns the class to validate with: Scenario, or a subclass that allows a user's own algorithm, module:Class."""
     block = raw.get("algorithm")
     name = block.get("name") if isinstance(block, dict) else block
     if not isinstance(name, str) or ":" not in name:
@@ -66,7 +69,7 @@ def _schema(raw: dict[str, Any]) -> type[Scenario]:
 
 
 def _import(name: str) -> type[Central | Peer]:
-    """The user's own class. ImportError, with what must hold, where there is none that can be an algorithm."""
+    """Imports a user's own class. Raises ImportError, which says what must hold, if it cannot be an algorithm."""
     module, _, attribute = name.partition(":")
     try:
         algorithm = getattr(importlib.import_module(module), attribute)

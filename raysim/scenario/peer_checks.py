@@ -1,4 +1,4 @@
-"""What is wrong between the parts of a scenario without a server, so that it could not run."""
+"""Checks of a scenario without a server: its parts must fit together."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
     if scenario.data.unseen:
         yield Problem("data.unseen", f"must be 0, for peers all train, got {scenario.data.unseen:g}; leave it out")
     if scenario.run.save_clients:
-        yield Problem("run.save_clients", "must be false for peers, whose models are kept always; leave it out")
-    yield from _of_keys(scenario.world, name)
-    yield from _of_numbers(scenario)
-    yield from _of_times(scenario)
+        yield Problem("run.save_clients", "must be false for peers, whose models are always kept; leave it out")
+    yield from _key_problems(scenario.world, name)
+    yield from _number_problems(scenario)
+    yield from _time_problems(scenario)
 
 
-def _of_keys(world: World, name: str) -> Iterator[Problem]:
+def _key_problems(world: World, name: str) -> Iterator[Problem]:
     for key in ("dispatch", "availability", "dropout", "staleness"):
         if getattr(world, key) != World.model_fields[key].default:
-            text = f"must not be given, for {name} has no server, and peers are all at work, always; leave it out"
+            text = f"must not be given, for {name} has no server, and all peers are always at work; leave it out"
             yield Problem(f"world.{key}", text)
 
 
-def _of_numbers(scenario: Scenario) -> Iterator[Problem]:
+def _number_problems(scenario: Scenario) -> Iterator[Problem]:
     evaluated, peers = scenario.run.evaluate_clients, scenario.data.clients
     if isinstance(evaluated, int) and evaluated > peers:
         text = f"must be at most the number of peers, {peers}, got {evaluated}; lower it, or leave it out for all"
         yield Problem("run.evaluate_clients", text)
     for key in ("aggregators", "gpus_per_aggregator", "shards"):
         if (got := getattr(scenario.resources, key)) != type(scenario.resources).model_fields[key].default:
-            text = f"is of servers, and {scenario.algorithm.name} has none, got {got:g}; leave it out"
+            text = f"is for servers only, and {scenario.algorithm.name} has none, got {got:g}; leave it out"
             yield Problem(f"resources.{key}", text)
 
 
-def _of_times(scenario: Scenario) -> Iterator[Problem]:
+def _time_problems(scenario: Scenario) -> Iterator[Problem]:
     world, rounds = scenario.world, scenario.run.rounds
     timed = world.delay.unit == "seconds"
     if not timed and not isinstance(world.delay, NoDelay):
-        yield Problem("world.delay", "must be in seconds between peers, got one in rounds; set unit: seconds")
+        yield Problem("world.delay", "must be in seconds for peers, got a delay in rounds; set unit: seconds")
     if not timed and world.edge_delay.bounds[1] > 0:
         text = f"needs a delay in seconds beside it, got `world.delay` {world.delay.name} in rounds; set its unit"
         yield Problem("world.edge_delay", text + ", for example `delay: {name: constant, value: 10, unit: seconds}`")

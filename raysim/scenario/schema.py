@@ -1,4 +1,4 @@
-"""The scenario: everything that a run is a function of."""
+"""The schema of scenarios. A scenario holds everything that the results of a run depend on."""
 
 import hashlib
 import json
@@ -63,11 +63,12 @@ class Resources(Part):
     """Number of parts into which mini-batches of a server's search are cut. Aggregators take them in turn and sum their
     gradients in order, so it can change the last bits of results."""
     wait_s: NonNegative = 0.0
-    """Seconds that an autoscaling cluster may take to bring what is asked for. 0: what is missing is told at once."""
+    """Seconds that an autoscaling cluster may take to provide what is asked for. 0: if resources are missing, the run
+    fails at once."""
 
 
 def _or_own_class(schema: dict[str, Any]) -> None:
-    """In the JSON Schema: an algorithm may also be a class of the user's own, whose keys nobody here knows."""
+    """Allows any block with a name like module:Class in the JSON Schema, which cannot know the keys of such a class."""
     name = {"type": "string", "pattern": "^[^:]+:[^:]+$"}
     schema["anyOf"] += [name, {"type": "object", "properties": {"name": name}, "required": ["name"]}]
 
@@ -82,7 +83,7 @@ class Scenario(Part):
     data: Annotated[PooledData | Quadratic, OneOf(DATA_SETS)]
     """Data set, and who holds which of its samples."""
     server_data: Annotated[ServerData, OneOf(SERVER_DATA)] = NoServerData()
-    """Samples of the server's own."""
+    """Samples that the server itself holds."""
     public: Public = NO_PUBLIC
     """Samples without labels that everybody has; some algorithms need them."""
     model: Annotated[ModelPart, OneOf(MODELS)]
@@ -118,22 +119,22 @@ class Scenario(Part):
 
     @property
     def follows_training(self) -> bool:
-        """Whether arrivals are known only once clients have trained."""
+        """Whether the times of arrivals are known only once clients have trained."""
         algorithm = self.algorithm
         return self.world.delay.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
 
     @property
     def central(self) -> Central:
-        """The algorithm, where it has a server."""
+        """The algorithm, typed as one with a server. Use it only if it has one."""
         assert isinstance(self.algorithm, Central)
         return self.algorithm
 
     @property
     def peer(self) -> Peer:
-        """The algorithm, where it has no server."""
+        """The algorithm, typed as one without a server. Use it only if it has none."""
         assert isinstance(self.algorithm, Peer)
         return self.algorithm
 
     def population(self, samples: NDArray[np.int64]) -> Population:
-        """Returns all clients that can be picked. samples: how many each client trains on, (clients,)."""
+        """Returns what algorithms know of all clients. samples: the number that each client trains on, (clients,)."""
         return Population(int((samples > 0).sum()), int(samples.sum()), self.world.dispatch.size)

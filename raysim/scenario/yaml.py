@@ -1,4 +1,4 @@
-"""Scenario files as plain data: reading them, and setting keys in them."""
+"""Reads scenario files as plain data, and sets keys in such data."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from raysim.errors import Problem, ScenarioError
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """The blocks of a YAML file. ScenarioError where there is no such file, or something else in it."""
+    """Returns the content of a YAML file. Raises ScenarioError if it cannot be read or is not a block of keys."""
     source = str(path)
     try:
         raw = parse(Path(path).read_text(encoding="utf-8"))
@@ -24,7 +24,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def parse(text: str) -> Any:
-    """What YAML 1.2 text holds. ValueError, in a line, where it is none."""
+    """Returns what a text in YAML 1.2 holds. Raises ValueError, with a message of one line, if it is not YAML."""
     try:
         return YAML(typ="safe", pure=True).load(text)
     except MarkedYAMLError as error:
@@ -36,7 +36,7 @@ def parse(text: str) -> Any:
 
 
 def override(raw: dict[str, Any], text: str) -> Problem | None:
-    """Sets the key of text such as "algorithm.buffer=20", in place."""
+    """Sets a key of `raw` in place, as a text such as "algorithm.buffer=20" says. Returns a problem, or None."""
     split = split_override(text)
     if isinstance(split, Problem):
         return split
@@ -48,7 +48,7 @@ def override(raw: dict[str, Any], text: str) -> Problem | None:
 
 
 def split_override(text: str, option: str = "--set") -> tuple[str, str] | Problem:
-    """The key's path and the text of its value. option: for the message."""
+    """Splits "key.path=value" into path and value, or returns a problem. option: the path of that problem."""
     path, equals, value = text.partition("=")
     if not equals or not all(path.strip().split(".")):
         return Problem(option, f"must be key.path=value, got {text!r}")
@@ -56,7 +56,10 @@ def split_override(text: str, option: str = "--set") -> tuple[str, str] | Proble
 
 
 def assign(raw: dict[str, Any], path: str, value: Any, where: str) -> Problem | None:
-    """Sets the key at a dotted path, in place, making the blocks on the way to it. where: for the message."""
+    """Sets the key at a dotted path of `raw` in place, and makes blocks on the way if they are missing.
+
+    Returns a problem if something on the way is not a block, or None. where: the path of that problem.
+    """
     *way, last = path.split(".")
     block: Any = raw
     for depth, key in enumerate(way, start=1):

@@ -24,6 +24,7 @@ from raysim.workers.requests import (
     EvaluateRequest,
     OwnModels,
     SaveClientsRequest,
+    TrainedChunk,
     TrainRequest,
 )
 from raysim.workers.wire import Wire
@@ -39,11 +40,12 @@ class ClientWorker(Workbench):
 
     # --- training -----------------------------------------------------------------------------------------------------
 
-    def train(self, request: TrainRequest) -> Answer[list[TrainedClient]]:
+    def train(self, request: TrainRequest) -> Answer[list[TrainedClient], TrainedChunk]:
         """Trains a chunk of clients of one server step, one after another."""
         messages: dict[Value[Wire], Record] = {}
         updates, buffers = records.Total() if request.summed else records.Stack(), records.Total()
-        after, trained = [], []
+        after: list[Value[Wire]] = []
+        trained = []
         for member in request.members:
             if member.message not in messages:
                 messages[member.message] = wire.receive(member.message.content, self.device)
@@ -57,16 +59,25 @@ class ClientWorker(Workbench):
             updates.add(vectors, member.weight)
             buffers.add(own_buffers, member.share)
             if member.state:
-                after.append(wire.send(state))
+                after.append(Value(wire.send(state)))
             columns = self.training_columns(logged, self.net.steps - steps, time.perf_counter() - started)
-            up_bytes = records.size(sent, self.net.layout)
-            trained.append(TrainedClient(columns, self.net.seen - seen, up_bytes, self.down_bytes(message)))
-        return Answer(trained, (wire.send({**updates.record, **buffers.record}), *after))
+            trained.append(
+                TrainedClient(
+                    columns=columns,
+                    samples_seen=self.net.seen - seen,
+                    up_bytes=records.size(sent, self.net.layout),
+                    down_bytes=self.down_bytes(message),
+                )
+            )
+        update = wire.send({**updates.record, **buffers.record})
+        return Answer(trained, TrainedChunk(update=Value(update), states=tuple(after)))
 
     def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record]:
         task = self.client_task(member.client, member.number, message)
         try:
-            return self.algorithm.update(task, message, state)
+            update = self.algorithm.update(task, message, state)
+            wire.unchanged((message, state))  # the chunk's other clients get this message too
+            return update
         except Exception as error:
             where = f"client {member.client}, its dispatch {member.number}, model version {member.version}"
             error.add_note(f"{where}, train")

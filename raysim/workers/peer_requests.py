@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from actors import Answer, Gang, Request, Value
+from actors import Answer, Gang, Query, Request, Value
 from raysim.workers.replies import Apart, MetricSums, MixedPeer, PeerCost
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ class Place(NamedTuple, Generic[Row]):
 
 
 @dataclass(frozen=True)
-class PeerCostRequest(Request[PeerCost]):
+class PeerCostRequest(Query[PeerCost]):
     """Measures what a peer's training and mixing cost."""
 
     name = "cost"
 
-    def call(self, worker: PeersWorker, gang: Gang) -> Answer[PeerCost]:
-        return Answer(worker.cost())
+    def ask(self, worker: PeersWorker) -> PeerCost:
+        return worker.cost()
 
 
 class Turn(NamedTuple):
@@ -58,18 +58,24 @@ class Turn(NamedTuple):
     kept: bool  # whether the state after mixing is kept, to be evaluated
 
 
-@dataclass(frozen=True)
-class MixRequest(Request[list[MixedPeer]]):
-    """Mixes peers' and their neighbours' messages, and trains for the next mix, one peer after another.
+class Mixture(NamedTuple):
+    """What a job of mixing leaves: two values with a row for each turn."""
 
-    It leaves two values, with a row for each turn: the peers' drafts and states, and their messages.
-    """
+    own: Value[tuple[Own, ...]]
+    messages: Value[tuple[Wire, ...]]
+
+
+@dataclass(frozen=True)
+class MixRequest(Request[list[MixedPeer], Mixture]):
+    """Mixes peers' and their neighbours' messages, and trains for the next mix, one peer after another."""
 
     name = "mix"
-    leaves = 2
     turns: tuple[Turn, ...]
 
-    def call(self, worker: PeersWorker, gang: Gang) -> Answer[list[MixedPeer]]:
+    def leaves(self) -> Mixture:
+        return Mixture(own=Value(), messages=Value())
+
+    def call(self, worker: PeersWorker, gang: Gang) -> Answer[list[MixedPeer], Mixture]:
         return worker.mix(self)
 
 
@@ -81,51 +87,56 @@ class PeerState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EvaluatePeersRequest(Request[list[dict[str, MetricSums]]]):
+class EvaluatePeersRequest(Query[list[dict[str, MetricSums]]]):
     """Evaluates peers, each on all samples of each split."""
 
     name = "evaluate"
     version: int  # number of rounds that are over
     peers: tuple[PeerState, ...]
 
-    def call(self, worker: PeersWorker, gang: Gang) -> Answer[list[dict[str, MetricSums]]]:
-        return Answer(worker.evaluate(self))
+    def ask(self, worker: PeersWorker) -> list[dict[str, MetricSums]]:
+        return worker.evaluate(self)
+
+
+class Differences(NamedTuple):
+    """What a comparison of peers leaves."""
+
+    total: Value[Wire]  # the sum of the differences
 
 
 @dataclass(frozen=True)
-class CompareRequest(Request[Apart]):
-    """Measures how far peers are from the first of `peers`, which is only the origin and is not counted.
-
-    It leaves the sum of the differences.
-    """
+class CompareRequest(Request[Apart, Differences]):
+    """Measures how far peers are from the first of `peers`, which is only the origin and is not counted."""
 
     name = "compare"
-    leaves = 1
-    version: int
+    version: int  # number of rounds that are over
     peers: tuple[PeerState, ...]
 
-    def call(self, worker: PeersWorker, gang: Gang) -> Answer[Apart]:
+    def leaves(self) -> Differences:
+        return Differences(total=Value())
+
+    def call(self, worker: PeersWorker, gang: Gang) -> Answer[Apart, Differences]:
         return worker.compare(self)
 
 
 @dataclass(frozen=True)
-class ConsensusRequest(Request[dict[str, float]]):
+class ConsensusRequest(Query[dict[str, float]]):
     """Computes, by metric, the squared norm of the sum of all differences. sums: what the comparisons left."""
 
     name = "consensus"
     sums: tuple[Value[Wire], ...]
 
-    def call(self, worker: PeersWorker, gang: Gang) -> Answer[dict[str, float]]:
-        return Answer(worker.consensus(self))
+    def ask(self, worker: PeersWorker) -> dict[str, float]:
+        return worker.consensus(self)
 
 
 @dataclass(frozen=True)
-class FinishPeersRequest(Request[dict[str, np.ndarray]]):
+class FinishPeersRequest(Query[dict[str, np.ndarray]]):
     """Fetches the final models as flat vectors `w` and `buffers`, with a row for each peer."""
 
     name = "finish"
     version: int
     peers: tuple[PeerState, ...]
 
-    def call(self, worker: PeersWorker, gang: Gang) -> Answer[dict[str, np.ndarray]]:
-        return Answer(worker.finish(self))
+    def ask(self, worker: PeersWorker) -> dict[str, np.ndarray]:
+        return worker.finish(self)

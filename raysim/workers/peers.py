@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from actors import Answer
+from actors import Answer, Value
 from raysim.algorithms import Inbox
 from raysim.data import Federation
 from raysim.local.model import Model
@@ -22,9 +22,11 @@ from raysim.workers import records, wire
 from raysim.workers.peer_requests import (
     CompareRequest,
     ConsensusRequest,
+    Differences,
     EvaluatePeersRequest,
     FinishPeersRequest,
     MixRequest,
+    Mixture,
     PeerState,
     Place,
     Turn,
@@ -65,11 +67,16 @@ class PeersWorker(Workbench):
             mixed.append(self.net.passes - passes)
         one, two = mixed
         size = records.size(message, self.net.layout)
-        return PeerCost(self.forward_flops, predicted + 2 * one - two, two - one, size)
+        return PeerCost(
+            forward_flops=self.forward_flops,
+            passes=predicted + 2 * one - two,
+            passes_per_neighbour=two - one,
+            message_bytes=size,
+        )
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
-    def mix(self, request: MixRequest) -> Answer[list[MixedPeer]]:
+    def mix(self, request: MixRequest) -> Answer[list[MixedPeer], Mixture]:
         """Mixes peers' and their neighbours' messages, and trains for the next mix, one peer after another."""
         mixed, own, messages = [], [], []
         received = _Received(self.device)
@@ -87,7 +94,7 @@ class PeersWorker(Workbench):
             own.append((wire.send(draft), wire.send(state if turn.kept else {})))
             messages.append(wire.send(message))
             mixed.append(MixedPeer(seconds, trained))
-        return Answer(mixed, (tuple(own), tuple(messages)))
+        return Answer(mixed, Mixture(own=Value(tuple(own)), messages=Value(tuple(messages))))
 
     def _mix(self, turn: Turn, received: _Received) -> Record:
         if turn.draft is None or turn.message is None:
@@ -127,7 +134,7 @@ class PeersWorker(Workbench):
         task = self.task(asked.peer, EVALUATING + version, self.start)
         return self.algorithm.personal(task, wire.receive(state, self.device))
 
-    def compare(self, request: CompareRequest) -> Answer[Apart]:
+    def compare(self, request: CompareRequest) -> Answer[Apart, Differences]:
         """Measures how far peers are from the first one, which is not counted. Leaves the sum of the differences."""
         first, *others = request.peers
         origin = self._compared(self._personal(first, request.version))
@@ -138,7 +145,7 @@ class PeersWorker(Workbench):
                 difference = vector - origin[key]
                 squares[key] += float(difference.square().sum())
                 sums[key] += difference
-        return Answer(Apart(len(others), squares), (wire.send(sums),))
+        return Answer(Apart(peers=len(others), squares=squares), Differences(total=Value(wire.send(sums))))
 
     def _compared(self, model: Model) -> dict[str, Tensor]:
         """Returns the float64 vectors between which distances are measured, by metric.

@@ -22,8 +22,14 @@ class Described(NamedTuple):
     shape: tuple[int, ...]  # shape of one input
     classes: int
     unseen: np.ndarray  # numbers of the clients that take no part, but may adapt to the last model
-    state: tuple[str, ...] = ()  # names of the entries of the server's state; () without a server
-    stateful: bool = False  # whether clients keep state; False without a server
+
+
+class ServerDescribed(NamedTuple):
+    """What the scheduler must know in a run with a server."""
+
+    described: Described
+    state: tuple[str, ...]  # names of the entries of the server's state
+    stateful: bool  # whether clients keep state
 
 
 class UpdateCost(NamedTuple):

@@ -11,70 +11,58 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from actors import Answer, Gang, Request, Value
+from actors import Answer, Gang, Query, Request, Value
 from raysim.terms import Arrival
-from raysim.workers.replies import Described, MetricSums, StepReply, TrainedClient, UpdateCost
+from raysim.workers.replies import MetricSums, ServerDescribed, StepReply, TrainedClient, UpdateCost
 
 if TYPE_CHECKING:
     from raysim.workers.client import ClientWorker
-    from raysim.workers.peers import PeersWorker
     from raysim.workers.server import ServerWorker
     from raysim.workers.wire import Wire
-    from raysim.workers.workshop import Workshop
-
-CLIENT, SERVER = "client", "aggregator"  # names of the two groups of workers
-
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class LoadRequest(Request[None]):
-    """Loads the data and divides them among clients. It leaves the federation."""
-
-    name = "load"
-    leaves = 1
-
-    def call(self, worker: Workshop, gang: Gang) -> Answer[None]:
-        return worker.load()
-
-
-@dataclass(frozen=True)
-class DescribeRequest(Request[Described]):
-    """Describes the data and the model to the scheduler."""
+class DescribeServerRequest(Query[ServerDescribed]):
+    """Describes the data, the model and the server's state to the scheduler."""
 
     name = "describe"
 
-    def call(self, worker: ServerWorker | PeersWorker, gang: Gang) -> Answer[Described]:
-        return Answer(worker.describe())
+    def ask(self, worker: ServerWorker) -> ServerDescribed:
+        return worker.describe_server()
+
+
+class First(NamedTuple):
+    """What making the first model leaves."""
+
+    message: Value[Wire]
+    client: Value[Wire]  # the first state of any client
+    state: dict[str, Value[np.ndarray]]  # each entry of the server's state
 
 
 @dataclass(frozen=True)
-class FirstRequest(Request[None]):
-    """Makes the first model.
-
-    It leaves the first message, the first state of any client, and each entry of the server's first state.
-    """
+class FirstRequest(Request[None, First]):
+    """Makes the first model."""
 
     name = "first"
-    entries: tuple[str, ...]  # names of the entries of the server's state, in the order in which they are left
+    entries: tuple[str, ...]  # names of the entries of the server's state
 
-    @property
-    def leaves(self) -> int:
-        return 2 + len(self.entries)
+    def leaves(self) -> First:
+        return First(message=Value(), client=Value(), state={name: Value() for name in self.entries})
 
-    def call(self, worker: ServerWorker, gang: Gang) -> Answer[None]:
+    def call(self, worker: ServerWorker, gang: Gang) -> Answer[None, First]:
         return worker.first(self)
 
 
 @dataclass(frozen=True)
-class CostRequest(Request[UpdateCost]):
+class CostRequest(Query[UpdateCost]):
     """Measures what an update costs."""
 
     name = "cost"
 
-    def call(self, worker: ServerWorker, gang: Gang) -> Answer[UpdateCost]:
-        return Answer(worker.cost())
+    def ask(self, worker: ServerWorker) -> UpdateCost:
+        return worker.cost()
 
 
 # --- training and steps -----------------------------------------------------------------------------------------------
@@ -92,31 +80,38 @@ class ChunkMember(NamedTuple):
     share: float  # its part of the step's samples, which is the weight of its buffers
 
 
-@dataclass(frozen=True)
-class TrainRequest(Request[list[TrainedClient]]):
-    """Trains a chunk of clients of one server step, one after another.
+class TrainedChunk(NamedTuple):
+    """What the training of a chunk leaves."""
 
-    It leaves the sum (or the stack) of their updates, then the new state of each member, if clients keep state.
-    """
+    update: Value[Wire]  # the sum (or the stack) of the members' updates
+    states: tuple[Value[Wire], ...]  # the new state of each member; () if clients keep none
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
+    """Trains a chunk of clients of one server step, one after another."""
 
     name = "train"
     members: tuple[ChunkMember, ...]
     summed: bool  # whether their updates are summed; otherwise they are stacked
 
-    @property
-    def leaves(self) -> int:
-        return 1 + sum(member.state is not None for member in self.members)
+    def leaves(self) -> TrainedChunk:
+        return TrainedChunk(update=Value(), states=tuple(Value() for member in self.members if member.state))
 
-    def call(self, worker: ClientWorker, gang: Gang) -> Answer[list[TrainedClient]]:
+    def call(self, worker: ClientWorker, gang: Gang) -> Answer[list[TrainedClient], TrainedChunk]:
         return worker.train(self)
 
 
-@dataclass(frozen=True)
-class StepRequest(Request[StepReply]):
-    """Does a server step. All aggregators do it together.
+class SteppedState(NamedTuple):
+    """What a server step leaves."""
 
-    It leaves the next message to clients, then each entry of the server's next state, in the order of `state`.
-    """
+    message: Value[Wire]  # what clients are sent after it
+    state: dict[str, Value[np.ndarray]]  # each entry of the server's state
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRequest(Request[StepReply, SteppedState]):
+    """Does a server step. All aggregators do it together."""
 
     name = "step"
     together = True
@@ -129,19 +124,18 @@ class StepRequest(Request[StepReply]):
     state: dict[str, Value[np.ndarray]]
     chunks: tuple[Value[Wire], ...]  # what the training jobs left
 
-    @property
-    def leaves(self) -> int:
-        return 1 + len(self.state)
+    def leaves(self) -> SteppedState:
+        return SteppedState(message=Value(), state={name: Value() for name in self.state})
 
-    def call(self, worker: ServerWorker, gang: Gang) -> Answer[StepReply]:
+    def call(self, worker: ServerWorker, gang: Gang) -> Answer[StepReply, SteppedState]:
         return worker.step(self, gang)
 
 
 # --- evaluation -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class EvaluateRequest(Request[MetricSums]):
+@dataclass(frozen=True, kw_only=True)
+class EvaluateRequest(Query[MetricSums]):
     """Evaluates the server's model on rows `first` to `last` of a split."""
 
     name = "evaluate"
@@ -150,8 +144,8 @@ class EvaluateRequest(Request[MetricSums]):
     last: int  # exclusive
     message: Value[Wire]
 
-    def call(self, worker: ClientWorker, gang: Gang) -> Answer[MetricSums]:
-        return Answer(worker.evaluate(self))
+    def ask(self, worker: ClientWorker) -> MetricSums:
+        return worker.evaluate(self)
 
 
 class OwnModels(NamedTuple):
@@ -165,33 +159,33 @@ class OwnModels(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EvaluateClientsRequest(Request[list[MetricSums]]):
+class EvaluateClientsRequest(Query[list[MetricSums]]):
     """Evaluates each client's own model on its own test samples."""
 
     name = "evaluate_clients"
     own: OwnModels
 
-    def call(self, worker: ClientWorker, gang: Gang) -> Answer[list[MetricSums]]:
-        return Answer(worker.evaluate_clients(self))
+    def ask(self, worker: ClientWorker) -> list[MetricSums]:
+        return worker.evaluate_clients(self)
 
 
 @dataclass(frozen=True)
-class SaveClientsRequest(Request[dict[str, np.ndarray]]):
+class SaveClientsRequest(Query[dict[str, np.ndarray]]):
     """Fetches clients' own models as flat vectors `w` and `buffers`, with a row for each client."""
 
     name = "save_clients"
     own: OwnModels
 
-    def call(self, worker: ClientWorker, gang: Gang) -> Answer[dict[str, np.ndarray]]:
-        return Answer(worker.save_clients(self))
+    def ask(self, worker: ClientWorker) -> dict[str, np.ndarray]:
+        return worker.save_clients(self)
 
 
 @dataclass(frozen=True)
-class FinishRequest(Request[dict[str, np.ndarray]]):
+class FinishRequest(Query[dict[str, np.ndarray]]):
     """Fetches the final model as flat vectors `w` and `buffers`."""
 
     name = "finish"
     message: Value[Wire]
 
-    def call(self, worker: ServerWorker, gang: Gang) -> Answer[dict[str, np.ndarray]]:
-        return Answer(worker.finish(self))
+    def ask(self, worker: ServerWorker) -> dict[str, np.ndarray]:
+        return worker.finish(self)

@@ -7,16 +7,16 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from actors import Answer, Gang
+from actors import Answer, Gang, Value
 from raysim.data import Split
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
-from raysim.rng import SERVER
+from raysim.rng import SERVER_ID
 from raysim.terms import Buffer, Record, SearchResult, ServerStep
 from raysim.workers import records, wire
 from raysim.workers.client import ClientWorker
-from raysim.workers.replies import Described, StepReply, UpdateCost
-from raysim.workers.requests import FinishRequest, FirstRequest, StepRequest
+from raysim.workers.replies import ServerDescribed, StepReply, UpdateCost
+from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest
 from raysim.workers.workbench import LOGGED
 
 
@@ -25,17 +25,21 @@ class ServerWorker(ClientWorker):
 
     # --- set-up -------------------------------------------------------------------------------------------------------
 
-    def describe(self) -> Described:
+    def describe_server(self) -> ServerDescribed:
         """Returns what the scheduler must know of the data, the model and the states."""
         stateful = bool(self.algorithm.client(self.start))
-        return super().describe()._replace(state=tuple(self.first_state()), stateful=stateful)
+        return ServerDescribed(described=self.describe(), state=tuple(self.first_state()), stateful=stateful)
 
-    def first(self, request: FirstRequest) -> Answer[None]:
+    def first(self, request: FirstRequest) -> Answer[None, First]:
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
         state, client = self.first_state(), self.algorithm.client(self.start)
         entries = wire.send(state)
-        first = (wire.send(self.message(state)), wire.send(client))
-        return Answer(None, (*first, *(entries[name] for name in request.entries)))
+        first = First(
+            message=Value(wire.send(self.message(state))),
+            client=Value(wire.send(client)),
+            state={name: Value(entries[name]) for name in request.entries},
+        )
+        return Answer(None, first)
 
     def cost(self) -> UpdateCost:
         """Measures the FLOPs of one sample's forward and backward pass, and the bytes of a message and an update.
@@ -45,15 +49,19 @@ class ServerWorker(ClientWorker):
         samples = self.federation.samples
         client = int(np.where(samples > 0, samples, samples.max()).argmin())
         message = self.message(self.first_state())
-        task = self.client_task(client, 0, message)
-        task.local = task.local.model_copy(update={"steps": 1})
+        one_step = self.scenario.local.model_copy(update={"steps": 1})
+        task = self.task(client, 0, self.received(message), one_step)
         update, _ = self.algorithm.update(task, message, self.algorithm.client(self.start))
         update, _ = records.split(update, *LOGGED)
-        return UpdateCost(3 * self.forward_flops, self.down_bytes(message), records.size(update, self.net.layout))
+        return UpdateCost(
+            flops_per_sample=3 * self.forward_flops,
+            down_bytes=self.down_bytes(message),
+            up_bytes=records.size(update, self.net.layout),
+        )
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def step(self, request: StepRequest, gang: Gang) -> Answer[StepReply]:
+    def step(self, request: StepRequest, gang: Gang) -> Answer[StepReply, SteppedState]:
         """Does the server step that makes the requested version of the model.
 
         For an entry of the state that did not change, it leaves the Value that came, so that it is not stored again.
@@ -62,6 +70,7 @@ class ServerWorker(ClientWorker):
         updates, buffers = self._merged(request)
         task = self._server_task(gang, request.version, before)
         step = _as_step(self.algorithm.step(before, request.arrivals, {**updates, **buffers}, task))
+        wire.unchanged((before,))  # an entry that is returned as it came is not stored again
         after = {**before, **buffers, **step.state}
         if unknown := sorted(after.keys() - before.keys()):
             known = sorted(before)
@@ -69,11 +78,15 @@ class ServerWorker(ClientWorker):
         flops = task.passes * self.forward_flops if task.passes else 0.0
         flops += 2.0 * len(request.arrivals) * self.net.layout.parameters + step.vector_flops
         one = updates if request.summed else {key: stack[0] for key, stack in updates.items()}
-        similarity = None if step.similarity is None else step.similarity.item()
-        reply = StepReply(flops, self._kept_bytes(after, one), similarity, _columns(step.search))
+        reply = StepReply(
+            server_flops=flops,
+            cache_bytes=self._kept_bytes(after, one),
+            similarity=None if step.similarity is None else step.similarity.item(),
+            coefficients=_columns(step.search),
+        )
         changed = wire.send({name: after[name] for name in request.state if after[name] is not before[name]})
-        left = (changed.get(name, value) for name, value in request.state.items())
-        return Answer(reply, (wire.send(self.message(after)), *left))
+        state = {name: Value(changed[name]) if name in changed else value for name, value in request.state.items()}
+        return Answer(reply, SteppedState(message=Value(wire.send(self.message(after))), state=state))
 
     def _merged(self, request: StepRequest) -> tuple[Record, Record]:
         """Returns the step's updates, summed or stacked, and its buffers, averaged over the step's samples."""
@@ -93,7 +106,7 @@ class ServerWorker(ClientWorker):
             self._server_samples(server.split),
             self.scenario.local,
             self.population,
-            (self.scenario.seed, SERVER, version),
+            (self.scenario.seed, SERVER_ID, version),
             labels=torch.tensor(server.split.y, device=self.device),
             classes=server.num_classes,
             in_domain=server.in_domain,

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from raysim.data import Federation, Split
+from raysim.local import Local
 from raysim.local.model import Model
 from raysim.local.net import Net, predicted
 from raysim.local.samples import Loader, Samples
@@ -58,11 +59,14 @@ class Workbench:
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
         )
 
-    def task(self, client: int, number: int, received: Model) -> Task:
-        """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before."""
+    def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
+        """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how
+        it trains; by default as the scenario says."""
         samples = self._samples(self.federation.train, self.federation.train_rows(client))
         key = (self.scenario.seed, client, number)
-        return Task(self.net, received, samples, self.scenario.local, self.population, key, lambda: self.public)
+        return Task(
+            self.net, received, samples, local or self.scenario.local, self.population, key, lambda: self.public
+        )
 
     def _samples(self, split: Split, rows: np.ndarray) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places]))
@@ -121,7 +125,11 @@ class Workbench:
         return TrainingColumns(
             local_steps=steps,
             seconds=seconds,
-            **numbers,
+            loss_before=numbers["loss_before"],
+            loss_after=numbers["loss_after"],
+            residual=numbers["residual"],
+            tolerance=numbers["tolerance"],
+            penalty=numbers["penalty"],
             solver_iterations=solves.iterations / solves.solves if solves.solves else None,
             solver_residual=solves.residual if solves.solves else None,
             unconverged=solves.unconverged if solves.solves else None,

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from actors import Answer, Setup, Value
+from actors import Setup, Value
 from raysim.data import Federation, federate
 from raysim.scenario import Scenario
 
@@ -39,10 +39,10 @@ class Workshop:
         self.scenario = scenario
         self.device = _device(gpus)
 
-    def load(self) -> Answer[None]:
-        """Loads the data, divides them among clients, and leaves the federation."""
+    def load(self) -> Federation:
+        """Loads the data and divides them among clients."""
         scenario = self.scenario
-        return Answer(None, (federate(scenario.data, scenario.server_data, scenario.seed, scenario.public),))
+        return federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
 
 
 def _device(share: float) -> torch.device:

@@ -15,7 +15,7 @@ from actors import Group, InlinePool, Job, JobFailed, Pool, Request
 from raysim.engine.progress import Progress
 
 
-def finish(pool: Pool, request: Request[Any]) -> Job[Any]:
+def finish(pool: Pool, request: Request[Any, Any]) -> Job[Any, Any]:
     job = pool.submit("aggregator", request)
     while not job.done:
         pool.wait()
@@ -45,7 +45,7 @@ def test_members_gather_in_order_and_what_the_first_answers_is_kept(ray_pool: An
     for value in (7, 8):  # they meet once
         job = finish(ray_pool, Tell(value))
         assert job.result == (0, size, [(rank, value) for rank in range(size)])
-        assert ray.get(job.values[0].content) == "left by 0"
+        assert ray.get(job.left[0].content) == "left by 0"
         assert job.worker == "aggregator-0"
 
 
@@ -54,7 +54,7 @@ def test_in_this_process_a_gang_is_of_one() -> None:
     start(pool, 3)
     job = finish(pool, Tell(7))
     assert job.result == (0, 1, [(0, 7)])
-    assert job.values[0].content == "left by 0"
+    assert job.left[0].content == "left by 0"
 
 
 @pytest.mark.ray
@@ -104,19 +104,19 @@ def test_a_value_of_the_request_is_not_stored_again(ray_pool: Any, kind: type[Pa
     start(ray_pool, 2)
     first, second = (ray_pool.put(np.full(1000, number)) for number in (1.0, 2.0))
     job = ray_pool.submit("aggregator", kind(first, second))
-    after = finish(ray_pool, kind(*job.values[:2]))
-    new, same, other = (value.content for value in job.values)
+    after = finish(ray_pool, kind(job.left.new, job.left.second))
+    new, same, other = (value.content for value in job.left)
     assert (same, other) == (second.content, first.content)
     assert new not in (first.content, second.content)
-    assert ray.get(after.values[0].content).tolist() == [5.0] * 1000
-    assert [value.content for value in after.values[1:]] == [same, new]
+    assert ray.get(after.left.new.content).tolist() == [5.0] * 1000
+    assert [after.left.second.content, after.left.first.content] == [same, new]
 
 
 def test_in_this_process_a_value_of_the_request_is_left_as_it_is() -> None:
     pool = InlinePool()
     start(pool, 1)
     first, second = pool.put([1]), pool.put([2])
-    new, same, other = finish(pool, PassOn(first, second)).values
+    new, same, other = finish(pool, PassOn(first, second)).left
     assert (new.content, same.content, other.content) == ([2, 1], [2], [1])
     assert same.content is second.content
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Die, DieOnce, Telling, dying
 
-from actors import Answer, Gang, Group, InlinePool, Job, JobFailed, MissingResources, Pool, Request, Setup, Value
+from actors import Group, InlinePool, Job, JobFailed, MissingResources, Pool, Query, Request, Setup, Value
 from actors.job import values_of
 
 
-def finish(pool: Pool, group: str, request: Request[Any]) -> Job[Any]:
+def finish(pool: Pool, group: str, request: Request[Any, Any]) -> Job[Any, Any]:
     job = pool.submit(group, request)
     while not job.done:
         pool.wait()
@@ -25,28 +25,30 @@ def finish(pool: Pool, group: str, request: Request[Any]) -> Job[Any]:
 
 
 @dataclass(frozen=True)
-class Nested(Request[None]):
-    """Values in a field, in tuples within tuples, and in a dictionary."""
+class Nested(Query[None]):
+    """Values in a field, in tuples within tuples, in a dictionary, and in a list."""
 
     name = "nested"
     one: Value[int]
     some: tuple[tuple[int, Value[int]], ...]
     named: dict[str, Value[int]]
+    listed: list[Value[int]]
 
-    def call(self, worker: Any, gang: Gang) -> Answer[None]:
-        return Answer(None)
+    def ask(self, worker: Any) -> None:
+        return None
 
 
 def test_a_requests_values_are_found_wherever_they_stand_each_once() -> None:
     first, second, third = Value(1), Value(2), Value(3)
-    request = Nested(first, ((7, second), (8, first)), {"a": third, "b": second})
-    assert values_of(request) == [first, second, third]
+    fourth = Value(4)
+    request = Nested(first, ((7, second), (8, first)), {"a": third, "b": second}, [fourth])
+    assert values_of(request) == [first, second, third, fourth]
 
 
 def test_values_travel_empty_and_stay_the_same_values() -> None:
     """Ray sends what they hold beside them."""
     value = Value([1, 2, 3])
-    travelled = pickle.loads(pickle.dumps(Nested(value, ((0, value),), {})))
+    travelled = pickle.loads(pickle.dumps(Nested(value, ((0, value),), {}, [])))
     (received,) = values_of(travelled)
     assert received.content is None
     assert travelled.one is travelled.some[0][1] is received
@@ -64,7 +66,8 @@ def test_what_an_answer_leaves_must_be_as_many_values_as_its_request_says() -> N
     pool.start(Group("client", Adder, 1, 1.0, 0.0))
 
     class Generous(Add):
-        leaves = 2
+        def leaves(self) -> Any:
+            return Value(), Value()
 
     with pytest.raises(JobFailed, match="add: must leave 2 values, left 1"):
         pool.submit("client", Generous(1))

@@ -13,6 +13,7 @@ from witness import WitnessPool, execute, worker_of
 
 from actors import Alone, InlinePool, Job, Request, Value
 from actors.job import values_of
+from raysim import RunFailed, parse_scenario, run
 from raysim.algorithms import ALGORITHMS, Arrival, Central, Record
 from raysim.workers import records
 from raysim.workers.requests import StepRequest, TrainRequest
@@ -56,7 +57,7 @@ def test_it_converges_on_a_strongly_convex_quadratic(simulate: Simulate, algorit
 class PicklingPool(InlinePool):
     """Sends every value through pickle, as a checkpoint or another process would."""
 
-    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
         job = super().submit(group, request, **options)
         for value in job.values:
             value.content = pickle.loads(pickle.dumps(value.content))
@@ -74,7 +75,7 @@ def test_state_survives_pickling_in_the_middle(algorithm: str, tmp_path: Any) ->
 class WatchingPool(InlinePool):
     """Compares what requests name with a copy made before."""
 
-    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
         contents = [value.content for value in values_of(request)]
         given = [c if isinstance(c, dict) else {"": c} for c in contents if isinstance(c, dict | np.ndarray)]
         before = copy.deepcopy(given)
@@ -109,9 +110,9 @@ def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
         sums = {key: value if key == "buffers" else value[None] for key, value in sums.items()}
     state = {name: Value(entry.numpy()) for name, entry in server.items()}
     chunk = Value({name: entry.numpy() for name, entry in sums.items()})
-    _, (_, *left) = worker.step(StepRequest(1, arrivals, summed, None, state, (chunk,)), Alone())
-    entries = [entry.content if isinstance(entry, Value) else entry for entry in left]
-    stepped = {name: torch.tensor(entry) for name, entry in zip(state, entries, strict=True)}
+    request = StepRequest(version=1, arrivals=arrivals, summed=summed, factors=None, state=state, chunks=(chunk,))
+    left = worker.step(request, Alone()).left
+    stepped = {name: torch.tensor(entry.content) for name, entry in left.state.items()}
     there = {name: entry for name, entry in server.items() if entry.numel() or name == "buffers"}
     assert shapes({name: stepped[name] for name in there}) == shapes(there)
 
@@ -166,3 +167,10 @@ def test_clients_own_models_are_evaluated_on_their_own_samples(simulate: Simulat
     assert clients.groupby(["round", "metric"], observed=True).member.nunique().tolist() == [10] * 4
     assert (clients.samples > 0).all()
     assert set(evaluations.subject) == {"global", "client"}
+
+
+@pytest.mark.parametrize("algorithm", ["toys:Overwriting", "toys:OverwritingServer"])
+def test_an_algorithm_that_changes_what_it_was_given_ends_the_run(algorithm: str, tmp_path: Any) -> None:
+    scenario = parse_scenario(digits(algorithm=algorithm))
+    with pytest.raises(RunFailed, match="must not change in place what it is given, but changed 'w'; copy it first"):
+        run(scenario, out=tmp_path, inline=True)

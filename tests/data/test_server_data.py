@@ -196,7 +196,8 @@ def test_clients_of_an_out_of_domain_server_must_have_images() -> None:
     raw = digits(server_data={"name": "out_of_domain", "data": "digits"}, model={"name": "transformer"})
     raw["data"] = {"name": "shakespeare", "path": "plays.txt", "clients": 30}
     with pytest.raises(
-        ScenarioError, match="server_data: out_of_domain has images, which clients must have too, got s"
+        ScenarioError,
+        match="server_data: out_of_domain holds images, so clients must hold images too, got s",
     ):
         parse_scenario(raw)
 

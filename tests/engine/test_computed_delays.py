@@ -99,3 +99,8 @@ def test_a_dry_run_says_that_it_cannot_know(tmp_path: Any) -> None:
     with pytest.raises(ScenarioError, match="must not depend on how long clients really train in a dry run"):
         run(made, out=tmp_path, dry=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_measures_updates_that_need_public_samples(simulate: Simulate) -> None:
+    raw = scenario("toys:WantsPublic", {"per_round": 5}, public={"samples": 20})
+    assert simulate(raw, "--dry").info["totals"] == simulate(raw).info["totals"]

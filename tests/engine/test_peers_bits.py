@@ -98,7 +98,7 @@ def test_a_task_that_kills_its_worker_again_and_again_is_named(tmp_path: Path) -
 class WatchingPool(InlinePool):
     """Compares what jobs are given with a copy made before."""
 
-    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
         contents = [value.content for value in values_of(request)]
         before = copy.deepcopy(contents)
         job = super().submit(group, request, **options)
@@ -114,7 +114,7 @@ def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Path) -> Non
 
 def test_a_peer_that_changes_what_it_was_sent_ends_the_run(tmp_path: Path) -> None:
     scenario = raysim.parse_scenario(peers(algorithm="toys_peers:Overwriting"))
-    text = "what an algorithm is given must not be changed in place, as 'w' was; copy it first"
+    text = "an algorithm must not change in place what it is given, but changed 'w'; copy it first"
     with pytest.raises(raysim.RunFailed, match=text):
         raysim.run(scenario, out=tmp_path, inline=True)
 
@@ -127,10 +127,10 @@ class KeepingPool(InlinePool):
         self.messages: weakref.WeakSet[Value[Any]] = weakref.WeakSet()
         self.mixes = 0
 
-    def submit(self, group: str, request: Request[Any], **options: Any) -> Job[Any]:
+    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
         job = super().submit(group, request, **options)
         if isinstance(request, MixRequest):
-            self.messages.add(job.values[1])
+            self.messages.add(job.left.messages)
             self.mixes += 1
         return job
 

@@ -33,7 +33,7 @@ SECONDS = {"name": "constant", "value": 1, "unit": "seconds"}
         ({"world__dropout": {"probability": 1}}, "world.dropout.probability: must be less than 1, or no update ever"),
         (
             {"world__availability": {"name": "periodic", "period": 1, "slot": 0.1}},
-            "world.availability: `on` * `period` must be at least a round, or some are never there, got 0.5",
+            "world.availability: `on` * `period` must be at least a round, or some clients are never there, got 0.5",
         ),
         ({"run__evaluate_clients": 3}, "run.evaluate_clients: needs samples of each client's own to test on"),
         (
@@ -69,11 +69,11 @@ def test_an_algorithm_that_discards_late_updates_needs_some_in_time(delay: Raw, 
     end = dispatch.get("round_s", 1)
     unit = "seconds" if dispatch else "rounds"
     assert problem(digits(algorithm="fedavg", world=world)) == (
-        f"world.delay: must leave room for delays of less than {end} {unit}, for fedavg discards what arrives after "
-        f"its round, got none below {least}"
+        f"world.delay: must allow delays of less than {end} {unit}, for fedavg discards what arrives after its round, "
+        f"got delays of at least {least}"
     )
     assert parse_scenario(digits(algorithm="fedasync", world=world))
-    assert "for the run is over then" in problem(digits(algorithm="fedasync", world=world, run={"rounds": 1}))
+    assert "for the run ends then" in problem(digits(algorithm="fedasync", world=world, run={"rounds": 1}))
 
 
 @pytest.mark.parametrize(

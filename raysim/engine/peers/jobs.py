@@ -17,6 +17,7 @@ from raysim.workers.peer_requests import (
     EvaluatePeersRequest,
     FinishPeersRequest,
     MixRequest,
+    Mixture,
     Own,
     PeerCostRequest,
     PeerState,
@@ -24,7 +25,7 @@ from raysim.workers.peer_requests import (
     Turn,
 )
 from raysim.workers.replies import MixedPeer, PeerCost
-from raysim.workers.requests import CLIENT, DescribeRequest, LoadRequest
+from raysim.workers.shared_requests import CLIENT, DescribeRequest, LoadRequest
 from raysim.workers.workshop import BecomePeers
 from raysim.world.peers_timeline import Exchanged, Mixed, Next
 
@@ -43,7 +44,7 @@ class PeersJobs:
         """Loads the data. The pool's workers must have been started. Raises JobFailed if loading fails."""
         self.scenario, self.pool = scenario, pool
         self.peers = scenario.data.clients
-        (federation,) = finished(pool, pool.submit(CLIENT, LoadRequest(), label="load data")).values
+        federation = finished(pool, pool.submit(CLIENT, LoadRequest(), label="load data")).left.federation
         pool.set_up({CLIENT: BecomePeers(federation)})
         self.described = finished(pool, pool.submit(CLIENT, DescribeRequest(), label="describe data")).result
         drawn = generator(scenario.seed, "evaluated clients").permutation(self.peers)
@@ -65,7 +66,7 @@ class PeersJobs:
         """Gives peers their first states, and trains them. start: what is done with each peer's first state."""
         needed = [peer for peer, first in enumerate(start) if any(first)]
         for peers in _chunks(needed, self.scenario.resources.chunk):
-            turns = tuple(Turn(peer, 0, None, None, (), (), *start[peer]) for peer in peers)
+            turns = tuple(_first_turn(peer, start[peer]) for peer in peers)
             self._submit(turns, (0,), "first training")
 
     def exchange(self, exchanged: Exchanged) -> PendingRound:
@@ -79,18 +80,19 @@ class PeersJobs:
 
     def _turn(self, mixed: Mixed) -> Turn:
         return Turn(
-            mixed.peer,
-            mixed.number + 1,
-            self._drafts.pop(mixed.peer),
-            self._messages[mixed.peer, mixed.number],
-            tuple(self._messages[heard.peer, heard.number] for heard in mixed.inbox),
-            tuple(heard.weight for heard in mixed.inbox),
-            *mixed.next,
+            peer=mixed.peer,
+            mixes=mixed.number + 1,
+            draft=self._drafts.pop(mixed.peer),
+            message=self._messages[mixed.peer, mixed.number],
+            inbox=tuple(self._messages[heard.peer, heard.number] for heard in mixed.inbox),
+            weights=tuple(heard.weight for heard in mixed.inbox),
+            trains=mixed.next.trains,
+            kept=mixed.next.kept,
         )
 
-    def _submit(self, turns: tuple[Turn, ...], priority: tuple[int, ...], label: str) -> Job[list[MixedPeer]]:
+    def _submit(self, turns: tuple[Turn, ...], priority: tuple[int, ...], label: str) -> Job[list[MixedPeer], Mixture]:
         job = self.pool.submit(CLIENT, MixRequest(turns), priority=priority, label=label)
-        own, messages = job.values
+        own, messages = job.left
         for row, turn in enumerate(turns):
             if turn.kept:
                 self._states[turn.peer] = Place(own, row)
@@ -119,7 +121,7 @@ class PeersJobs:
             asked = self._states_of([0, *peers])  # peer 0 is the origin, lest large numbers cancel
             job = self.pool.submit(CLIENT, CompareRequest(version, asked), priority=priority, label=label)
             compared.append(job)
-        sums = ConsensusRequest(tuple(job.values[0] for job in compared))
+        sums = ConsensusRequest(tuple(job.left.total for job in compared))
         return PendingPeersEvaluation(
             evaluated, compared, self.pool.submit(CLIENT, sums, priority=priority, label=label)
         )
@@ -134,6 +136,13 @@ class PeersJobs:
             request = FinishPeersRequest(self.scenario.run.rounds, self._states_of(peers))
             parts.append(finished(self.pool, self.pool.submit(CLIENT, request, label="fetch final models")).result)
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def _first_turn(peer: int, first: Next) -> Turn:
+    """A turn in which a peer gets its first state."""
+    return Turn(
+        peer=peer, mixes=0, draft=None, message=None, inbox=(), weights=(), trains=first.trains, kept=first.kept
+    )
 
 
 def _chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

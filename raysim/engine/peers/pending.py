@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from actors import Job
 from raysim.engine.pending import Pending
+from raysim.workers.peer_requests import Differences, Mixture
 from raysim.workers.replies import Apart, MetricSums, MixedPeer, TrainedPeer
 
 
 class TrainedAt(NamedTuple):
     """Where the result of a peer's training is: in which job, and at which place in its result."""
 
-    job: Job[list[MixedPeer]]
+    job: Job[list[MixedPeer], Mixture]
     row: int
 
     @property
@@ -25,16 +26,16 @@ class TrainedAt(NamedTuple):
         return found
 
 
-@dataclass
+@dataclass(frozen=True)
 class PendingPeersEvaluation(Pending):
     """The evaluation of peers after a round."""
 
-    evaluated: list[tuple[Sequence[int], Job[list[dict[str, MetricSums]]]]]
-    compared: list[Job[Apart]]
-    consensus: Job[dict[str, float]]
+    evaluated: list[tuple[Sequence[int], Job[list[dict[str, MetricSums]], tuple[()]]]]
+    compared: list[Job[Apart, Differences]]
+    consensus: Job[dict[str, float], tuple[()]]
 
     @property
-    def jobs(self) -> Sequence[Job[Any]]:
+    def jobs(self) -> Sequence[Job[Any, Any]]:
         return [*(job for _, job in self.evaluated), *self.compared, self.consensus]
 
     @property
@@ -50,19 +51,19 @@ class PendingPeersEvaluation(Pending):
         return {key: max(square - self.consensus.result[key] / peers**2, 0) ** 0.5 for key, square in squares.items()}
 
 
-@dataclass
+@dataclass(frozen=True)
 class PendingRound(Pending):
     """A round: for each chunk of mixes, its job and where its peers had trained before; and the evaluation, if any."""
 
-    chunks: list[tuple[Job[list[MixedPeer]], list[TrainedAt]]]
+    chunks: list[tuple[Job[list[MixedPeer], Mixture], list[TrainedAt]]]
     evaluation: PendingPeersEvaluation | None
 
     @property
-    def mixes(self) -> list[Job[list[MixedPeer]]]:
+    def mixes(self) -> list[Job[list[MixedPeer], Mixture]]:
         return [job for job, _ in self.chunks]
 
     @property
-    def jobs(self) -> Sequence[Job[Any]]:
+    def jobs(self) -> Sequence[Job[Any, Any]]:
         return [*self.mixes, *(self.evaluation.jobs if self.evaluation else ())]
 
     @property

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from actors import Group, Pool, Value, finished
+from actors import Group, Pool, Value
 from raysim.data import federate
-from raysim.engine import rows
-from raysim.engine.family import Final
-from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.server.jobs import ServerJobs
-from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
+from raysim.engine.server.simulation import ServerSimulation
+from raysim.engine.server.timeline import new_timeline
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
-from raysim.workers.requests import CLIENT, SERVER
+from raysim.workers.shared_requests import CLIENT, SERVER
 from raysim.workers.workshop import BecomeServer, OpenWorkshop, Workshop
-from raysim.world import Cost
-from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, ServerTimeline, Started, Stepped
+from raysim.world.server_timeline import Closed, Ended, Stepped
 from results import Writer
 
 
@@ -34,10 +27,11 @@ class ServerFamily:
     @property
     def groups(self) -> list[Group]:
         wanted = self.scenario.resources
-        client, server = (OpenWorkshop(self.scenario, g) for g in (wanted.gpus_per_client, wanted.gpus_per_aggregator))
+        client = OpenWorkshop(self.scenario, wanted.gpus_per_client)
+        server = OpenWorkshop(self.scenario, wanted.gpus_per_aggregator)
         return [
-            Group(SERVER, server, wanted.aggregators, 0.0, wanted.gpus_per_aggregator),
             Group(CLIENT, client, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client),
+            Group(SERVER, server, wanted.aggregators, 0.0, wanted.gpus_per_aggregator),
         ]
 
     def recorder(self, writer: Writer) -> ServerRecorder:
@@ -51,7 +45,7 @@ class ServerFamily:
     def dry(self, recorder: ServerRecorder) -> None:
         """Writes the timeline, and trains nothing. It loads the data, because only clients with samples take part."""
         scenario = self.scenario
-        federation = federate(scenario.data, scenario.server_data, scenario.seed)
+        federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
         recorder.partition(federation.partition_table())
         population = scenario.population(federation.samples)
 
@@ -65,131 +59,3 @@ class ServerFamily:
                 recorder.stepped(happening, scenario.central.weigh(happening.arrivals, population))
             elif isinstance(happening, Closed):
                 recorder.closed(happening)
-
-
-class ServerSimulation:
-    """A run with a server that has started."""
-
-    def __init__(self, scenario: Scenario, jobs: ServerJobs, recorder: ServerRecorder) -> None:
-        self.scenario, self.described = scenario, jobs.described
-        self.ahead = 6 * scenario.resources.client_actors
-        self._jobs, self._recorder = jobs, recorder
-        self._samples = self.described.samples
-        self._population = scenario.population(self._samples)
-        self._evaluated: PendingEvaluation | None = None  # the last evaluation that was written
-        self._end: Closed | None = None  # the last round that was written
-        recorder.partition(self.described.partition)
-        self._timeline = new_timeline(scenario, self._samples, jobs.cost, jobs.training.measured)
-        self.stopwatch = Stopwatch.start()
-
-    def happenings(self) -> Iterator[Happening]:
-        return iter(self._timeline)
-
-    # --- handing out --------------------------------------------------------------------------------------------------
-
-    def hand_out(self, happening: Happening) -> PendingStep | PendingEvaluation | None:
-        pending = self._submit(happening)
-        self._jobs.forget(set(self._timeline.live), self._timeline.version)
-        return pending
-
-    def _submit(self, happening: Happening) -> PendingStep | PendingEvaluation | None:
-        if isinstance(happening, Started):
-            self._jobs.training.begin(happening.dispatched)
-        if isinstance(happening, Ended):
-            self._jobs.training.drop(happening.dispatched)
-        if isinstance(happening, Stepped):
-            return self._jobs.step(happening, self.scenario.central.weigh(happening.arrivals, self._population))
-        if isinstance(happening, Closed) and self._is_evaluated(happening):
-            return self._jobs.evaluate(happening)
-        return None
-
-    def _is_evaluated(self, closed: Closed) -> bool:
-        run = self.scenario.run
-        return closed.over % run.evaluate_every == 0 or closed.over == run.rounds or closed.early is not None
-
-    # --- writing ------------------------------------------------------------------------------------------------------
-
-    def record(self, happening: Happening, pending: PendingStep | PendingEvaluation | None) -> Mark | None:
-        if isinstance(happening, Ended):
-            self._recorder.ended(happening, int(self._samples[happening.dispatched.client]))
-        elif isinstance(happening, Stepped) and isinstance(pending, PendingStep):
-            self._record_step(happening, pending)
-        elif isinstance(happening, Closed):
-            self._end, metrics = happening, None
-            if isinstance(pending, PendingEvaluation):
-                metrics = self._record_evaluation(happening, pending)
-            self._recorder.closed(happening)
-            return Mark(happening.over, happening.time, happening.in_flight, metrics)
-        return None
-
-    def _record_step(self, stepped: Stepped, pending: PendingStep) -> None:
-        updates, reply = pending.updates, pending.step.result
-        measured = {
-            "up_bytes": sum(row["up_bytes"] for row in updates),
-            "down_bytes": sum(row["down_bytes"] for row in updates),
-            "seconds": pending.step.took.seconds,
-            "elapsed_s": self.stopwatch.seconds,
-            "server_flops": reply.server_flops,
-            "cache_bytes": reply.cache_bytes,
-            "similarity": reply.similarity,
-        }
-        self._recorder.stepped(stepped, pending.weights, updates, measured)
-        self._recorder.searched(stepped, reply.coefficients)
-        self._recorder.tasks(stepped, pending.jobs, self.stopwatch.began)
-
-    def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
-        """Writes an evaluation. Returns the metrics of the global model on the first split."""
-        of_server = pending.of_server
-        for split, sums in of_server.items():
-            self._recorder.evaluated(closed, split, sums)
-        for client, sums in pending.of_clients:
-            self._recorder.evaluated(closed, "test", sums, "client", client)
-        if pending is not self._evaluated:  # rounds without a step in between share one evaluation
-            self._recorder.tasks(closed, pending.jobs, self.stopwatch.began)
-        self._evaluated = pending
-        return rows.means(next(iter(of_server.values())))
-
-    # --- the end ------------------------------------------------------------------------------------------------------
-
-    def finish(self) -> Final:
-        assert self._end is not None  # every timeline closes a round
-        self._evaluate_unseen(self._end)
-        model = self._jobs.final_model(self._timeline.version)
-        save = self.scenario.run.save_clients
-        return Final(model, self._jobs.own_models(self._timeline.version) if save else None)
-
-    def _evaluate_unseen(self, closed: Closed) -> None:
-        pending = self._jobs.evaluate_unseen(closed.version)
-        for job in pending.jobs:
-            finished(self._jobs.pool, job)
-        for client, sums in pending.of_clients:
-            self._recorder.evaluated(closed, "test", sums, "unseen", client)
-        self._recorder.tasks(closed, pending.jobs, self.stopwatch.began)
-
-
-def new_timeline(
-    scenario: Scenario,
-    samples: NDArray[np.int64],
-    measure: Callable[[], UpdateCost],
-    measured: Callable[[Dispatched, UpdateCost], Cost] | None = None,
-) -> ServerTimeline:
-    """Returns the run's timeline.
-
-    measure: returns the cost of an update; called only if delays depend on it. measured: returns the cost of what a
-    dispatched client has really done, given the cost of an update; called only if clients may stop early.
-    """
-    rounds, trigger = scenario.run.rounds, scenario.central.trigger
-    if not scenario.world.delay.needs_cost:
-        return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed)
-    cost = measure()
-
-    def of_client(client: int) -> Cost:
-        total = scenario.central.samples_seen(scenario.local, int(samples[client]))
-        return Cost(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes)
-
-    def of_dispatched(dispatched: Dispatched) -> Cost:
-        assert measured is not None  # a dry run refuses such a scenario
-        return measured(dispatched, cost)
-
-    follow = of_dispatched if scenario.follows_training else None
-    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, of_client, follow)

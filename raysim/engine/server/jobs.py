@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,21 +13,22 @@ from raysim.rng import generator
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described, MetricSums, UpdateCost
 from raysim.workers.requests import (
-    CLIENT,
-    SERVER,
     CostRequest,
-    DescribeRequest,
+    DescribeServerRequest,
     EvaluateClientsRequest,
     EvaluateRequest,
     FinishRequest,
     FirstRequest,
-    LoadRequest,
     OwnModels,
     SaveClientsRequest,
     StepRequest,
 )
+from raysim.workers.shared_requests import CLIENT, SERVER, LoadRequest
 from raysim.workers.workshop import BecomeClient, BecomeServer
 from raysim.world.server_timeline import Closed, Stepped
+
+if TYPE_CHECKING:
+    from raysim.workers.wire import Wire
 
 EVALUATION_SHARD = 2000  # samples in an evaluation job; fixed, because it decides the bits of the sum of losses
 EVALUATION_CLIENTS = 25  # clients in a job that evaluates or saves clients' own models
@@ -39,14 +40,16 @@ class ServerJobs:
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
         """Loads the data and makes the first model. The workers must have started. Raises JobFailed if that fails."""
         self.scenario, self.pool = scenario, pool
-        (federation,) = finished(pool, pool.submit(SERVER, LoadRequest(), label="load data")).values
+        federation = finished(pool, pool.submit(SERVER, LoadRequest(), label="load data")).left.federation
         pool.set_up({SERVER: BecomeServer(federation), CLIENT: BecomeClient(federation)})
-        self.described = finished(pool, pool.submit(SERVER, DescribeRequest(), label="describe data")).result
-        first = pool.submit(SERVER, FirstRequest(self.described.state), label="make the first model")
-        message, fresh, *state = finished(pool, first).values
-        self._messages: dict[int, Value[Any]] = {0: message}  # by version of the model
-        self._state: dict[str, Value[Any]] = dict(zip(self.described.state, state, strict=True))
-        self.training = Training(scenario, pool, self.described, self._messages, fresh)
+        found = finished(pool, pool.submit(SERVER, DescribeServerRequest(), label="describe data")).result
+        self.described = found.described
+        made = finished(pool, pool.submit(SERVER, FirstRequest(found.state), label="make the first model")).left
+        self._messages: dict[int, Value[Wire]] = {0: made.message}  # by version
+        self._state = made.state
+        self.training = Training(
+            scenario, pool, self.described, self._messages, made.client if found.stateful else None
+        )
         self._evaluated_clients = _evaluated_clients(scenario, self.described)
         self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
 
@@ -69,12 +72,11 @@ class ServerJobs:
             summed=weights is not None,
             factors=factors,
             state=self._state,
-            chunks=tuple(chunk.values[0] for chunk in chunks),
+            chunks=tuple(chunk.left.update for chunk in chunks),
         )
         label = f"step to version {stepped.version}"
         job = self.pool.submit(SERVER, request, priority=(stepped.version,), label=label)
-        self._messages[stepped.version], *state = job.values
-        self._state = dict(zip(self._state, state, strict=True))
+        self._messages[stepped.version], self._state = job.left
         return PendingStep(chunks, job, weights)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
@@ -82,18 +84,18 @@ class ServerJobs:
     def evaluate(self, closed: Closed) -> PendingEvaluation:
         """Evaluates the newest version of the model. Returns the earlier evaluation if that version had one."""
         if self._last is None or self._last[0] != closed.version:
-            pending = PendingEvaluation(self._evaluate_clients(self._evaluated_clients, closed.version))
-            for split in self.scenario.run.evaluate_on:
-                pending.shards[split] = self._shards(closed, split)
-            self._last = closed.version, pending
+            splits: tuple[str, ...] = self.scenario.run.evaluate_on
+            shards = {split: self._shards(closed, split) for split in splits}
+            clients = self._evaluate_clients(self._evaluated_clients, closed.version)
+            self._last = closed.version, PendingEvaluation(clients, shards)
         return self._last[1]
 
-    def _shards(self, closed: Closed, split: str) -> list[Job[MetricSums]]:
+    def _shards(self, closed: Closed, split: str) -> list[Job[MetricSums, tuple[()]]]:
         total, message = self.described.evaluation_rows[split], self._messages[closed.version]
         return [
             self.pool.submit(
                 CLIENT,
-                EvaluateRequest(split, first, min(first + EVALUATION_SHARD, total), message),
+                EvaluateRequest(split=split, first=first, last=min(first + EVALUATION_SHARD, total), message=message),
                 priority=(closed.version + 1, 1),  # after the next step's training, so that it fills the gaps
                 label=f"evaluate version {closed.version}",
             )
@@ -103,11 +105,11 @@ class ServerJobs:
     def evaluate_unseen(self, version: int) -> PendingEvaluation:
         """Lets clients that never took part adapt to the last model, and evaluates their own models after that."""
         tested = [client for client in self.described.unseen.tolist() if self.described.held_out[client]]
-        return PendingEvaluation(self._evaluate_clients(tested, version, unseen=True))
+        return PendingEvaluation(self._evaluate_clients(tested, version, unseen=True), {})
 
     def _evaluate_clients(
         self, clients: list[int], version: int, *, unseen: bool = False
-    ) -> list[tuple[list[int], Job[list[MetricSums]]]]:
+    ) -> list[tuple[list[int], Job[list[MetricSums], tuple[()]]]]:
         """Evaluates clients' own models. Each job takes several clients."""
         return [
             (
@@ -119,14 +121,23 @@ class ServerJobs:
                     label=f"evaluate clients at version {version}",
                 ),
             )
-            for own in self._own_models(clients, version, unseen=unseen)
+            for own in self._own_model_parts(clients, version, unseen=unseen)
         ]
 
-    def _own_models(self, clients: list[int], version: int, *, unseen: bool) -> list[OwnModels]:
+    def _own_model_parts(self, clients: list[int], version: int, *, unseen: bool) -> list[OwnModels]:
         """Returns which own models the jobs are about, with at most EVALUATION_CLIENTS clients for each job."""
         parts = [clients[first : first + EVALUATION_CLIENTS] for first in range(0, len(clients), EVALUATION_CLIENTS)]
         message = self._messages[version]
-        return [OwnModels(tuple(part), version, unseen, message, self.training.states_of(part)) for part in parts]
+        return [
+            OwnModels(
+                clients=tuple(part),
+                version=version,
+                unseen=unseen,
+                message=message,
+                states=self.training.states_of(part),
+            )
+            for part in parts
+        ]
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -142,8 +153,8 @@ class ServerJobs:
 
     def own_models(self, version: int) -> dict[str, np.ndarray]:
         """Returns clients' own last models: `client`, their numbers, and `w` and `buffers` with a row for each."""
-        owns = self._own_models(np.flatnonzero(self.described.samples).tolist(), version, unseen=False)
-        owns += self._own_models(self.described.unseen.tolist(), version, unseen=True)
+        owns = self._own_model_parts(np.flatnonzero(self.described.samples).tolist(), version, unseen=False)
+        owns += self._own_model_parts(self.described.unseen.tolist(), version, unseen=True)
         label = f"save clients at version {version}"
         jobs = [
             self.pool.submit(CLIENT, SaveClientsRequest(own), priority=(version + 1, 1), label=label) for own in owns

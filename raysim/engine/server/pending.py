@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from actors import Job
 from raysim.engine.pending import Pending
 from raysim.workers.replies import MetricSums, StepReply, TrainedClient
+from raysim.workers.requests import SteppedState, TrainedChunk
 
 
-@dataclass
+@dataclass(frozen=True)
 class PendingStep(Pending):
     """A server step: its job, and the training jobs of the chunks of clients whose updates it uses."""
 
-    chunks: list[Job[list[TrainedClient]]]
-    step: Job[StepReply]
+    chunks: list[Job[list[TrainedClient], TrainedChunk]]
+    step: Job[StepReply, SteppedState]
     weights: list[float] | None  # of the updates in their sum; None: the algorithm gets every update
 
     @property
-    def jobs(self) -> Sequence[Job[Any]]:
+    def jobs(self) -> Sequence[Job[Any, Any]]:
         return [*self.chunks, self.step]
 
     @property
@@ -40,15 +41,15 @@ def _row(trained: TrainedClient, worker: str) -> dict[str, Any]:
     return row | {"samples_seen": trained.samples_seen, "up_bytes": trained.up_bytes, "down_bytes": trained.down_bytes}
 
 
-@dataclass
+@dataclass(frozen=True)
 class PendingEvaluation(Pending):
     """The evaluation of one version of the model, and of clients' own models at that time."""
 
-    clients: list[tuple[list[int], Job[list[MetricSums]]]]
-    shards: dict[str, list[Job[MetricSums]]] = field(default_factory=dict)  # by split
+    clients: list[tuple[list[int], Job[list[MetricSums], tuple[()]]]]
+    shards: dict[str, list[Job[MetricSums, tuple[()]]]]  # by split
 
     @property
-    def jobs(self) -> Sequence[Job[Any]]:
+    def jobs(self) -> Sequence[Job[Any, Any]]:
         return [*chain.from_iterable(self.shards.values()), *(job for _, job in self.clients)]
 
     @property

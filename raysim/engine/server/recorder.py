@@ -6,6 +6,7 @@ from typing import Any
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
+from raysim.engine.server import rows as server_rows
 from raysim.workers.replies import MetricSums
 from raysim.world.server_timeline import Closed, Ended, Stepped
 from results import Writer
@@ -22,7 +23,7 @@ class ServerRecorder(Recorder):
         """Writes a dispatch whose update no step uses. samples: number of samples that the client trains on."""
         self.totals.update(["dispatched", ended.status])
         self._late += ended.status == "discarded"
-        self.add("updates", [rows.ended_row(ended, samples)])
+        self.add("updates", [server_rows.ended_row(ended, samples)])
 
     def stepped(
         self,
@@ -37,15 +38,15 @@ class ServerRecorder(Recorder):
         measured: columns of the table `steps` that only a real step has. Both are None in a dry run.
         """
         used = len(stepped.members)
-        updates = zip(rows.used_rows(stepped, weights), trained or [{}] * used, strict=True)
+        updates = zip(server_rows.used_rows(stepped, weights), trained or [{}] * used, strict=True)
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
         self.add("updates", [row | more for row, more in updates])
-        self.add("steps", [rows.step_row(stepped, self._late) | (measured or {})])
+        self.add("steps", [server_rows.step_row(stepped, self._late) | (measured or {})])
         self._late = 0
 
     def searched(self, stepped: Stepped, columns: dict[str, list[float]]) -> None:
         """Writes what a search found. columns: lists with an element for each anchor; {} if there was no search."""
-        self.add("coefficients", rows.coefficient_rows(stepped, columns))
+        self.add("coefficients", server_rows.coefficient_rows(stepped, columns))
 
     def closed(self, closed: Closed) -> None:
         """Counts a round that is over, and notes why the run ends early, if it does."""

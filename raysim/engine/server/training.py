@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors import Job, Pool, Value, finished
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described, TrainedClient, UpdateCost
-from raysim.workers.requests import CLIENT, ChunkMember, TrainRequest
+from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest
+from raysim.workers.shared_requests import CLIENT
 from raysim.world import Cost
 from raysim.world.server_timeline import Dispatched, Stepped
 
-TrainJob = Job[list[TrainedClient]]
+if TYPE_CHECKING:
+    from raysim.workers.wire import Wire
+
+TrainJob = Job[list[TrainedClient], TrainedChunk]
 
 
 class Training:
@@ -22,21 +26,22 @@ class Training:
         scenario: Scenario,
         pool: Pool,
         described: Described,
-        messages: dict[int, Value[Any]],
-        fresh: Value[Any],
+        messages: dict[int, Value[Wire]],
+        fresh: Value[Wire] | None,
     ) -> None:
-        """messages: what clients are sent, by version; the caller updates it. fresh: a client's first state."""
-        self._states: dict[int, Value[Any]] = {}  # by client: its state after the last update of it that a step used
+        """messages: what clients are sent, by version; the caller updates it. fresh: a client's first state; None if
+        clients keep no state."""
+        self._states: dict[int, Value[Wire]] = {}  # by client: its state after the last update of it that a step used
         self._scenario, self._pool, self._described = scenario, pool, described
         self._messages, self._fresh = messages, fresh
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
-        self._next: dict[int, Value[Any]] = {}  # by client: as above, or after an update still to be used
+        self._next: dict[int, Value[Wire]] = {}  # by client: as above, or after an update still to be used
 
-    def states_of(self, clients: list[int]) -> tuple[Value[Any], ...]:
+    def states_of(self, clients: list[int]) -> tuple[Value[Wire], ...]:
         """Returns clients' states, each after the last update that a step used; () if clients keep no state."""
-        return tuple(self._state(client) for client in clients) if self._described.stateful else ()
+        return tuple(state for state in map(self._state, clients) if state)
 
-    def _state(self, client: int) -> Value[Any]:
+    def _state(self, client: int) -> Value[Wire] | None:
         return self._states.get(client, self._fresh)
 
     # --- at dispatch, if arrivals depend on the work done -------------------------------------------------------------
@@ -47,12 +52,12 @@ class Training:
         Its update is not summed with others yet: its weight is not known, nor whether a step will use it.
         """
         client = dispatched.client
-        state = self._next.get(client, self._fresh) if self._described.stateful else None
+        state = self._next.get(client, self._fresh)
         member = self._member(dispatched, state, weight=1.0, share=1.0)
-        job = self._submit(TrainRequest((member,), summed=False), (dispatched.version + 1, 0))
+        job = self._submit(TrainRequest(members=(member,), summed=False), (dispatched.version + 1, 0))
         self._begun[dispatched.serial] = job
         if state:
-            self._next[client] = job.values[1]
+            (self._next[client],) = job.left.states
 
     def measured(self, dispatched: Dispatched, cost: UpdateCost) -> Cost:
         """Waits until a client that was begun has trained. Returns what it cost. cost: FLOPs and bytes of an update."""
@@ -61,9 +66,9 @@ class Training:
 
     def drop(self, dispatched: Dispatched) -> None:
         """Forgets what a client trained, if it was begun, because no step will use it."""
-        job = self._begun.pop(dispatched.serial, None)
-        if job is not None and self._described.stateful:
-            self._next[dispatched.client] = self._state(dispatched.client)
+        begun = self._begun.pop(dispatched.serial, None)
+        if begun and (state := self._state(dispatched.client)):
+            self._next[dispatched.client] = state
 
     def take(
         self, stepped: Stepped, weights: list[float] | None
@@ -72,9 +77,9 @@ class Training:
         samples = sum(arrival.samples for arrival in stepped.arrivals)
         shares = [arrival.samples / samples for arrival in stepped.arrivals]
         jobs = [self._begun.pop(dispatched.serial) for dispatched in stepped.members]
-        if self._described.stateful:
+        if self._fresh:
             for dispatched, job in zip(stepped.members, jobs, strict=True):
-                self._states[dispatched.client] = job.values[1]
+                (self._states[dispatched.client],) = job.left.states
         return jobs, tuple(zip(weights or [1.0] * len(jobs), shares, strict=True))
 
     # --- for a step ---------------------------------------------------------------------------------------------------
@@ -93,24 +98,31 @@ class Training:
 
     def _train(self, stepped: Stepped, members: list[Dispatched], weights: list[float] | None) -> TrainJob:
         samples = sum(arrival.samples for arrival in stepped.arrivals)
-        stateful = self._described.stateful
         spec = tuple(
             self._member(
                 dispatched,
-                self._state(dispatched.client) if stateful else None,
+                self._state(dispatched.client),
                 weight=1.0 if weights is None else weights[place],
                 share=int(self._described.samples[dispatched.client]) / samples,
             )
             for place, dispatched in enumerate(members)
         )
-        job = self._submit(TrainRequest(spec, summed=weights is not None), (stepped.version, 0))
-        for dispatched, state in zip(members, job.values[1:], strict=False):
+        job = self._submit(TrainRequest(members=spec, summed=weights is not None), (stepped.version, 0))
+        for dispatched, state in zip(members, job.left.states, strict=bool(self._fresh)):
             self._states[dispatched.client] = state
         return job
 
-    def _member(self, dispatched: Dispatched, state: Value[Any] | None, *, weight: float, share: float) -> ChunkMember:
+    def _member(self, dispatched: Dispatched, state: Value[Wire] | None, *, weight: float, share: float) -> ChunkMember:
         message = self._messages[dispatched.version]
-        return ChunkMember(dispatched.client, dispatched.number, dispatched.version, message, state, weight, share)
+        return ChunkMember(
+            client=dispatched.client,
+            number=dispatched.number,
+            version=dispatched.version,
+            message=message,
+            state=state,
+            weight=weight,
+            share=share,
+        )
 
     def _submit(self, request: TrainRequest, priority: tuple[int, ...]) -> TrainJob:
         return self._pool.submit(CLIENT, request, priority=priority, label=f"train for version {priority[0]}")

@@ -1,0 +1,56 @@
+"""A run of peers that has started: hands out jobs for each round, and records what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raysim.engine import rows
+from raysim.engine.family import Final
+from raysim.engine.peers.jobs import PeersJobs
+from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
+from raysim.engine.peers.recorder import PeersRecorder, spread
+from raysim.engine.peers.timeline import new_timeline
+from raysim.engine.progress import Mark, Stopwatch
+from raysim.scenario import Scenario
+from raysim.world.peers_timeline import Exchanged
+
+
+class PeersSimulation:
+    """A run of peers that has started."""
+
+    def __init__(self, scenario: Scenario, jobs: PeersJobs, recorder: PeersRecorder) -> None:
+        self.scenario, self.described = scenario, jobs.described
+        self.ahead = 6 * scenario.resources.client_actors
+        self._jobs, self._recorder = jobs, recorder
+        recorder.held(self.described.partition, self.described.samples)
+        self._timeline = new_timeline(scenario, self.described.samples, jobs.cost)
+        self.stopwatch = Stopwatch.start()
+        jobs.begin(self._timeline.start)
+
+    def happenings(self) -> Iterator[Exchanged]:
+        return iter(self._timeline)
+
+    def hand_out(self, happening: Exchanged) -> PendingRound:
+        pending = self._jobs.exchange(happening)
+        self._jobs.forget(self._timeline.live)
+        return pending
+
+    def record(self, happening: Exchanged, pending: PendingRound | None) -> Mark:
+        assert pending is not None  # every round has jobs
+        measured = {"seconds": pending.mixing_s, "elapsed_s": self.stopwatch.seconds}
+        self._recorder.exchanged(happening, pending.trained, measured)
+        self._recorder.jobs(happening, pending.mixes, self.stopwatch.began)
+        metrics = self._record_evaluation(happening, pending.evaluation) if pending.evaluation else None
+        in_flight = 0 if self.scenario.world.synchronous else self._jobs.peers
+        return Mark(happening.version, happening.time, in_flight, metrics)
+
+    def _record_evaluation(self, exchanged: Exchanged, pending: PendingPeersEvaluation) -> dict[str, float]:
+        """Writes an evaluation. Returns the peers' metrics on the first split, and how far their models are apart."""
+        of_peers, apart = pending.of_peers, pending.apart
+        self._recorder.evaluated(exchanged, of_peers, apart)
+        self._recorder.jobs(exchanged, pending.jobs, self.stopwatch.began)
+        first = self.scenario.run.evaluate_on[0]
+        return spread([rows.means(splits[first]) for _, splits in of_peers]) | apart
+
+    def finish(self) -> Final:
+        return Final(self._jobs.final_models(), None)

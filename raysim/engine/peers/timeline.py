@@ -1,0 +1,38 @@
+"""The timeline of a run of peers, made from its scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim.scenario import Scenario
+from raysim.workers.replies import PeerCost
+from raysim.world import Cost
+from raysim.world.peers_timeline import PeersTimeline
+
+
+def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], PeerCost]) -> PeersTimeline:
+    """Returns the run's timeline. measure: returns the cost of a peer; called only if delays depend on it.
+
+    Raises ValueError if a peer has no samples to train on.
+    """
+    if without := np.flatnonzero(samples == 0).tolist():
+        raise ValueError(
+            f"data.partition: every peer must hold a sample to train on, got none for {len(without)} peers, such as "
+            f"{without[:5]}; take fewer data.clients, or another partition"
+        )
+    assert scenario.topology is not None
+    cost = None
+    if scenario.world.delay.needs_cost:
+        of_peer = measure()
+
+        def cost(peer: int, neighbours: int) -> Cost:
+            trained = 3 * scenario.local.total_samples(int(samples[peer]))  # a backward pass costs two forward passes
+            passes = trained + of_peer.passes + neighbours * of_peer.passes_per_neighbour
+            sent = neighbours * of_peer.message_bytes
+            return Cost(of_peer.forward_flops * passes, sent, sent)
+
+    run, peers = scenario.run, len(samples)
+    return PeersTimeline(scenario.world, scenario.topology, peers, run.rounds, run.evaluate_every, scenario.seed, cost)

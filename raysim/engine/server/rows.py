@@ -1,0 +1,59 @@
+"""Rows of the tables that only runs with a server have: from what happened on the timeline and what jobs returned."""
+
+from __future__ import annotations
+
+from raysim.engine.rows import Row, when
+from raysim.world.server_timeline import Dispatched, Ended, Stepped
+
+
+def update_row(dispatched: Dispatched, status: str, step: int, round: int, time: float, staleness: float) -> Row:
+    """Returns the row of a dispatch that ended, without the columns that only a trained update has."""
+    return {
+        "step": step,
+        "round": round,
+        "virtual_time": time,
+        "client": dispatched.client,
+        "dispatch": dispatched.serial,
+        "status": status,
+        "dispatched_at": dispatched.time,
+        "arrived_at": dispatched.arrives if dispatched.reports and dispatched.arrives <= time else None,
+        "version": dispatched.version,
+        "staleness": staleness,
+    }
+
+
+def ended_row(ended: Ended, samples: int) -> Row:
+    """Returns the row of an update that no step used. samples: number of samples that the client trains on."""
+    row = update_row(ended.dispatched, ended.status, ended.version, ended.round, ended.time, ended.staleness)
+    return {**row, "samples": samples}
+
+
+def used_rows(stepped: Stepped, weights: list[float] | None) -> list[Row]:
+    """Returns the rows of the updates that a step used, in order of dispatch. weights: their weights, if summed."""
+    rows = []
+    for place, (dispatched, arrival) in enumerate(zip(stepped.members, stepped.arrivals, strict=True)):
+        row = update_row(dispatched, "used", stepped.version, stepped.round, stepped.time, arrival.staleness)
+        rows.append({**row, "samples": arrival.samples, "weight": weights[place] if weights else None})
+    return rows
+
+
+def coefficient_rows(stepped: Stepped, columns: dict[str, list[float]]) -> list[Row]:
+    """Returns a row for each anchor of a search. columns: lists with an element for each anchor; {} for no search."""
+    anchors = zip(*columns.values(), strict=True)
+    return [{**when(stepped), **dict(zip(columns, anchor, strict=True))} for anchor in anchors]
+
+
+def step_row(stepped: Stepped, discarded: int) -> Row:
+    """Returns the row of a server step, without bytes and seconds. discarded: updates discarded since the last step."""
+    staleness = [arrival.staleness for arrival in stepped.arrivals]
+    return {
+        "step": stepped.version,
+        "round": stepped.round,
+        "virtual_time": stepped.time,
+        "used": len(stepped.members),
+        "discarded": discarded,
+        "in_flight": stepped.in_flight,
+        "staleness_mean": sum(staleness) / len(staleness) if staleness else None,
+        "staleness_max": max(staleness, default=None),
+        "samples": sum(arrival.samples for arrival in stepped.arrivals),
+    }
