@@ -79,7 +79,7 @@ class Feddle(Hybrid):
         return {"w": model.w, "head": model.w.new_empty(0), **atlas.empty(self._size(population.per_round), model.w)}
 
     def _size(self, per_round: int | None) -> int:
-        """Returns the number of places of the atlas. per_round: clients picked in a round; None if that is not fixed."""
+        """Returns the number of places of the atlas. per_round: clients picked in a round; None: not fixed."""
         return self.atlas or 2 * (per_round or 1)
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:

@@ -139,15 +139,15 @@ class ServerSimulation:
 
     def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the metrics of the global model on the first split."""
-        of_server = pending.of_server
-        for split, sums in of_server.items():
+        global_sums = pending.global_sums
+        for split, sums in global_sums.items():
             self._recorder.evaluated(closed, split, sums)
-        for client, sums in pending.of_clients:
+        for client, sums in pending.client_sums:
             self._recorder.evaluated(closed, "test", sums, "client", client)
         if pending is not self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.tasks(closed, pending.jobs, self.stopwatch.began)
         self._evaluated = pending
-        return rows.means(next(iter(of_server.values())))
+        return rows.means(next(iter(global_sums.values())))
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class ServerSimulation:
         pending = self._jobs.evaluate_unseen(closed.version)
         for job in pending.jobs:
             finished(self._jobs.pool, job)
-        for client, sums in pending.of_clients:
+        for client, sums in pending.client_sums:
             self._recorder.evaluated(closed, "test", sums, "unseen", client)
         self._recorder.tasks(closed, pending.jobs, self.stopwatch.began)
 
@@ -183,13 +183,13 @@ def new_timeline(
         return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed)
     cost = measure()
 
-    def of_client(client: int) -> Cost:
+    def client_cost(client: int) -> Cost:
         total = scenario.central.samples_seen(scenario.local, int(samples[client]))
         return Cost(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes)
 
-    def of_dispatched(dispatched: Dispatched) -> Cost:
+    def dispatched_cost(dispatched: Dispatched) -> Cost:
         assert measured is not None  # a dry run refuses such a scenario
         return measured(dispatched, cost)
 
-    follow = of_dispatched if scenario.follows_training else None
-    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, of_client, follow)
+    follow = dispatched_cost if scenario.follows_training else None
+    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, client_cost, follow)
