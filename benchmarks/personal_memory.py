@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from actors import Value
 from raysim import Scenario
 from raysim.sweep import load_sweep
 
@@ -41,16 +42,17 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
     import pyarrow
     import torch
 
-    from raysim.workers import wire
-    from raysim.workers.server import ServerWorker
+    from raysim.workers import records
     from raysim.workers.workbench import LOGGED
+    from raysim.workers.workshop import BecomeServer, Workshop
 
-    worker = ServerWorker(scenario, 1.0 if gpu else 0.0)
-    worker.load()
+    workshop = Workshop(scenario, 1.0 if gpu else 0.0)
+    (federation,) = workshop.load().values
+    worker = BecomeServer(Value(federation)).build(workshop)
     client = int(worker.federation.samples.argmax())
-    message = worker._message(worker._first_state())
+    message = worker.message(worker.first_state())
     state = worker.algorithm.client(worker.start)
-    task = worker._task(client, 0, message)
+    task = worker.client_task(client, 0, message)
     # Libraries allocate memory at their first use, which must not count: so a step with two samples comes first.
     task.train(task.received, steps=1, batch_size=2)
     task.local = scenario.local.model_copy(update={"steps": 10})
@@ -70,8 +72,8 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
         torch.cuda.synchronize()
     seconds = time.perf_counter() - started
     peak = torch.cuda.max_memory_allocated() / MB if gpu else resident_mb("VmHWM")
-    sent, _ = wire.split(update, *LOGGED)
-    kept, sent_bytes = (wire.size(record, worker.net.layout) / MB for record in (after, sent))
+    sent, _ = records.split(update, *LOGGED)
+    kept, sent_bytes = (records.size(record, worker.net.layout) / MB for record in (after, sent))
     return Reading(4 * worker.net.layout.parameters / MB, peak - before, kept, sent_bytes, seconds)
 
 
