@@ -19,7 +19,7 @@ BASE = {
 
 
 def scenarios() -> list[raysim.Scenario]:
-    """Each algorithm with each delay and each seed."""
+    """Returns a scenario for each algorithm with each delay and each seed."""
     return [
         raysim.parse_scenario({**BASE, "algorithm": algorithm, "seed": seed, "world": world(sigma)})
         for algorithm in ("fedavg", "fedbuff")
@@ -29,7 +29,7 @@ def scenarios() -> list[raysim.Scenario]:
 
 
 def world(sigma: float) -> dict[str, object]:
-    """Ten clients are picked in each round; their updates arrive some rounds later."""
+    """Returns a world in which ten clients are picked in each round, and updates arrive some rounds later."""
     return {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma": sigma}}
 
 

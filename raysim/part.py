@@ -45,8 +45,8 @@ class Part(BaseModel):
 def _descriptions(part: type[Part]) -> dict[str, str]:
     """Returns the strings below the fields of a part, by field.
 
-    Pydantic's `use_attribute_docstrings` would read them whenever a class is made, and `raysim` would start a quarter
-    slower.
+    Pydantic's `use_attribute_docstrings` would read them whenever a class is made, and starting `raysim` would take a
+    quarter longer.
     """
     found = {}
     for base in reversed(part.__mro__):
@@ -60,7 +60,7 @@ def _descriptions(part: type[Part]) -> dict[str, str]:
 
 
 def names_of(part: type[Part]) -> tuple[str, ...]:
-    """Returns the names by which scenario files choose a part: none, unless it is one of several."""
+    """Returns the names by which scenario files choose a part; () if it is not one of several."""
     field = part.model_fields.get("name")
     if field is None or field.is_required():
         return ()
@@ -83,7 +83,7 @@ class OneOf:
                 raise TypeError(f"{part.__qualname__}: must have a name, such as `name: str = 'fedbuff'`, got none")
             for name in names:
                 if other := self._by_name.get(name):
-                    text = f"must be of one part only, got it of {other.__qualname__} and of {part.__qualname__}"
+                    text = f"must belong to one part only, got it in {other.__qualname__} and in {part.__qualname__}"
                     raise TypeError(f"name {name!r}: {text}; rename one")
                 self._by_name[name] = part
 

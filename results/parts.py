@@ -1,9 +1,9 @@
 """The part files of a table. A reader always sees whole rows, and each once, even if the writer was killed.
 
-A part gets its final name only when it is complete. Compaction builds the new folder of a table hidden beside the old
-one and swaps the two by two renames, so no folder ever holds a row twice. Killed before the swap, the old folder is
-whole; killed after it, the new one is. Killed between the renames, the table has no folder, and the old one is whole
-under its hidden name, where `part_files` finds it.
+A part gets its final name only when it is complete. Compaction builds the new folder of a table beside the old one,
+under a hidden name, and swaps the two by two renames, so no folder ever holds a row twice. If the writer is killed
+before the swap, the old folder is whole; if it is killed after the swap, the new one is. If it is killed between the
+renames, the old folder is whole under a hidden name, where `part_files` finds it.
 """
 
 import os
@@ -20,7 +20,7 @@ GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hol
 def part_files(run: Path, table: str) -> list[Path]:
     """Returns the files that hold a table's rows, in order of writing; none if no row was written."""
     folder = run / table
-    for candidate in (folder, _old(folder), folder):  # the first again, in case a swap ended in between
+    for candidate in (folder, _old(folder), folder):  # it looks at the first again, in case a swap ended in between
         if candidate.is_dir():
             return sorted(candidate.glob("*.parquet"))
     return []

@@ -1,10 +1,10 @@
-"""The algorithms, one a file.
+"""All algorithms, each in a file of its own.
 
-A new one, with a server or without, joins by its import here; everything else follows from `ALGORITHMS`: scenario files
-can name it, `raysim list` shows it, and the contract tests check it.
+To add one, with a server or without, import it here. That puts it into `ALGORITHMS`, so scenario files can name it,
+`raysim list` shows it, and the contract tests check it.
 
-An algorithm's name, which is that of its file too, is the paper's in lower case, where hyphens, plus signs and spaces
-become one underscore, and nothing else is split: D-PSGD is d_psgd, Fed+FT is fed_ft, DFedAvgM is dfedavgm.
+An algorithm and its file have the name that the paper gives it, in lower case. Hyphens, plus signs and spaces become an
+underscore: D-PSGD is d_psgd, Fed+FT is fed_ft, and DFedAvgM is dfedavgm.
 """
 
 from raysim.algorithms.ca2fl import CA2FL as CA2FL
@@ -48,7 +48,7 @@ from raysim.terms import SearchResult as SearchResult
 from raysim.terms import ServerStep as ServerStep
 from raysim.terms import Trigger as Trigger
 
-# All that are imported above, those with a server first.
+# All algorithms that are imported above, those with a server first.
 ALGORITHMS: tuple[type[Central | Peer], ...] = tuple(
     found
     for family in (Central, Peer)

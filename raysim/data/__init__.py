@@ -1,4 +1,4 @@
-"""Data: what the clients learn from, and who holds which of it."""
+"""Data sets, and how their samples are divided among the clients and the server."""
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.federation import Federation, federate

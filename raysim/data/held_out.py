@@ -1,4 +1,4 @@
-"""Samples that clients test their own models on: a share of their own, or their part of the test set."""
+"""Samples that clients test their own models on: a share of the samples they hold, or a part of the test set."""
 
 import numpy as np
 

@@ -87,7 +87,7 @@ def balanced(split: Split, samples: int | None, num_classes: int, key: str) -> S
 
 
 def stratified(split: Split, share: float) -> tuple[Split, Split]:
-    """Splits samples into training and test samples: a random share of each label, the same for every seed, tests."""
+    """Splits samples: a random share of each label, the same for every seed, is for testing, the rest for training."""
     draw = generator(0, "test share")
     test = [draw.permutation(rows)[: held_out_size(len(rows), share)] for rows in rows_by_value(split.y)]
     of_test = np.sort(np.concatenate(test))

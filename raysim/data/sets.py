@@ -1,4 +1,4 @@
-"""Every data set, one a file. A new one joins by its import and its place in a tuple here."""
+"""All data sets, each in a file of its own. To add one, import it here and put it into one of the tuples."""
 
 from raysim.data.celeba import Celeba
 from raysim.data.cifar import Cifar10, Cifar100

@@ -1,4 +1,4 @@
-"""The models, one a file. A new one joins by its import and its place in `MODELS`."""
+"""All models, each in a file of its own. To add one, import it here and put it into `MODELS`."""
 
 from raysim.models.cnn import CNN
 from raysim.models.deq_mlp import DEQMLP

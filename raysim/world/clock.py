@@ -9,7 +9,7 @@ Event = TypeVar("Event")
 
 
 class Clock(Generic[Event]):
-    """A queue of events in order of time; at equal times by priority, low first; at equal priorities as scheduled."""
+    """A queue of events in order of time, then of priority (low first), then of when they were scheduled."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -14,9 +14,9 @@ Unit = Literal["rounds", "seconds"]
 
 
 class Cost(NamedTuple):
-    """What one client's update costs."""
+    """What one client's update costs, or one training of a peer."""
 
-    flops: float  # of local training
+    flops: float  # of the training
     down_bytes: int
     up_bytes: int
 

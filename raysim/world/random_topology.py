@@ -40,7 +40,7 @@ class RandomTopology(Topology):
 
     @property
     def soon_connected(self) -> bool:
-        """Whether one of DRAWS graphs is connected, with certainty or all but certainly."""
+        """Whether it is certain, or nearly so, that one of DRAWS graphs is connected."""
         return False
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:

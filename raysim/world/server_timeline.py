@@ -111,7 +111,7 @@ class ServerTimeline:
         self.round = self.version = 0
         self.in_flight = 0
         self.length = world.round_length
-        self.live: Counter[int] = Counter()  # by version, how many updates to come start from it
+        self.live: Counter[int] = Counter()  # by version: number of later updates that start from it
         self._cost, self._measured = cost, measured
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
         self._picker = Picker(world, samples, seed)
@@ -209,8 +209,11 @@ class ServerTimeline:
         self._clock.schedule(known.arrives, _ARRIVE, (_ARRIVE, known))
 
     def _can_matter(self, dispatched: Dispatched) -> bool:
-        """Whether its update may still have to be trained and used: it is not lost, not sure to be late, and does not
-        arrive after the end. False if training starts with the dispatch."""
+        """Whether a step may use the dispatch's update, so that it may still have to be trained.
+
+        It cannot if the update is lost, certain to be late, or arrives after the end. False if training starts with the
+        dispatch, because then it needs no training later.
+        """
         if not dispatched.reports or self._measured is not None:
             return False
         if self.length is None:

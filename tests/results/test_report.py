@@ -264,8 +264,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
     answers = {
         "must be a folder of runs, but there is none": told(nowhere, "-o", tmp_path / "x.html"),
         "bufer: must be a key of the runs' scenarios": told(folder, "-o", tmp_path / "x.html", "--by", "bufer"),
-        "x.html: must be in a folder that is there": told(nowhere, "-o", nowhere / "x.html"),
-        "y: must be in a folder that is there": told(nowhere, "-o", tmp_path / "x.html", "--svg", nowhere / "y"),
+        "x.html: must be in a folder that exists": told(nowhere, "-o", nowhere / "x.html"),
+        "y: must be in a folder that exists": told(nowhere, "-o", tmp_path / "x.html", "--svg", nowhere / "y"),
     }
     for message, answer in answers.items():
         assert answer.exit_code == 2

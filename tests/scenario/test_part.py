@@ -69,7 +69,7 @@ def test_a_part_may_be_named_by_module_and_class() -> None:
 
 
 def test_parts_of_one_name_or_of_none_are_refused() -> None:
-    with pytest.raises(TypeError, match="name 'square': must be of one part only, got it of Square and of Square"):
+    with pytest.raises(TypeError, match="name 'square': must belong to one part only, got it in Square and in Square"):
         OneOf((Square, Square))
     with pytest.raises(TypeError, match="Shape: must have a name"):
         OneOf((Square, Shape))

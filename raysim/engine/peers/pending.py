@@ -39,7 +39,7 @@ class PendingPeersEvaluation(Pending):
         return [*(job for _, job in self.evaluated), *self.compared, self.consensus]
 
     @property
-    def of_peers(self) -> list[tuple[int, dict[str, MetricSums]]]:
+    def peer_sums(self) -> list[tuple[int, dict[str, MetricSums]]]:
         """Pairs of a peer that was evaluated and the sums of its metrics, by split."""
         return [pair for peers, job in self.evaluated for pair in zip(peers, job.result, strict=True)]
 
@@ -69,7 +69,7 @@ class PendingRound(Pending):
     @property
     def trained(self) -> list[tuple[TrainedPeer, str]]:
         """For each mix of the round, what the peer's training before it gave, and the worker that did it."""
-        return [(at.trained, at.job.worker) for _, of_chunk in self.chunks for at in of_chunk]
+        return [(at.trained, at.job.worker) for _, earlier in self.chunks for at in earlier]
 
     @property
     def mixing_s(self) -> float:

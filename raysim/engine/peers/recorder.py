@@ -46,17 +46,17 @@ class PeersRecorder(Recorder):
         when = {"step": exchanged.version, "round": exchanged.round}
         up = down = 0
         for place, mixed in enumerate(exchanged.mixed):
-            size, of_training = _training_row(*trained[place], len(mixed.sent)) if trained else (None, {})
+            size, training = _training_row(*trained[place], len(mixed.sent)) if trained else (None, {})
             arrived = sum(sent.arrives is not None for sent in mixed.sent)
             self.totals.update(sent=len(mixed.sent), lost=len(mixed.sent) - arrived)
             if size is not None:
                 up, down = up + size * len(mixed.sent), down + size * arrived
-            self.add("updates", [when | self._update_row(mixed) | of_training])
+            self.add("updates", [when | self._update_row(mixed) | training])
             for sent in mixed.sent:
                 edge = {"source": sent.source, "target": sent.target, "bytes": size, "arrived_at": sent.arrives}
                 self.writer.add("exchanges", {**when, "virtual_time": sent.time, **edge})
-        of_round = {"up_bytes": up, "down_bytes": down} if trained is not None else {}
-        self.add("steps", [when | self._step_row(exchanged) | of_round | (measured or {})])
+        sizes = {"up_bytes": up, "down_bytes": down} if trained is not None else {}
+        self.add("steps", [when | self._step_row(exchanged) | sizes | (measured or {})])
         mixes = len(exchanged.mixed)
         self.totals.update(dispatched=mixes, used=mixes, steps=1, rounds=1)
 
@@ -87,18 +87,18 @@ class PeersRecorder(Recorder):
         }
 
     def evaluated(
-        self, exchanged: Exchanged, of_peers: list[tuple[int, dict[str, MetricSums]]], apart: dict[str, float]
+        self, exchanged: Exchanged, peer_sums: list[tuple[int, dict[str, MetricSums]]], apart: dict[str, float]
     ) -> None:
-        """Writes an evaluation. of_peers: sums of metrics by peer and split. apart: peers' distances to their mean."""
-        for peer, splits in of_peers:
+        """Writes an evaluation. peer_sums: sums of metrics by peer and split. apart: peers' distances to their mean."""
+        for peer, splits in peer_sums:
             for split, sums in splits.items():
                 values, samples = rows.means(sums), int(sums["samples"])
                 self.add("evaluations", rows.evaluation_rows(exchanged, "peer", peer, split, values, samples))
-        for split in of_peers[0][1]:
-            samples = sum(int(splits[split]["samples"]) for _, splits in of_peers)
-            values = spread([rows.means(splits[split]) for _, splits in of_peers])
+        for split in peer_sums[0][1]:
+            samples = sum(int(splits[split]["samples"]) for _, splits in peer_sums)
+            values = spread([rows.means(splits[split]) for _, splits in peer_sums])
             self.add("evaluations", rows.evaluation_rows(exchanged, "peers", None, split, values, samples))
-        first = next(iter(of_peers[0][1]))  # distances belong to no split, but tuning reads the first one
+        first = next(iter(peer_sums[0][1]))  # distances belong to no split, but tuning reads the first one
         self.add("evaluations", rows.evaluation_rows(exchanged, "peers", None, first, apart, 0))
 
 
@@ -108,15 +108,15 @@ def _training_row(trained: TrainedPeer, worker: str, messages: int) -> tuple[int
     return size, {**trained.columns._asdict(), "worker": worker, "up_bytes": size * messages}
 
 
-def spread(of_peers: list[dict[str, float]]) -> dict[str, float]:
-    """Returns statistics of each metric over peers.
+def spread(peer_means: list[dict[str, float]]) -> dict[str, float]:
+    """Returns statistics of each metric over peers. peer_means: for each peer, its value of each metric.
 
     The metric's own name holds the mean; `_min`, `_max` and `_gap` are appended for the smallest and the largest value,
     and for their difference.
     """
     found = {}
-    for metric in of_peers[0]:
-        values = [metrics[metric] for metrics in of_peers]
+    for metric in peer_means[0]:
+        values = [metrics[metric] for metrics in peer_means]
         low, high = min(values), max(values)
         found[metric] = sum(values) / len(values)
         found |= {f"{metric}_min": low, f"{metric}_max": high, f"{metric}_gap": high - low}

@@ -26,13 +26,13 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
     assert scenario.topology is not None
     cost = None
     if scenario.world.delay.needs_cost:
-        of_peer = measure()
+        peer_cost = measure()
 
         def cost(peer: int, neighbours: int) -> Cost:
             trained = 3 * scenario.local.total_samples(int(samples[peer]))  # a backward pass costs two forward passes
-            passes = trained + of_peer.passes + neighbours * of_peer.passes_per_neighbour
-            sent = neighbours * of_peer.message_bytes
-            return Cost(of_peer.forward_flops * passes, sent, sent)
+            passes = trained + peer_cost.passes + neighbours * peer_cost.passes_per_neighbour
+            sent = neighbours * peer_cost.message_bytes
+            return Cost(peer_cost.forward_flops * passes, sent, sent)
 
     run, peers = scenario.run, len(samples)
     return PeersTimeline(scenario.world, scenario.topology, peers, run.rounds, run.evaluate_every, scenario.seed, cost)

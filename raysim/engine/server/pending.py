@@ -53,7 +53,7 @@ class PendingEvaluation(Pending):
         return [*chain.from_iterable(self.shards.values()), *(job for _, job in self.clients)]
 
     @property
-    def of_server(self) -> dict[str, MetricSums]:
+    def global_sums(self) -> dict[str, MetricSums]:
         """By split, the sums of the global model's metrics over all samples of the split."""
         return {
             split: {key: sum(job.result[key] for job in jobs) for key in jobs[0].result}
@@ -61,6 +61,6 @@ class PendingEvaluation(Pending):
         }
 
     @property
-    def of_clients(self) -> list[tuple[int, MetricSums]]:
+    def client_sums(self) -> list[tuple[int, MetricSums]]:
         """Pairs of a client that was evaluated and the sums of its own model's metrics over its own test samples."""
         return [pair for clients, job in self.clients for pair in zip(clients, job.result, strict=True)]

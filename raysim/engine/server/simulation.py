@@ -88,15 +88,15 @@ class ServerSimulation:
 
     def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the metrics of the global model on the first split."""
-        of_server = pending.of_server
-        for split, sums in of_server.items():
+        global_sums = pending.global_sums
+        for split, sums in global_sums.items():
             self._recorder.evaluated(closed, split, sums)
-        for client, sums in pending.of_clients:
+        for client, sums in pending.client_sums:
             self._recorder.evaluated(closed, "test", sums, "client", client)
         if pending is not self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
         self._evaluated = pending
-        return rows.means(next(iter(of_server.values())))
+        return rows.means(next(iter(global_sums.values())))
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -111,6 +111,6 @@ class ServerSimulation:
         pending = self._jobs.evaluate_unseen(closed.version)
         for job in pending.jobs:
             finished(self._jobs.pool, job)
-        for client, sums in pending.of_clients:
+        for client, sums in pending.client_sums:
             self._recorder.evaluated(closed, "test", sums, "unseen", client)
         self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)

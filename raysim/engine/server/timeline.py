@@ -29,13 +29,13 @@ def new_timeline(
         return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed)
     cost = measure()
 
-    def of_client(client: int) -> Cost:
+    def client_cost(client: int) -> Cost:
         total = scenario.central.samples_seen(scenario.local, int(samples[client]))
         return Cost(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes)
 
-    def of_dispatched(dispatched: Dispatched) -> Cost:
+    def dispatched_cost(dispatched: Dispatched) -> Cost:
         assert measured is not None  # a dry run refuses such a scenario
         return measured(dispatched, cost)
 
-    follow = of_dispatched if scenario.follows_training else None
-    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, of_client, follow)
+    follow = dispatched_cost if scenario.follows_training else None
+    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, client_cost, follow)
