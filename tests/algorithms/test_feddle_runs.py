@@ -126,7 +126,7 @@ def test_updates_that_are_not_finite_end_no_run(simulate: Simulate) -> None:
 def test_out_of_domain_the_model_needs_a_body_to_steer(tmp_path: Any) -> None:
     """Coefficients change nothing that the surrogate head sees where nothing before the model's head trains."""
     raw = feddle(server_data=OTHER, model={"name": "mlp", "hidden": []})
-    expected = r"model: must have parameters that train before its last linear layer, .*, got none; take another model"
+    expected = r"model: must have trainable parameters before its personal part, .*, got none; take another model"
     with pytest.raises(raysim.RunFailed, match=expected):
         raysim.run(parse_scenario(raw), out=tmp_path, inline=True)
 

@@ -28,8 +28,9 @@ def write(tmp_path: Path) -> Any:
     return to
 
 
-def sweep(path: Path, out: Path, *words: Any) -> Result:
-    return command("sweep", path, "--inline", "--out", out, *words)
+def sweep(path: Path, out: Path, *words: Any, parallel: int = 1) -> Result:
+    """Each run at a time has a process of its own, which takes seconds to start."""
+    return command("sweep", path, "--inline", "--out", out, "--parallel", parallel, *words)
 
 
 # --- what a sweep expands to ------------------------------------------------------------------------------------------
@@ -136,14 +137,14 @@ def test_a_file_with_a_sweep_is_not_one_run(write: Any, tmp_path: Path) -> None:
 
 def test_runs_give_what_they_give_alone_and_finished_ones_are_not_run_again(write: Any, tmp_path: Path) -> None:
     path, out = write({"grid": {"seed": [0, 1]}}), tmp_path / "runs"
-    answer = sweep(path, out)
+    answer = sweep(path, out, parallel=2)
     assert answer.exit_code == 0
     assert "2 runs: 2 finished" in answer.stdout
     runs = raysim.load(out / "digits")
     digests = {run.info["seed"]: run.info["digest"]["run"] for run in runs.runs}
     alone = raysim.run(load_sweep(path).scenarios()[1], out=tmp_path / "alone", inline=True)
     assert digests[1] == alone.digest != digests[0]
-    answer = sweep(path, out, "--seeds", "0,1,2", "--parallel", "1", "--set", "resources.client_actors=7")
+    answer = sweep(path, out, "--seeds", "0,1,2", "--set", "resources.client_actors=7")
     assert "3 runs: 2 done before, 1 finished" in answer.stdout
     assert len(raysim.load(out)) == 3
 
@@ -199,10 +200,10 @@ SEARCH = {"over": {"local.lr": {"low": 1e-4, "high": 1.0, "log": True}}, "trials
 def test_a_search_depends_on_its_file_alone(write: Any, tmp_path: Path) -> None:
     """One process or two, fresh or with all its runs done before: the same trials, the same best."""
     path = write({"grid": {"seed": [0, 1]}, "search": SEARCH})
-    first = sweep(path, tmp_path / "a", "--parallel", "2")
+    first = sweep(path, tmp_path / "a", parallel=2)
     assert first.exit_code == 0
     assert "8 trials: " in first.stdout
-    assert sweep(path, tmp_path / "b", "--parallel", "1").stdout == first.stdout
+    assert sweep(path, tmp_path / "b").stdout == first.stdout
     runs = len(raysim.load(tmp_path / "a"))
     assert sweep(path, tmp_path / "a").stdout == first.stdout
     assert len([run for run in raysim.load(tmp_path / "a").runs if run.status == "finished"]) <= runs
@@ -224,7 +225,7 @@ def test_trials_that_lag_behind_are_pruned(write: Any, tmp_path: Path) -> None:
     """One of two learning rates does nothing: its runs are stopped, after the first five trials."""
     over = {"local.lr": {"choices": [0.5, 1e-9]}}
     path = write({"search": {"over": over, "trials": 24, "batch": 1}}, run__rounds=20)
-    answer = sweep(path, tmp_path / "runs", "--parallel", "1")
+    answer = sweep(path, tmp_path / "runs")
     pruned = [line for line in answer.stdout.splitlines() if "local.lr" in line and line.endswith("pruned")]
     assert pruned
     assert all("lr=1e-09" in line for line in pruned)

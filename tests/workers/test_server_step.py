@@ -41,6 +41,6 @@ def test_a_step_keeps_what_it_leaves_out(simulate: Simulate) -> None:
 
 def test_a_step_must_give_entries_that_there_were(tmp_path: Any) -> None:
     raw = quadratic([1.0, 2.0], "test_server_step:Strange", {"dispatch": {"per_round": 2}}, 1)
-    expected = r"step to version 1: .*must give entries that `init` gave, \['buffers', 'w'\], got \['new'\] too"
+    expected = r"step to version 1: .*must return only entries that `init` returned, \['buffers', 'w'\], got also \['n"
     with pytest.raises(raysim.RunFailed, match=expected):
         raysim.run(parse_scenario(raw), out=tmp_path, inline=True)
