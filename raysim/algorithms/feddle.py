@@ -3,7 +3,7 @@
 Zhu, Yao, Ceritli, Ozkan, Blaschko, Noh, Min, Min, Ozay, Guided model merging for hybrid data learning: leveraging
 centralized data to refine decentralized models, 2025; section 4, Algorithm 1, equations 4 to 10, 15 and 16.
 
-Difference from the paper: another rule for replacing anchors, see `atlas`. The paper leaves the following open. By
+Differences from the paper: another rule for replacing anchors, see `atlas`. The paper leaves the following open. By
 default there is a search at the end of each round with an arrival, and its optimiser is Adam. Each search starts with a
 fresh optimiser, and the model is in eval mode. The surrogate head starts at zero, is kept from search to search, and is
 fitted to the body's features at the fallback. Coefficients of the fallback are in units of normalised anchors, and 0

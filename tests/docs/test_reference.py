@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from raysim.algorithms import ALGORITHMS
 from results import TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -69,7 +70,7 @@ def test_every_column_is_on_the_page_of_tables(pages: dict[str, str], table: str
 def test_algorithms_are_told_with_source_and_code(pages: dict[str, str]) -> None:
     sections = re.split(r"\n### ", pages["algorithms"])[1:]
     algorithms = [section for section in sections if "Name in scenario files" in section]
-    assert len(algorithms) == 29
+    assert len(algorithms) == len(ALGORITHMS)
     for section in algorithms:
         assert re.search(r"\*\*Source\.\*\* .*(\d{4}|arXiv)", section, re.DOTALL), section[:200]
         assert "    class " in section

@@ -23,7 +23,7 @@ from raysim.errors import ScenarioError
             {"server_data": {"name": "in_domain", "samples": 9}},
             "server_data: must not be given, for decfedavg has no",
         ),
-        ({"world": {"delay": {"name": "constant", "value": 1}}}, "world.delay: must be in seconds between peers, got"),
+        ({"world": {"delay": {"name": "constant", "value": 1}}}, "world.delay: must be in seconds for peers, got"),
         (
             {"world": {"synchronous": False}},
             "world.delay: must be in seconds, and not zero, for peers that do not wait, got `none` in rounds; set one",
@@ -42,9 +42,15 @@ from raysim.errors import ScenarioError
             "topology: erdos_renyi: from round 36 on, a graph of 10 peers must be connected, but none of 100 drawn was",
         ),
         ({"run__evaluate_clients": 11}, "run.evaluate_clients: must be at most the number of peers, 10, got 11; lower"),
-        ({"resources__shards": 2}, "resources.shards: is of servers, and decfedavg has none, got 2; leave it out"),
-        ({"resources__aggregators": 2}, "resources.aggregators: is of servers, and decfedavg has none, got 2"),
-        ({"resources__gpus_per_aggregator": 0.5}, "resources.gpus_per_aggregator: is of servers, and decfedavg has"),
+        (
+            {"resources__shards": 2},
+            "resources.shards: is for servers only, and decfedavg has none, got 2; leave it out",
+        ),
+        ({"resources__aggregators": 2}, "resources.aggregators: is for servers only, and decfedavg has none, got 2"),
+        (
+            {"resources__gpus_per_aggregator": 0.5},
+            "resources.gpus_per_aggregator: is for servers only, and decfedavg has",
+        ),
         (
             {"algorithm": "d_psgd"},
             "local.steps: must be 1 for d_psgd, which mixes after every mini-batch, got epochs;",
@@ -69,7 +75,7 @@ from raysim.errors import ScenarioError
         ({"algorithm": "fedavg", "topology": None}, "world.dispatch: must have exactly one of per_round, concurrency"),
         (
             {"algorithm": "fedavg", "topology": None, "world": {"dispatch": {"per_round": 3}, "loss": 0.5}},
-            "world.loss: is of peers, and fedavg has a server, got 0.5; leave it out",
+            "world.loss: is for peers only, and fedavg has a server, got 0.5; leave it out",
         ),
     ],
 )
