@@ -76,6 +76,6 @@ def anchor(definition: str) -> str:
 
 
 def _module(definition: str) -> str:
-    """Of a definition that is named with its module, for another has the same class name: module and class."""
+    """Returns module and class of a definition that pydantic names with both, because two classes have one name."""
     *_, module, name = definition.split("__")
     return f"{module}-{name}"

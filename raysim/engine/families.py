@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from raysim.algorithms import Peer
 from raysim.engine.family import Family
 from raysim.engine.peers.family import PeersFamily
 from raysim.engine.server.family import ServerFamily
@@ -13,4 +12,4 @@ from raysim.scenario import Scenario
 
 def family_of(scenario: Scenario) -> Family[Any]:
     """Returns the family of the scenario's algorithm."""
-    return PeersFamily(scenario) if isinstance(scenario.algorithm, Peer) else ServerFamily(scenario)
+    return ServerFamily(scenario) if scenario.has_server else PeersFamily(scenario)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raysim.algorithms import Peer
 from raysim.data.images import Images
 from raysim.data.linear_regression import LinearRegression
 from raysim.data.quadratic import Quadratic
@@ -21,7 +20,7 @@ from raysim.scenario.server_checks import server_problems
 
 def problems_of(scenario: Scenario) -> list[Problem]:
     """Returns all problems of a scenario whose parts are valid. Their paths start at the scenario."""
-    family_problems = peer_problems if isinstance(scenario.algorithm, Peer) else server_problems
+    family_problems = server_problems if scenario.has_server else peer_problems
     return [
         *(Problem("data", text) for text in scenario.data.problems()),
         *_model_problems(scenario),

@@ -124,6 +124,11 @@ class Scenario(Part):
         return self.world.delay.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
 
     @property
+    def has_server(self) -> bool:
+        """Whether the algorithm has a server. If not, it is one of peers."""
+        return isinstance(self.algorithm, Central)
+
+    @property
     def central(self) -> Central:
         """The algorithm, typed as one with a server. Use it only if it has one."""
         assert isinstance(self.algorithm, Central)

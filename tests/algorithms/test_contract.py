@@ -93,7 +93,7 @@ def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Any) -> None
 
 @pytest.mark.parametrize("algorithm", NAMES + TOYS)
 def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
-    """Of clients, over steps; of the server, but for what is empty before the first. Inputs are not modified."""
+    """Clients' states do, and the server's, but for what is empty before the first step. Inputs stay."""
     worker = worker_of(scenario_of(algorithm), ServerWorker)
     made = worker.algorithm
     server, client = worker.first_state(), made.client(worker.start)

@@ -175,7 +175,7 @@ def test_a_clients_own_delay_stays_the_same(delay: dict[str, Any]) -> None:
 
 
 def test_delays_do_not_depend_on_the_algorithm() -> None:
-    """The same client's first dispatch takes as long under any trigger: comparisons are paired."""
+    """A client's first dispatch takes as long under any trigger: comparisons are paired."""
 
     def first(trigger: Trigger) -> dict[int, float]:
         found: dict[int, float] = {}
