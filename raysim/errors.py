@@ -36,7 +36,7 @@ class ScenarioError(RaysimError):
 
 
 class RunFailed(RaysimError):
-    """A run stopped half-way. where: the task that failed; traceback: the text of the worker's traceback."""
+    """A run stopped half-way. where: the job that failed; traceback: the text of the worker's traceback."""
 
     def __init__(self, where: str, cause: str, traceback: str = "") -> None:
         super().__init__(where, cause, traceback)

@@ -38,7 +38,7 @@ def run(
     address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
 
-    Raises RunFailed if a task of a client or of the server raises an exception; ScenarioError if a dry run cannot know
+    Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if a dry run cannot know
     the timeline; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
     """
     if dry:

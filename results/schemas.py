@@ -101,7 +101,7 @@ TABLES: dict[str, pa.Schema] = {
         column(
             "elapsed_s",
             _NUMBER,
-            "Real time from when the first task was handed out until this row was written; null in a dry run.",
+            "Real time from when the first job was handed out until this row was written; null in a dry run.",
             unit="s",
             null=True,
             wall=True,
@@ -150,7 +150,8 @@ TABLES: dict[str, pa.Schema] = {
         column(
             "samples_seen",
             _LONG,
-            f"How many samples it took gradients of, repeats counted; {_UNUSED}",
+            "How many samples it took gradients of, repeats counted; null without a server, if the update was not "
+            "used, and in a dry run.",
             null=True,
         ),
         column(
@@ -245,7 +246,8 @@ TABLES: dict[str, pa.Schema] = {
         ),
     ),
     "tasks": _table(
-        "One row for each task of a worker, such as training a chunk of clients, a server step, or an evaluation.",
+        "One row for each job of a worker on the timeline, such as training a chunk of clients, a server step, or an "
+        "evaluation. Ray calls jobs tasks.",
         *_WHEN,
         column(
             "task",
@@ -256,11 +258,11 @@ TABLES: dict[str, pa.Schema] = {
         column(
             "started_s",
             _NUMBER,
-            "Real time from when the first task was handed out until this one started.",
+            "Real time from when the first job was handed out until this one started.",
             unit="s",
             wall=True,
         ),
-        column("seconds", _NUMBER, "Real time that the task took.", unit="s", wall=True),
+        column("seconds", _NUMBER, "Real time that the job took.", unit="s", wall=True),
     ),
     "exchanges": _table(
         "One row for each message from one peer to another.",

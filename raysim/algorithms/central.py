@@ -89,7 +89,8 @@ class Central(Part):
     def step(
         self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
     ) -> Record | ServerStep:
-        """Returns the server's next state, or a `ServerStep` that holds it with what the tables show of a search.
+        """Returns the server's next state, or a `ServerStep` that holds it with what the tables show of a search, such
+        as `ServerStep({"w": w}, search=SearchResult(...))`.
 
         Entries of the state that do not change may be left out. updates: for each entry that clients send, the weighted
         sum over clients or, if `weigh` returns None, a stack of all of them with a leading axis in the order of

@@ -41,7 +41,10 @@ class Schedule(Part):
 
 
 class Resources(Part):
-    """What a run asks of the cluster. Results depend on `chunk`, `shards` and `threads` only."""
+    """What a run asks of the cluster.
+
+    Of all this, results depend only on `chunk`, `shards`, `threads`, and whether a GPU is used.
+    """
 
     client_actors: Count = 2
     """Number of processes that train clients. Each can host any number of clients."""
@@ -58,7 +61,7 @@ class Resources(Part):
     """Number of CPU threads in each actor. It can change the last bits of results."""
     chunk: Count = 5
     """Largest number of clients, or of peers, in a job. The updates of its clients are summed there, so it can change
-    the last bits of results."""
+    the last bits of results. With peers, it only changes the rows of the table `tasks`."""
     shards: Count = 1
     """Number of parts into which mini-batches of a server's search are cut. Aggregators take them in turn and sum their
     gradients in order, so it can change the last bits of results."""
