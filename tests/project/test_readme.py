@@ -37,6 +37,7 @@ def block(language: str, word: str) -> str:
     return str(found)
 
 
+@pytest.mark.docs
 @pytest.mark.slow
 def test_the_algorithm_can_be_pasted_and_run(folder: Path) -> None:
     algorithm = block("python", "class ")
@@ -50,6 +51,7 @@ def test_the_algorithm_can_be_pasted_and_run(folder: Path) -> None:
     assert min(accuracy.values()) > 0.8
 
 
+@pytest.mark.docs
 @pytest.mark.slow
 def test_the_commands_on_results_do_what_they_say(folder: Path) -> None:
     printed = run(folder, block("sh", "raysim report"))
@@ -58,6 +60,7 @@ def test_the_commands_on_results_do_what_they_say(folder: Path) -> None:
     assert "<svg" in (folder / "report.html").read_text()
 
 
+@pytest.mark.docs
 @pytest.mark.slow
 def test_the_python_runs(folder: Path) -> None:
     (folder / "script.py").write_text(block("python", "raysim.run"))
