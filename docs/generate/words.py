@@ -72,10 +72,4 @@ def _of_type(schema: Schema) -> str:
 
 def anchor(definition: str) -> str:
     """The id of the heading where a block or part is described."""
-    return "part-" + definition.rpartition("__")[2] if definition.count("__") < 2 else "part-" + _module(definition)
-
-
-def _module(definition: str) -> str:
-    """Returns module and class of a definition that pydantic names with both, because two classes have one name."""
-    *_, module, name = definition.split("__")
-    return f"{module}-{name}"
+    return f"part-{definition}"

@@ -19,6 +19,9 @@ PendingT = TypeVar("PendingT", bound=Pending)  # the jobs of a happening
 RecorderT = TypeVar("RecorderT", bound=Recorder)
 
 
+JOBS_AHEAD = 6  # jobs that are submitted and not yet done, for each client actor
+
+
 class Final(NamedTuple):
     """The models that a run leaves beside its tables, as flat vectors `w` and `buffers`.
 

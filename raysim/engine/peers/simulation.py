@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raysim.engine import rows
-from raysim.engine.family import Final
+from raysim.engine.family import JOBS_AHEAD, Final
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
 from raysim.engine.peers.recorder import PeersRecorder, spread
@@ -20,7 +20,7 @@ class PeersSimulation:
 
     def __init__(self, scenario: Scenario, jobs: PeersJobs, recorder: PeersRecorder) -> None:
         self.scenario, self.described = scenario, jobs.described
-        self.ahead = 6 * scenario.resources.client_actors
+        self.ahead = JOBS_AHEAD * scenario.resources.client_actors
         self._jobs, self._recorder = jobs, recorder
         recorder.held(self.described.partition, self.described.samples)
         self._timeline = new_timeline(scenario, self.described.samples, jobs.cost)

@@ -47,9 +47,7 @@ class ServerJobs:
         made = finished(pool, pool.submit(SERVER, FirstRequest(found.state), label="make the first model")).left
         self._messages: dict[int, Value[Wire]] = {0: made.message}  # by version
         self._state = made.state
-        self.training = Training(
-            scenario, pool, self.described, self._messages, made.client if found.stateful else None
-        )
+        self.training = Training(scenario, pool, self._messages, made.client if found.stateful else None)
         self._evaluated_clients = _evaluated_clients(scenario, self.described)
         self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
 

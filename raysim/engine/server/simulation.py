@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from actors import finished
 from raysim.engine import rows
-from raysim.engine.family import Final
+from raysim.engine.family import JOBS_AHEAD, Final
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
@@ -21,7 +21,7 @@ class ServerSimulation:
 
     def __init__(self, scenario: Scenario, jobs: ServerJobs, recorder: ServerRecorder) -> None:
         self.scenario, self.described = scenario, jobs.described
-        self.ahead = 6 * scenario.resources.client_actors
+        self.ahead = JOBS_AHEAD * scenario.resources.client_actors
         self._jobs, self._recorder = jobs, recorder
         self._samples = self.described.samples
         self._population = scenario.population(self._samples)

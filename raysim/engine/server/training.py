@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from actors import Job, Pool, Value, finished
 from raysim.scenario import Scenario
-from raysim.workers.replies import Described, TrainedClient, UpdateCost
+from raysim.workers.replies import TrainedClient, UpdateCost
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest
 from raysim.workers.shared_requests import CLIENT
 from raysim.world import Cost
@@ -25,14 +26,13 @@ class Training:
         self,
         scenario: Scenario,
         pool: Pool,
-        described: Described,
         messages: dict[int, Value[Wire]],
         fresh: Value[Wire] | None,
     ) -> None:
         """messages: what clients are sent, by version; the caller updates it. fresh: a client's first state; None if
         clients keep no state."""
         self._states: dict[int, Value[Wire]] = {}  # by client: its state after the last update of it that a step used
-        self._scenario, self._pool, self._described = scenario, pool, described
+        self._scenario, self._pool = scenario, pool
         self._messages, self._fresh = messages, fresh
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
         self._next: dict[int, Value[Wire]] = {}  # by client: as above, or after an update still to be used
@@ -74,13 +74,11 @@ class Training:
         self, stepped: Stepped, weights: list[float] | None
     ) -> tuple[list[TrainJob], tuple[tuple[float, float], ...]]:
         """Returns the jobs of a step's members, which were all begun, and the weights of their updates and buffers."""
-        samples = sum(arrival.samples for arrival in stepped.arrivals)
-        shares = [arrival.samples / samples for arrival in stepped.arrivals]
         jobs = [self._begun.pop(dispatched.serial) for dispatched in stepped.members]
         if self._fresh:
             for dispatched, job in zip(stepped.members, jobs, strict=True):
                 (self._states[dispatched.client],) = job.left.states
-        return jobs, tuple(zip(weights or [1.0] * len(jobs), shares, strict=True))
+        return jobs, tuple(zip(weights or [1.0] * len(jobs), _shares(stepped), strict=True))
 
     # --- for a step ---------------------------------------------------------------------------------------------------
 
@@ -89,28 +87,18 @@ class Training:
 
         weights: the weights with which their updates are summed; None: the updates are stacked instead.
         """
-        chunks, place = [], 0
-        for members in chunk(stepped.members, self._scenario.resources.chunk):
-            chosen = None if weights is None else weights[place : place + len(members)]
-            chunks.append(self._train(stepped, members, chosen))
-            place += len(members)
-        return chunks
-
-    def _train(self, stepped: Stepped, members: list[Dispatched], weights: list[float] | None) -> TrainJob:
-        samples = sum(arrival.samples for arrival in stepped.arrivals)
-        spec = tuple(
-            self._member(
-                dispatched,
-                self._state(dispatched.client),
-                weight=1.0 if weights is None else weights[place],
-                share=int(self._described.samples[dispatched.client]) / samples,
+        factors = zip(weights or [1.0] * len(stepped.members), _shares(stepped), strict=True)
+        jobs = []
+        for dispatches in chunk(stepped.members, self._scenario.resources.chunk):
+            members = tuple(
+                self._member(dispatched, self._state(dispatched.client), weight=weight, share=share)
+                for dispatched, (weight, share) in zip(dispatches, islice(factors, len(dispatches)), strict=True)
             )
-            for place, dispatched in enumerate(members)
-        )
-        job = self._submit(TrainRequest(members=spec, summed=weights is not None), (stepped.version, 0))
-        for dispatched, state in zip(members, job.left.states, strict=bool(self._fresh)):
-            self._states[dispatched.client] = state
-        return job
+            job = self._submit(TrainRequest(members=members, summed=weights is not None), (stepped.version, 0))
+            for dispatched, state in zip(dispatches, job.left.states, strict=bool(self._fresh)):
+                self._states[dispatched.client] = state
+            jobs.append(job)
+        return jobs
 
     def _member(self, dispatched: Dispatched, state: Value[Wire] | None, *, weight: float, share: float) -> ChunkMember:
         message = self._messages[dispatched.version]
@@ -126,6 +114,12 @@ class Training:
 
     def _submit(self, request: TrainRequest, priority: tuple[int, ...]) -> TrainJob:
         return self._pool.submit(CLIENT, request, priority=priority, label=f"train for version {priority[0]}")
+
+
+def _shares(stepped: Stepped) -> list[float]:
+    """Each member's part of the step's samples."""
+    samples = sum(arrival.samples for arrival in stepped.arrivals)
+    return [arrival.samples / samples for arrival in stepped.arrivals]
 
 
 def chunk(members: tuple[Dispatched, ...], size: int) -> list[list[Dispatched]]:
