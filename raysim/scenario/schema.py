@@ -70,12 +70,6 @@ class Resources(Part):
     fails at once."""
 
 
-def _or_own_class(schema: dict[str, Any]) -> None:
-    """Allows any block with a name like module:Class in the JSON Schema, which cannot know the keys of such a class."""
-    name = {"type": "string", "pattern": "^[^:]+:[^:]+$"}
-    schema["anyOf"] += [name, {"type": "object", "properties": {"name": name}, "required": ["name"]}]
-
-
 class Scenario(Part):
     """A scenario file. The same scenario gives the same bits on any number of workers."""
 
@@ -83,17 +77,17 @@ class Scenario(Part):
     """Name of the runs, which their folders' names start with and reports show."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws: who holds which data, the first model, batches, delays, who is picked."""
-    data: Annotated[PooledData | Quadratic, OneOf(DATA_SETS)]
+    data: Annotated[PooledData | Quadratic, OneOf(DATA_SETS, "raysim.data")]
     """Data set, and who holds which of its samples."""
-    server_data: Annotated[ServerData, OneOf(SERVER_DATA)] = NoServerData()
+    server_data: Annotated[ServerData, OneOf(SERVER_DATA, "raysim.server_data")] = NoServerData()
     """Samples that the server itself holds."""
     public: Public = NO_PUBLIC
     """Samples without labels that everybody has; some algorithms need them."""
-    model: Annotated[ModelPart, OneOf(MODELS)]
+    model: Annotated[ModelPart, OneOf(MODELS, "raysim.models")]
     """Model that is trained."""
-    algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS), Field(json_schema_extra=_or_own_class)]
-    """Algorithm, by its name, or as module:Class for a class of your own."""
-    topology: Annotated[Topology, OneOf(TOPOLOGIES)] | None = None
+    algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS, "raysim.algorithms")]
+    """Algorithm."""
+    topology: Annotated[Topology, OneOf(TOPOLOGIES, "raysim.topologies")] | None = None
     """Which peers are neighbours. Algorithms without a server need it; others must not have it."""
     local: Local = Local()
     """How clients train."""
