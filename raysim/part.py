@@ -4,6 +4,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterable
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -31,6 +32,10 @@ class Part(BaseModel):
         own = names_of(type(self))
         if own and (name := vars(self)["name"]) not in own and ":" not in name:  # module:Class is a user's own class
             raise ValueError(f"`name` must be {' or '.join(map(repr, own))}, got {name!r}")
+
+    def reads(self) -> Iterable[str | Path]:
+        """Returns the files and folders that the part reads. If one of them changes, finished runs are out of date."""
+        return ()
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -135,7 +140,7 @@ class OneOf:
         block = spell_out(value)
         name = block.get("name") if isinstance(block, dict) else None
         try:
-            if isinstance(value, Part) and isinstance(value, self.bases):
+            if isinstance(value, Part):
                 return self._renamed(value)
             part = self.find(name) if isinstance(name, str) else None
         except WrongClass as error:
@@ -144,10 +149,13 @@ class OneOf:
 
     def _renamed(self, part: Part) -> Part:
         """Returns an object as it is or, if its class is from outside, with the name by which files can choose that."""
-        name, path = vars(part)["name"], path_of(type(part))
-        if type(part) in self.parts or ":" in name:
+        if type(part) in self.parts:
             return part
+        path = path_of(type(part))
         require_part(type(part), self.bases, path)
+        name = vars(part)["name"]
+        if ":" in name:
+            return part
         if self.group and any(entry.value == path for entry in registered(self.group).get(name, ())):
             return part
         return part.model_copy(update={"name": path})

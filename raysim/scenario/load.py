@@ -38,6 +38,11 @@ def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:
         raise ScenarioError(source, explain(error, Scenario, raw)) from None
     except RecursionError:
         raise ScenarioError(source, [Problem("", "must not hold an alias of a block within that block")]) from None
+    return checked(scenario, source)
+
+
+def checked(scenario: Scenario, source: str = "scenario") -> Scenario:
+    """Returns a scenario whose parts fit together. Raises ScenarioError with all problems if they do not."""
     if problems := problems_of(scenario):
         raise ScenarioError(source, problems)
     return scenario

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from raysim.data.server import NoServerData
 from raysim.local import Local
 from raysim.models import MODELS, ModelPart
 from raysim.part import Count, NonNegative, OneOf, Part
+from raysim.scenario.own_modules import own_modules, root_of
 from raysim.terms import Population
 from raysim.world import TOPOLOGIES, Topology, World
 
@@ -70,6 +72,22 @@ class Resources(Part):
     fails at once."""
 
 
+class _Roots(list[str]):
+    """Folders from which modules are imported. They are added to those of the process that unpickles this list."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _find_modules, (list(self),)
+
+
+def _find_modules(roots: list[str]) -> None:
+    sys.path.extend(root for root in roots if root not in sys.path)
+
+
+def _restore(roots: None, schema: "type[Scenario]", values: dict[str, Any]) -> "Scenario":
+    del roots  # unpickled before the values, which may be of classes in these folders
+    return schema.model_construct(**values)
+
+
 class Scenario(Part):
     """A scenario file. The same scenario gives the same bits on any number of workers."""
 
@@ -97,6 +115,11 @@ class Scenario(Part):
     """How long the run lasts, and what is evaluated when."""
     resources: Resources = Resources()
     """What the run asks of the cluster."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets a process that is sent a scenario find modules of the user's own where this process found them."""
+        roots = {str(root) for module in own_modules(self) if (root := root_of(module))}
+        return _restore, (_Roots(sorted(roots)), type(self), dict(self))
 
     def resolved(self) -> dict[str, Any]:
         """Returns all keys as plain data, with defaults filled in."""
