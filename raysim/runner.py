@@ -14,6 +14,7 @@ from actors.host import describe
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
+from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
@@ -49,7 +50,7 @@ def run(
         return _dry(scenario, Path(out))
     with nullcontext() if inline else _reserved(scenario, address) as placement:
         folder = new_folder(Path(out), scenario.name)
-        execution = Execution(scenario, folder)
+        execution = Execution(scenario, folder, record_origin(scenario, folder))
         try:
             with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
                 for step in steps:

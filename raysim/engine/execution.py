@@ -6,8 +6,9 @@ import json
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from actors import JobFailed, Pool
 from raysim.engine.families import family_of
@@ -25,6 +26,7 @@ class Execution:
 
     scenario: Scenario
     folder: Path
+    origin: dict[str, Any] = field(default_factory=dict)  # what run.json says of it
 
     @property
     def run(self) -> str:
@@ -37,7 +39,7 @@ class Execution:
         Raises JobFailed if a job fails. The tables then stay readable, and run.json says what failed.
         """
         began = time.perf_counter()
-        info = run_info(self.scenario, self.run, "running")
+        info = run_info(self.scenario, self.run, "running", self.origin)
         write_json(self.folder, info)
         writer = Writer(self.folder, self.run)
         family = family_of(self.scenario)
@@ -78,7 +80,8 @@ class Execution:
         That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows.
         """
         path = self.folder / "run.json"
-        info = json.loads(path.read_text()) if path.exists() else run_info(self.scenario, self.run, "running")
+        started = run_info(self.scenario, self.run, "running", self.origin)
+        info = json.loads(path.read_text()) if path.exists() else started
         if info["status"] == "running" or status == "stopped":
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             write_json(self.folder, info | ended)

@@ -20,8 +20,8 @@ from raysim.scenario import Scenario
 VERSIONS = ("raysim", "numpy", "ray", "torch")
 
 
-def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
-    """Returns the content of run.json at the start of a run."""
+def run_info(scenario: Scenario, run: str, status: str, origin: dict[str, Any]) -> dict[str, Any]:
+    """Returns the content of run.json at the start of a run. origin: what `record_origin` returned."""
     return {
         "run": run,
         "name": scenario.name,
@@ -29,6 +29,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "scenario": scenario.resolved(),
         "scenario_hash": scenario.hash,
         "seed": scenario.seed,
+        **origin,
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in VERSIONS}},
         "started_at": now(),
         "finished_at": None,
