@@ -76,7 +76,8 @@ class _Lines:
 
     def show(self, place: int, news: Progress | RunOutcome | OutOfDate) -> None:
         if isinstance(news, OutOfDate):
-            self._bars.console.print(f"{escape(self._labels[place])}: runs again: {escape(news.why)}", highlight=False)
+            text = f"{escape(self._labels[place])}: runs again: {escape(news.why)}"
+            self._bars.console.print(text, soft_wrap=True, highlight=False)
             return
         if isinstance(news, Progress):
             if place not in self._lines:
@@ -108,7 +109,7 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
         score = trial.status if trial.score is None else f"{settings.metric} {trial.score:.4g}"
         console.print(f"{groups[trial.group]}  trial {trial.number}: {_values(trial)}  {score}", highlight=False)
         for why in dict.fromkeys(trial.again):
-            console.print(f"  runs again: {escape(why)}", highlight=False)
+            console.print(f"  runs again: {escape(why)}", soft_wrap=True, highlight=False)
 
     trials = search(plan, out=folder, news=tell, **where)
     failed = [outcome.why for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]

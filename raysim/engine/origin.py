@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from raysim.scenario import Scenario
-from raysim.scenario.dependencies import depends_on
-from raysim.scenario.own_modules import is_installed, own_modules, own_sources, root_of
+from raysim.scenario.dependencies import depends_on, hash_of
+from raysim.scenario.own_modules import MAIN, is_installed, main_sources, own_modules, parts_in, root_of, sources_of
 
 CODE = "code"  # the folder of copies, in the run's folder
 LARGEST_DIFF = 2**20  # bytes
@@ -20,11 +23,48 @@ def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
     for module in own_modules(scenario):
         root = root_of(module)
         if root is None or not is_installed(root):
-            for path, content in own_sources(scenario, module).items():
+            sources = main_sources(scenario) if module == MAIN else sources_of(module)
+            for path, content in sources.items():
                 copy = folder / CODE / path
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_bytes(content)
-    return {"depends_on": depends_on(scenario), "git": _working_tree(folder)}
+    of_main = sorted({type(part).__qualname__ for part in parts_in(scenario) if type(part).__module__ == MAIN})
+    text = "is a class of a script or notebook, which cannot be imported elsewhere; put it into a module"
+    return {
+        "depends_on": depends_on(scenario),
+        "notes": [f"{name} {text}" for name in of_main],
+        "git": _working_tree(folder),
+    }
+
+
+@contextmanager
+def own_code(folder: Path, info: dict[str, Any]) -> Iterator[None]:
+    """Within the block, modules of the user's own are imported as they were when a run started.
+
+    Where they have changed since, or cannot be found any more, the copies in the run's folder are imported. info: the
+    content of run.json.
+    """
+    modules = (info.get("depends_on") or {}).get("modules", {})
+    stale = any(module != MAIN and hash_of(sources_of(module)) != known for module, known in modules.items())
+    code = (folder / CODE).absolute()
+    if not (stale and code.is_dir()):
+        yield
+        return
+    copied = {path.stem for path in code.iterdir()}
+    before = _take_out(copied)
+    sys.path.insert(0, str(code))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(code))
+        _take_out(copied)
+        sys.modules.update(before)
+
+
+def _take_out(names: set[str]) -> dict[str, Any]:
+    """Takes modules of these names, and those in them, out of the modules that count as imported. Returns them."""
+    found = [name for name in sys.modules if name != MAIN and name.partition(".")[0] in names]
+    return {name: sys.modules.pop(name) for name in found}
 
 
 def _working_tree(folder: Path) -> dict[str, Any] | None:

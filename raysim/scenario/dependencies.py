@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from raysim.scenario.fingerprints import fingerprint
-from raysim.scenario.own_modules import own_modules, own_sources, parts_in
+from raysim.scenario.own_modules import MAIN, main_sources, own_modules, parts_in, sources_of
 from raysim.scenario.schema import Scenario
 
 Dependencies = dict[str, Any]
@@ -32,11 +33,16 @@ def depends_on(scenario: Scenario) -> Dependencies:
 
 
 def _of_module(scenario: Scenario, module: str) -> str | None:
+    sources = main_sources(scenario) if module == MAIN else sources_of(module)
+    return hash_of(sources) if sources else None
+
+
+def hash_of(sources: dict[Path, bytes]) -> str:
+    """Returns a hash of the files that a module is made of, as `sources_of` returns them."""
     hashed = hashlib.sha256()
-    sources = own_sources(scenario, module)
     for path, content in sources.items():
         hashed.update(path.as_posix().encode() + b"\0" + hashlib.sha256(content).digest())
-    return hashed.hexdigest()[:16] if sources else None
+    return hashed.hexdigest()[:16]
 
 
 def changes(before: Dependencies, now: Dependencies) -> Iterator[str]:

@@ -61,17 +61,20 @@ def root_of(module: str) -> Path | None:
     return Path(spec.origin).parent if spec and spec.origin and spec.has_location else None
 
 
-def own_sources(scenario: Part, module: str) -> dict[Path, bytes]:
+def sources_of(module: str) -> dict[Path, bytes]:
     """Returns the files that a module is made of, by paths below the folder from which it is imported.
 
     They are its own, and those of modules in the same folder or package that it imports. Of an installed package, they
-    are the module's own only; of a script or notebook, the file or the cells in which classes of the scenario are. {}
-    if they are not known.
+    are the module's own only. {} if they are not known.
     """
-    if module == MAIN:
-        return {Path(f"{MAIN}.py"): text.encode()} if (text := main_source(scenario)) else {}
     root = root_of(module)
     return {path: root.joinpath(path).read_bytes() for path in _files(module, root)} if root else {}
+
+
+def main_sources(scenario: Part) -> dict[Path, bytes]:
+    """Returns what `sources_of` does, for the script or the cells of a notebook that classes of a scenario are in."""
+    text = main_source(scenario)
+    return {Path(f"{MAIN}.py"): text.encode()} if text else {}
 
 
 def main_source(scenario: Part) -> str:
