@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from raysim.engine.rows import Happened
-from raysim.errors import RaysimError
+from raysim.errors import DamagedCheckpoint
 from results.parts import hidden_name
 
 if TYPE_CHECKING:
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
 HappenedT = TypeVar("HappenedT", bound=Happened)
 FOLDER, INDEX = "checkpoint", "checkpoint.json"
-
-
-class DamagedCheckpoint(RaysimError):
-    """A file of a checkpoint is missing or was changed."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ def write_records(path: Path, records: dict[str, Wire]) -> str:
     from safetensors.numpy import save
 
     named = ((f"{key}|{name}", array) for key, record in records.items() for name, array in record.items())
-    content = save({name: np.ascontiguousarray(array) for name, array in named})
+    content = save({name: np.asarray(array, order="C") for name, array in named})
     write_durably(path, content)
     return hashlib.sha256(content).hexdigest()
 

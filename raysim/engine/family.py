@@ -18,8 +18,6 @@ from raysim.workers.replies import Described
 from results import Writer
 
 HappeningT = TypeVar("HappeningT", bound=Happened)  # something on a timeline, such as a server step
-    "HappeningT", bound=Happened
-)  # something on a timeline, such as a server step or the end of a round
 PendingT = TypeVar("PendingT", bound=Pending)  # the jobs of a happening
 RecorderT = TypeVar("RecorderT", bound=Recorder)
 
