@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,9 +49,30 @@ def run(
     scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
     if dry:
         return _dry(scenario, Path(out))
+    return carry_out(
+        scenario,
+        lambda: Execution(scenario, new_folder(Path(out), scenario.name)),
+        inline=inline,
+        address=address,
+        progress=progress,
+    )
+
+
+def carry_out(
+    scenario: Scenario,
+    make: Callable[[], Execution],
+    *,
+    inline: bool,
+    address: str | None,
+    progress: Callable[[Progress], None] | None,
+) -> Result:
+    """Carries out a run, as `run` does.
+
+    make: returns the execution. It is called once the cluster has room, so that no folder is made before.
+    """
     with nullcontext() if inline else _reserved(scenario, address) as placement:
-        folder = new_folder(Path(out), scenario.name)
-        execution = Execution(scenario, folder, record_origin(scenario, folder))
+        made = make()
+        execution = replace(made, facts=record_origin(made.scenario, made.folder) | made.facts)
         try:
             with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
                 for step in steps:
@@ -64,7 +86,7 @@ def run(
         except BaseException:  # such as Ctrl-C
             execution.settle("interrupted")
             raise
-    return Result(folder)
+    return Result(execution.folder)
 
 
 def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:

@@ -16,7 +16,7 @@ from results import Writer, write_json
 
 def dry_run(scenario: Scenario, folder: Path) -> None:
     """Writes the timeline into the folder: who is picked when, and whether each update is used, too late or lost."""
-    info = run_info(scenario, folder.name, "dry", record_origin(scenario, folder))
+    info = run_info(scenario, folder.name, "dry") | record_origin(scenario, folder)
     writer = Writer(folder, folder.name)
     family = family_of(scenario)
     recorder: Recorder = family.recorder(writer)

@@ -20,8 +20,8 @@ from raysim.scenario import Scenario
 VERSIONS = ("raysim", "numpy", "ray", "torch")
 
 
-def run_info(scenario: Scenario, run: str, status: str, origin: dict[str, Any]) -> dict[str, Any]:
-    """Returns the content of run.json at the start of a run. origin: what `record_origin` returned."""
+def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
+    """Returns the content of run.json at the start of a run."""
     return {
         "run": run,
         "name": scenario.name,
@@ -29,7 +29,9 @@ def run_info(scenario: Scenario, run: str, status: str, origin: dict[str, Any]) 
         "scenario": scenario.resolved(),
         "scenario_hash": scenario.hash,
         "seed": scenario.seed,
-        **origin,
+        "depends_on": None,
+        "git": None,
+        "notes": [],
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in VERSIONS}},
         "started_at": now(),
         "finished_at": None,

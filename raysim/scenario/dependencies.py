@@ -47,15 +47,18 @@ def hash_of(sources: dict[Path, bytes]) -> str:
 
 def changes(before: Dependencies, now: Dependencies) -> Iterator[str]:
     """Yields what has changed. Where a file was or is not there, nothing is known of it, and it counts as unchanged."""
-    if before.get("raysim") != now["raysim"]:
-        yield f"raysim {before.get('raysim')} -> {now['raysim']}"
-    known = before.get("modules", {})
+    if not before:
+        yield "what it depended on is not known"
+        return
+    if before["raysim"] != now["raysim"]:
+        yield f"raysim {before['raysim']} -> {now['raysim']}"
+    known = before["modules"]
     for module, found in now["modules"].items():
         if found is None:
             yield f"the source of module {module} cannot be read"
         elif known.get(module) != found:
             yield f"module {module} changed"
-    known = before.get("files", {})
+    known = before["files"]
     for file, found in now["files"].items():
         if None not in (found, known.get(file)) and known[file] != found:
             yield f"data file {file} changed"

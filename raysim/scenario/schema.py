@@ -22,6 +22,19 @@ from raysim.terms import Population
 from raysim.world import TOPOLOGIES, Topology, World
 
 
+class Checkpointing(Part):
+    """When a run makes a checkpoint, from which `raysim resume` goes on. Results do not depend on it."""
+
+    every_s: NonNegative | None = 300.0
+    """Least wall seconds from one checkpoint to the next. Longer if checkpoints would otherwise take more than 2 % of
+    the run's time. null: none by time."""
+    every_rounds: Count | None = None
+    """Rounds from one checkpoint to the next. null: none by rounds."""
+    at_end: bool = True
+    """Whether a run that ends leaves a checkpoint, so that it can be extended by more rounds without doing again what
+    it has done. A run that is interrupted always leaves one."""
+
+
 class Schedule(Part):
     """How long a run lasts, and when models are evaluated."""
 
@@ -39,6 +52,8 @@ class Schedule(Part):
     whatever this says. With peers: the number of peers that are evaluated; null: all."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
+    checkpoint: Checkpointing = Checkpointing()
+    """When the run makes a checkpoint. The newest one is kept, in the folder `checkpoint` of the run."""
 
 
 class Resources(Part):
@@ -129,6 +144,7 @@ class Scenario(Part):
         """A hash of everything that the run's results depend on: not of its name, nor of how many workers it has."""
         resolved = self.resolved()
         resolved.pop("name")
+        resolved["run"].pop("checkpoint")
         asked = resolved.pop("resources")
         on_gpu = {key: asked[key] > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}
