@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
-    from raysim.part import Part
+    from raysim.part import OneOf, Part
 
 
 def list_parts() -> None:
@@ -16,41 +17,35 @@ def list_parts() -> None:
     from rich.table import Table
 
     from raysim.part import names_of
+    from raysim.scenario import Scenario
 
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("key", "name", "what it is"):
         table.add_column(column)
-    for key, parts in _parts_by_key().items():
-        for place, part in enumerate(parts):
-            names, shown_key = ", ".join(names_of(part)), "" if place else f"[bold]{key}"
-            table.add_row(shown_key, names, escape(_first_line(part)), end_section=part is parts[-1])
+    wrong = []
+    for key, kind in _kinds(Scenario, {}).items():
+        installed, of_kind = kind.installed()
+        wrong += of_kind
+        named = {", ".join(names_of(part)): part for part in kind.parts} | installed
+        for place, (names, part) in enumerate(named.items()):
+            shown_key = "" if place else f"[bold]{key}"
+            table.add_row(shown_key, names, escape(_first_line(part)), end_section=place == len(named) - 1)
     Console().print(table)
+    for text in wrong:
+        typer.echo(text, err=True)
 
 
-def _parts_by_key() -> Mapping[str, Sequence[type[Part]]]:
-    """Returns all parts that a key of a scenario can name, by key."""
-    from raysim.algorithms import ALGORITHMS
-    from raysim.algorithms.staleness import STALENESS
-    from raysim.data import DATA_SETS, PARTITIONS, SERVER_DATA
-    from raysim.models import MODELS, SOLVERS
-    from raysim.world import AVAILABILITY, DELAYS, TOPOLOGIES
-    from raysim.world.distribution import DISTRIBUTIONS
-    from raysim.world.mixing import WEIGHTINGS
+def _kinds(block: type[Part], found: dict[str, OneOf], path: str = "") -> dict[str, OneOf]:
+    """Returns what each key of a scenario can name. Where several keys can name the same parts, the first one."""
+    from raysim.part import one_of, parts_of
 
-    return {
-        "algorithm": ALGORITHMS,
-        "algorithm.staleness": STALENESS,
-        "data": DATA_SETS,
-        "data.partition": PARTITIONS,
-        "server_data": SERVER_DATA,
-        "model": MODELS,
-        "model.solver": SOLVERS,
-        "world.delay": DELAYS,
-        "world.delay.flops_per_s": DISTRIBUTIONS,
-        "world.availability": AVAILABILITY,
-        "topology": TOPOLOGIES,
-        "topology.weights": WEIGHTINGS,
-    }
+    for key, field in block.model_fields.items():
+        annotation = field.rebuild_annotation()
+        if (kind := one_of(annotation)) and not any(set(kind.parts) <= set(other.parts) for other in found.values()):
+            found[path + key] = kind
+        for part in parts_of(annotation):
+            _kinds(part, found, f"{path}{key}.")
+    return found
 
 
 def _first_line(part: type[Part]) -> str:

@@ -97,30 +97,22 @@ def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
 
 
 class FinishedRuns:
-    """The finished runs below a folder."""
+    """The last finished run of each scenario below a folder, which is the one that comparisons show."""
 
     def __init__(self, out: Path) -> None:
-        self._by_hash: dict[str, list[tuple[Path, Dependencies]]] = {}
+        self._by_hash: dict[str, tuple[Path, Dependencies]] = {}
         for file in sorted(out.rglob("run.json")):
             try:
                 info = json.loads(file.read_text(encoding="utf-8"))
                 if info["status"] == "finished":
-                    run = (file.parent, info.get("depends_on") or {})
-                    self._by_hash.setdefault(info["scenario_hash"], []).append(run)
+                    self._by_hash[info["scenario_hash"]] = (file.parent, info.get("depends_on") or {})
             except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not a run's folder that can be read
                 continue
 
     def find(self, scenario: Scenario) -> Path | OutOfDate | None:
-        """Returns the folder of the scenario's last run that would give the same numbers if it were run again.
-
-        If there are only runs that are out of date, returns why the last one is. None if there are none.
-        """
-        found = None
-        runs = self._by_hash.get(scenario.hash, [])
-        now = depends_on(scenario) if runs else {}
-        for folder, before in reversed(runs):
-            changed = list(changes(before, now))
-            if not changed:
-                return folder
-            found = found or OutOfDate(folder, ", ".join(changed))
-        return found
+        """Returns the folder of the scenario's run, or why that is out of date; None if there is none."""
+        if scenario.hash not in self._by_hash:
+            return None
+        folder, before = self._by_hash[scenario.hash]
+        changed = ", ".join(changes(before, depends_on(scenario)))
+        return OutOfDate(folder, changed) if changed else folder
