@@ -1,7 +1,8 @@
 """The simulated world: dispatch, delays, availability and topologies, and the timelines that follow from them."""
 
-from raysim.world.availability import AVAILABILITY, Dropout
-from raysim.world.delay import DELAYS, Cost, Delay
+from raysim.world.availability import Availability, Dropout
+from raysim.world.delay import Cost, Delay
+from raysim.world.kinds import AVAILABILITY, DELAYS
 from raysim.world.mixing import Neighbours
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology
@@ -24,6 +25,7 @@ __all__ = [
     "AVAILABILITY",
     "DELAYS",
     "TOPOLOGIES",
+    "Availability",
     "Cost",
     "Delay",
     "Dispatch",

@@ -62,7 +62,8 @@ class Training:
     def measured(self, dispatched: Dispatched, cost: UpdateCost) -> Cost:
         """Waits until a client that was begun has trained. Returns what it cost. cost: FLOPs and bytes of an update."""
         (trained,) = finished(self._pool, self._begun[dispatched.serial]).result
-        return Cost(cost.flops_per_sample * trained.samples_seen, cost.down_bytes, cost.up_bytes)
+        seen = trained.samples_seen
+        return Cost(cost.flops_per_sample * seen, cost.down_bytes, cost.up_bytes, seen)
 
     def drop(self, dispatched: Dispatched) -> None:
         """Forgets what a client trained, if it was begun, because no step will use it."""
