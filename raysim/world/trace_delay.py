@@ -67,7 +67,7 @@ class TraceDelay(Delay):
 
     @property
     def least(self) -> float:
-        return min(device.latency_s for device in self.devices.rows)
+        return float(self.devices.rows[:, Device._fields.index("latency_s")].min())
 
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         if cost is None:
@@ -86,13 +86,13 @@ class Devices(NamedTuple):
     """The devices of a trace, and who has which."""
 
     path: str
-    rows: tuple[Device, ...]
+    rows: NDArray[np.float64]  # (devices, 5): what a `Device` holds
     places: dict[int, int] | None  # the place in `rows` of each client's device; None if devices are drawn
 
     def of(self, client: int, stream: Stream) -> Device:
         """Returns a client's device."""
         place = int(stream(client).integers(len(self.rows))) if self.places is None else self.places[client]
-        return self.rows[place]
+        return Device(*self.rows[place].tolist())
 
     def require(self, clients: int) -> None:
         """Raises ValueError if a client has no device."""
@@ -109,8 +109,7 @@ def read_devices(path: str, assign: Assign | None) -> Devices:
     trace = read_trace(path)
     trace.require()
     _require_columns(trace)
-    columns = _in_fedscales_units(trace) if set(_FEDSCALE) & set(trace.columns) else _in_own_units(trace)
-    rows = tuple(Device(*values) for values in zip(*(column.tolist() for column in columns), strict=True))
+    rows = np.stack(_in_fedscales_units(trace) if set(_FEDSCALE) & set(trace.columns) else _in_own_units(trace), axis=1)
     if assign == "client" or (assign is None and "client" in trace.columns):
         return Devices(path, rows, _by_client(trace))
     return Devices(path, rows, {row: row for row in range(len(rows))} if assign == "in_order" else None)
