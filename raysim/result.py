@@ -87,9 +87,9 @@ class Result:
 
         from raysim.models.build import initialise
         from raysim.models.layout import Layout
-        from raysim.scenario.load import parse_scenario
+        from raysim.scenario.load import read_back
 
-        scenario = parse_scenario(self.info["scenario"], str(self.folder / "run.json"))
+        scenario = read_back(self.info["scenario"], str(self.folder / "run.json"))
         module = initialise(scenario.model, tuple(self.info["input_shape"]), self.info["classes"], scenario.seed)
         vectors = {key: torch.tensor(value) for key, value in saved.items()}
         layout = Layout(module, scenario.model.personal)

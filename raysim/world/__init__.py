@@ -2,8 +2,10 @@
 
 from raysim.world.availability import Availability, Dropout
 from raysim.world.delay import Cost, Delay
+from raysim.world.distribution import Distribution
+from raysim.world.edge_delay import EdgeDelay
 from raysim.world.kinds import AVAILABILITY, DELAYS
-from raysim.world.mixing import Neighbours
+from raysim.world.mixing import Neighbours, Weighting
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology
 from raysim.world.world import Dispatch, World
@@ -29,8 +31,11 @@ __all__ = [
     "Cost",
     "Delay",
     "Dispatch",
+    "Distribution",
     "Dropout",
+    "EdgeDelay",
     "Neighbours",
     "Topology",
+    "Weighting",
     "World",
 ]

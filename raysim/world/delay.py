@@ -180,7 +180,7 @@ class ScriptedDelay(Delay):
             raise ValueError(f"must have exactly one of `delays` and `path`, got {'both' if self.path else 'neither'}")
         return self
 
-    def files(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         """Returns the paths of the files that the delays are read from."""
         return (self.path,) if self.path else ()
 

@@ -66,7 +66,7 @@ class TraceAvailability(Availability):
     """Which intervals a client has. client: those of its number. in_order: client 0 has those of the client that the
     file names first, and so on. drawn: those of a client of the file at random, each as likely as the others."""
 
-    def files(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         """Returns the paths of the files that the intervals are read from."""
         return (self.path,)
 

@@ -53,7 +53,7 @@ class TraceDelay(Delay):
     that of the first row, and so on. drawn: one at random, each as likely as the others, so clients may have the same
     one. null: client if there is such a column, else drawn."""
 
-    def files(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         """Returns the paths of the files that the delays are read from."""
         return (self.path,)
 
