@@ -152,10 +152,15 @@ class Scenario(Part):
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
+    def needs_cost(self) -> bool:
+        """Whether the timeline must be given the costs of updates."""
+        return self.world.delay.needs_cost and self.world.replay is None
+
+    @property
     def follows_training(self) -> bool:
         """Whether the times of arrivals are known only once clients have trained."""
         algorithm = self.algorithm
-        return self.world.delay.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
+        return self.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
 
     @property
     def has_server(self) -> bool:
