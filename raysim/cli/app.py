@@ -20,6 +20,7 @@ from raysim.cli.parts import list_parts
 from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.sweep import sweep
+from raysim.cli.test import test
 from raysim.errors import RunFailed, ScenarioError
 
 app = typer.Typer(
@@ -37,6 +38,7 @@ app.command()(sweep)
 app.command()(show)
 app.command()(compare)
 app.command()(report)
+app.command()(test)
 app.command()(schema)
 
 

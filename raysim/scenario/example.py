@@ -18,23 +18,28 @@ def example(kind: Kind, part: type[Part], name: str) -> str:
     name: the name that chooses the part, such as fedbuff or my_module:MyClass.
     """
     block = {key: value for key, value in filled(part, name).items() if value is not None}
+    text = StringIO()
+    yaml = YAML()
+    yaml.default_flow_style = None  # the innermost blocks and lists take one line
+    yaml.width = 100
+    yaml.dump(placed(kind, block), text)
+    return text.getvalue()
+
+
+def placed(kind: Kind, block: Any) -> dict[str, Any]:
+    """Returns a block below the keys that lead to its kind, with the part that owns the key where there are several."""
     *way, last = kind.key.split(".")
     nested: dict[str, Any] = {last: block}
     if way and (own := names_of(kind.owner)):
         nested = {"name": own[0], **required(kind.owner), **nested}
     for key in reversed(way):
         nested = {key: nested}
-    text = StringIO()
-    yaml = YAML()
-    yaml.default_flow_style = None  # the innermost blocks and lists take one line
-    yaml.width = 100
-    yaml.dump(nested, text)
-    return text.getvalue()
+    return nested
 
 
 def filled(part: type[Part], name: str) -> dict[str, Any]:
     """Returns a part's keys, with examples for those that must be given, and defaults for the others."""
-    made = part.model_validate(_tuples({"name": name, **required(part)}))
+    made = part.model_validate(tuples({"name": name, **required(part)}))
     dump: dict[str, Any] = made.model_dump(mode="json", serialize_as_any=True)
     return {"name": dump["name"], **dump}
 
@@ -78,7 +83,8 @@ def _block(part: Schema, definitions: dict[str, Schema]) -> dict[str, Any]:
     return chosen | {key: _value(part["properties"][key], definitions) for key in needed}
 
 
-def _tuples(value: Any) -> Any:
+def tuples(value: Any) -> Any:
+    """Returns a value with all lists as tuples, which the fields of parts are."""
     if isinstance(value, dict):
-        return {key: _tuples(inner) for key, inner in value.items()}
-    return tuple(_tuples(inner) for inner in value) if isinstance(value, list) else value
+        return {key: tuples(inner) for key, inner in value.items()}
+    return tuple(tuples(inner) for inner in value) if isinstance(value, list) else value
