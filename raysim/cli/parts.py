@@ -119,11 +119,12 @@ def _reflowed(text: str) -> str:
 
 def _own(name: str) -> tuple[Kind, type[Part]]:
     """Imports a user's own class. Returns it with its kind; ends the command if it cannot be a part."""
-    from raysim.contract.subject import NotAPart, own_part
+    from raysim.contract.subject import own_part
+    from raysim.own import WrongClass
 
     try:
         return own_part(name)
-    except NotAPart as error:
+    except WrongClass as error:
         refuse([error])
         raise AssertionError from error  # refuse has ended the command
 

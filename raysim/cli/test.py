@@ -29,12 +29,13 @@ def test(
     from rich.markup import escape
 
     from raysim.contract.check import check
-    from raysim.contract.subject import NotAPart, Subject
+    from raysim.contract.subject import Subject
     from raysim.errors import ScenarioError
+    from raysim.own import WrongClass
 
     try:
         subject = Subject(what, settings or [], scenario)
-    except (NotAPart, ScenarioError) as error:
+    except (WrongClass, ScenarioError) as error:
         refuse([error])
         raise AssertionError from error  # refuse has ended the command
     console = Console(highlight=False, soft_wrap=True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from raysim.contract.trial import Raw, merged, trials
 from raysim.errors import ScenarioError
+from raysim.own import WrongClass, import_class, require_part
 from raysim.part import Part
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.example import placed, required, tuples
@@ -21,15 +19,11 @@ from raysim.scenario.kinds import Kind, find_parts, kind_of
 from raysim.scenario.yaml import override, read
 
 
-class NotAPart(ValueError):
-    """A name leads to no class that a scenario file could name. Its text says what must hold."""
-
-
 class Subject:
     """A part to be tested, and a scenario to try it in.
 
     name: a part's name, or module:Class. settings: its keys, such as "alpha=0.1". scenario: a file to try it in; by
-    default a small scenario is made. Raises NotAPart if there is no such part, and ScenarioError for wrong settings.
+    default a small scenario is made. Raises WrongClass if there is no such part, and ScenarioError for wrong settings.
     """
 
     def __init__(self, name: str, settings: Sequence[str] = (), scenario: Path | None = None) -> None:
@@ -71,30 +65,19 @@ def _is_right(raw: Raw) -> bool:
     return True
 
 
-def import_class(path: str) -> Any:
-    """Returns what is at module:Class. Raises NotAPart if it cannot be imported."""
-    module, _, attribute = path.partition(":")
-    try:
-        return attrgetter(attribute)(importlib.import_module(module))
-    except Exception as error:  # a module can raise anything while it is imported
-        text = "must be module:Class, with the module here or on PYTHONPATH"
-        raise NotAPart(f"{text}, got {path!r}, whose import raises {type(error).__name__}: {error}") from error
-
-
 def own_part(path: str) -> tuple[Kind, type[Part]]:
-    """Imports the class at module:Class, and returns it with its kind. Raises NotAPart if it can be no part."""
+    """Imports the class at module:Class, and returns it with its kind. Raises WrongClass if it can be no part."""
     found = import_class(path)
     kind = kind_of(found) if isinstance(found, type) and issubclass(found, Part) else None
     if kind is None:
         text = "must name a subclass of a base that raysim has for parts, such as raysim.algorithms.Central"
-        raise NotAPart(f"{text}, got {path!r}, which is {found!r}")
-    if lacking := sorted(getattr(found, "__abstractmethods__", ())):
-        raise NotAPart(f"must name a class that defines {', '.join(lacking)}, got {path!r}, which does not")
+        raise WrongClass(f"{text}, got {path!r}, which is {found!r}")
+    require_part(found, kind.choice.bases, path)
     return kind, found
 
 
 def shipped_part(name: str) -> tuple[Kind, type[Part]]:
-    """Returns the part that scenario files call so, with its kind. Raises NotAPart unless there is exactly one.
+    """Returns the part that scenario files call so, with its kind. Raises WrongClass unless there is exactly one.
 
     A kind before a slash tells parts of one name apart, such as topology/random.
     """
@@ -102,5 +85,5 @@ def shipped_part(name: str) -> tuple[Kind, type[Part]]:
     found = [(kind, part) for kind, part in find_parts(last) if key in ("", kind.key, kind.word)]
     if len(found) != 1:
         several = " or ".join(f"{kind.word}/{last}" for kind, _ in found) or "one that `raysim list` shows"
-        raise NotAPart(f"must be module:Class, or the name of a part, {several}, got {name!r}")
+        raise WrongClass(f"must be module:Class, or the name of a part, {several}, got {name!r}")
     return found[0]

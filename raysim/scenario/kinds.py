@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple
 
-from raysim.part import OneOf, Part, names_of, parts_of
+from raysim.part import OneOf, Part, names_of, one_of, parts_of
 from raysim.scenario.schema import Scenario
 
 
@@ -14,8 +14,7 @@ class Kind(NamedTuple):
     """What one key of a scenario file can name, such as the delays."""
 
     key: str  # its dotted path, such as world.delay
-    bases: tuple[type[Part], ...]  # the classes of which all of these parts are subclasses
-    parts: tuple[type[Part], ...]
+    choice: OneOf
     owner: type[Part]  # the block, or the first part, that has the key
 
     @property
@@ -23,9 +22,15 @@ class Kind(NamedTuple):
         """The last word of its key, by which it is usually called."""
         return self.key.rpartition(".")[2]
 
+    @property
+    def parts(self) -> tuple[type[Part], ...]:
+        """The parts that it can name: those that come with raysim, and those that installed packages register."""
+        installed, _ = self.choice.installed()
+        return (*self.choice.parts, *installed.values())
+
     def holds(self, part: type[Part]) -> bool:
         """Whether the key can hold the part, which may be a user's own class."""
-        return issubclass(part, self.bases)
+        return issubclass(part, self.choice.bases)
 
 
 @cache
@@ -33,7 +38,7 @@ def kinds() -> tuple[Kind, ...]:
     """Returns all kinds, in the order of the scenario file. Where several keys name the same parts, the first one."""
     found: list[Kind] = []
     for kind in _below(Scenario, ""):
-        if not any(set(kind.parts) <= set(other.parts) for other in found):
+        if not any(set(kind.choice.parts) <= set(other.choice.parts) for other in found):
             found.append(kind)
     return tuple(found)
 
@@ -57,18 +62,7 @@ def _below(owner: type[Part], path: str) -> Iterator[Kind]:
     """Yields the kinds of all keys of a block, and of the blocks and parts below it."""
     for key, field in owner.model_fields.items():
         annotation = field.rebuild_annotation()
-        for base, choice in _choices(annotation):
-            yield Kind(path + key, base, choice.parts, owner)
+        if choice := one_of(annotation):
+            yield Kind(path + key, choice, owner)
         for part in parts_of(annotation):
             yield from _below(part, f"{path}{key}.")
-
-
-def _choices(annotation: Any) -> Iterator[tuple[tuple[type[Part], ...], OneOf]]:
-    """Yields the bases and the choice of parts in an annotation such as Annotated[Delay, OneOf(DELAYS)] | None."""
-    choices = [extra for extra in getattr(annotation, "__metadata__", ()) if isinstance(extra, OneOf)]
-    inner = get_args(annotation)
-    if choices:
-        yield get_args(inner[0]) or (inner[0],), choices[0]
-    else:
-        for alternative in inner:
-            yield from _choices(alternative)
