@@ -23,7 +23,7 @@ class PooledData(Part):
     """A data set whose samples are divided among clients. A subclass adds its `name`."""
 
     name: str
-    clients: Count
+    clients: Annotated[Count, Field(examples=[10])]
     """Number of clients."""
     partition: Partition
     """How the training samples are divided among the clients."""

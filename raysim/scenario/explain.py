@@ -53,7 +53,7 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         return path, f"must be a key of text, got {details['input']!r}; put it in quotes"
     if kind == "extra_forbidden":
         known = list(part.model_fields) if part else []
-        return path, f"unknown key{_nearest(keys[-1], known)}; known here: {', '.join(known)}"
+        return path, f"unknown key{nearest(keys[-1], known)}; known here: {', '.join(known)}"
     if kind == "missing":
         return path, "must be given, got nothing"
     if kind == "value_error":  # raised by a validator of raysim's own
@@ -64,10 +64,10 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
     if kind == "union_tag_invalid":
         path, value = f"{path}.name", value["name"] if isinstance(value, dict) else value
     options = re.findall("'([^']*)'", must) if kind in ("union_tag_invalid", "literal_error") else []
-    return path, f"{must}, got {value!r}{_nearest(value, options)}"
+    return path, f"{must}, got {value!r}{nearest(value, options)}"
 
 
-def _nearest(word: Any, options: list[str]) -> str:
+def nearest(word: Any, options: list[str]) -> str:
     """Returns a question that suggests the option most like a word; empty if none is like it.
 
     Only letters and digits are compared, in lower case, so that names are found as papers write them: FedADMM-InSa is

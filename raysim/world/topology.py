@@ -160,7 +160,7 @@ class Edges(Topology):
     name: str = "edges"
     edges: Annotated[
         tuple[Annotated[tuple[int, int], BeforeValidator(_read_edge)], ...],
-        Field(json_schema_extra=_or_a_file),
+        Field(json_schema_extra=_or_a_file, examples=[[[0, 1], [1, 2]]]),
         BeforeValidator(_read_edges),
     ]
     """Pairs of peers, such as [[0, 1], [1, 2]]; or the name of a file with one pair a line, and comments after #."""
