@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
-from raysim.errors import Problem
+from raysim.errors import Problem, quoted
 from raysim.scenario.schema import Scenario
 from raysim.terms import Round
 from raysim.world.availability import Periodic
@@ -53,7 +53,7 @@ def _key_problems(world: World, algorithm: Central) -> Iterator[Problem]:
         yield Problem("world.dispatch", "must have exactly one of per_round, concurrency and picks, got none")
     for key in ("synchronous", "edge_delay", "loss"):
         if (value := getattr(world, key)) != World.model_fields[key].default:
-            text = f"is for peers only, and {algorithm.name} has a server, got {value!r}; leave it out"
+            text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"
             yield Problem(f"world.{key}", text)
 
 
