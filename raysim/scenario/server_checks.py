@@ -73,7 +73,7 @@ def _script_problems(world: World, clients: int, rounds: int) -> Iterator[Proble
         return
     if len(picks) < rounds:
         yield Problem(path, f"must have a list for each of {rounds} rounds, got {len(picks)}")
-    if strangers := {client for picked in picks for client in picked} - set(range(clients)):
+    if strangers := {client for picked in picks for client in picked if not 0 <= client < clients}:
         yield Problem(path, f"must be numbers of clients, 0 to {clients - 1}, got {sorted(strangers)}")
     for round, picked in enumerate(picks):
         if twice := sorted(client for client, times in Counter(picked).items() if times > 1):
