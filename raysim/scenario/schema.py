@@ -104,7 +104,7 @@ def _restore(known: None, schema: "type[Scenario]", values: dict[str, Any]) -> "
 class Scenario(Part):
     """A scenario file. The same scenario gives the same bits on any number of workers."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
     """Name of the runs, which their folders' names start with and reports show."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws: who holds which data, the first model, batches, delays, who is picked."""
