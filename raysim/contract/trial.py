@@ -89,6 +89,8 @@ def merged(base: Raw, changes: Raw) -> Raw:
     for key, value in changes.items():
         there = result.get(key)
         there = {"name": there} if isinstance(there, str) else there
-        same = isinstance(there, dict) and isinstance(value, dict) and value.get("name") in (None, there.get("name"))
-        result[key] = merged(there, value) if same else copy.deepcopy(value)
+        if isinstance(there, dict) and isinstance(value, dict) and value.get("name") in (None, there.get("name")):
+            result[key] = merged(there, value)
+        else:
+            result[key] = copy.deepcopy(value)
     return result
