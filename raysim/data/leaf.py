@@ -4,9 +4,10 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.held_out import held_out_size
@@ -61,7 +62,7 @@ def as_splits(train: dict[str, Samples], test: dict[str, Samples]) -> tuple[Spli
 class LeafImages(Images):
     """Labelled images of many users, in the folders that LEAF makes."""
 
-    path: str
+    path: Annotated[str, Field(examples=["data/leaf"])]
     """The data set's folder `data` as LEAF makes it, with `train` and `test`, or else `all_data`, in it."""
     partition: Partition = Natural()
     """How the training samples are divided among the clients; by default, each user is a client."""

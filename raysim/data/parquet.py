@@ -22,11 +22,11 @@ class Parquet(Images):
     """Encoded images and their labels in Parquet files, as the Hugging Face hub has them."""
 
     name: str = "parquet"
-    train: Paths
+    train: Annotated[Paths, Field(examples=[["data/train.parquet"]])]
     """Files of the training set, or patterns such as data/train-*.parquet."""
-    test: Paths
+    test: Annotated[Paths, Field(examples=[["data/test.parquet"]])]
     """Files of the test set, or patterns such as data/test-*.parquet."""
-    image: str
+    image: Annotated[str, Field(examples=["image"])]
     """Column of the images, such as `img`; its type is struct<bytes, path>."""
     label: str = "label"
     """Column of the labels, which are integers from 0."""

@@ -34,13 +34,20 @@ def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:
 
     source: where the data are from, for error messages. Raises ScenarioError with all problems.
     """
+    return checked(read_back(raw, source), source)
+
+
+def read_back(raw: dict[str, Any], source: str) -> Scenario:
+    """Returns the scenario of a run, as its run.json holds it. The files that it names may be gone by now.
+
+    Raises ScenarioError if a key is wrong.
+    """
     try:
-        scenario = Scenario.model_validate(_tuples(raw))
+        return Scenario.model_validate(_tuples(raw))
     except ValidationError as error:
         raise ScenarioError(source, explain(error, Scenario, raw)) from None
     except RecursionError:
         raise ScenarioError(source, [Problem("", "must not hold an alias of a block within that block")]) from None
-    return checked(scenario, source)
 
 
 def checked(scenario: Scenario, source: str = "scenario") -> Scenario:

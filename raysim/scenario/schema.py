@@ -104,7 +104,7 @@ def _restore(known: None, schema: "type[Scenario]", values: dict[str, Any]) -> "
 class Scenario(Part):
     """A scenario file. The same scenario gives the same bits on any number of workers."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
     """Name of the runs, which their folders' names start with and reports show."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws: who holds which data, the first model, batches, delays, who is picked."""
@@ -152,10 +152,15 @@ class Scenario(Part):
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
+    def needs_cost(self) -> bool:
+        """Whether the timeline must be given the costs of updates."""
+        return self.world.delay.needs_cost and self.world.replay is None
+
+    @property
     def follows_training(self) -> bool:
         """Whether the times of arrivals are known only once clients have trained."""
         algorithm = self.algorithm
-        return self.world.delay.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
+        return self.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
 
     @property
     def has_server(self) -> bool:
