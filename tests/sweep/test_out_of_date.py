@@ -2,13 +2,14 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import command
-from conftest import Raw, digits
+from conftest import ROOT, Raw, digits
 from PIL import Image
 from ruamel.yaml import YAML
 
@@ -135,7 +136,7 @@ def test_the_folder_of_a_run_keeps_the_code_and_the_module_is_made_of_it(own: An
     (folder / f"{stem}_net.py").write_text(MODEL.replace("(MLP)", "(int)"))
     elsewhere = f"import raysim; print(raysim.Result({str(result.folder)!r}).module())"
     for place in (folder, tmp_path):  # where the module has changed, and where it is not found
-        answer = subprocess.run(["python", "-c", elsewhere], cwd=place, capture_output=True, text=True)
+        answer = subprocess.run([sys.executable, "-c", elsewhere], cwd=place, capture_output=True, text=True)
         assert answer.stdout.strip() == before, answer.stderr
 
 
@@ -148,7 +149,7 @@ def test_runs_are_read_without_their_classes(own: Any, tmp_path: Path) -> None:
         f"import raysim; result = raysim.Result({str(result.folder)!r}); result.pandas('steps'); result.vectors(); "
         "from raysim.cli.app import app; import sys; sys.argv = ['raysim', 'show', str(result.folder)]; app()"
     )
-    answer = subprocess.run(["python", "-c", code], cwd=folder, capture_output=True, text=True)
+    answer = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
 
 
@@ -171,3 +172,54 @@ def test_the_commit_and_what_is_not_committed_are_kept(tmp_path: Path, monkeypat
 
 def git(*words: str) -> str:
     return subprocess.run(["git", *words], check=True, capture_output=True, text=True).stdout
+
+
+NOTEBOOK = """
+import linecache, sys
+sys.path[:0] = [{tests!r}]
+import conftest, raysim
+from raysim.sweep.batch import OutOfDate
+
+def run_cell(number, text):
+    name = f"<cell {{number}}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    exec(compile(text, name, "exec"), globals())
+
+CELL = '''
+from raysim.world import Delay
+
+class Mine(Delay):
+    name: str = "mine"
+    unit: str = "rounds"
+
+    def duration(self, stream, client, number, cost):
+        return {value}
+'''
+def sweep():
+    world = {{"dispatch": {{"per_round": 2}}, "delay": Mine()}}
+    scenario = raysim.parse_scenario(conftest.quadratic([1.0, 3.0], "fedavg", world, 3))
+    said = []
+    (outcome,) = raysim.run_all([scenario], out="runs", inline=True, news=lambda place, news: said.append(news))
+    print(outcome.status, *(news.why for news in said if isinstance(news, OutOfDate)), sep="; ")
+    return raysim.Result(outcome.folder)
+
+run_cell(1, CELL.replace("VALUE", "0.0"))
+sweep()
+result = sweep()
+print(result.info["scenario"]["world"]["delay"]["name"], result.info["notes"])
+assert CELL.replace("VALUE", "0.0") == (result.folder / "code" / "__main__.py").read_text()
+run_cell(2, CELL.replace("VALUE", "float(client)"))
+sweep()
+"""
+
+
+def test_a_sweep_of_classes_of_a_notebook(tmp_path: Path) -> None:
+    code = NOTEBOOK.format(tests=str(ROOT / "tests"), value="VALUE")
+    answer = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert answer.stdout.splitlines() == [
+        "finished",
+        "done before",
+        "__main__:Mine ['Mine is a class of a script or notebook, which cannot be imported elsewhere; put it into a "
+        "module']",
+        "finished; module __main__ changed",
+    ], answer.stderr
