@@ -5,6 +5,7 @@ from typing import Any
 
 from actors.gang import Alone
 from actors.host import describe, timed
+from actors.interrupt import allowing
 from actors.job import Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.pool import Group, JobFailed
 
@@ -51,6 +52,7 @@ class InlinePool:
 def _guarded(label: str, call: Any, *args: Any) -> Any:
     """Returns what the call returns. Raises JobFailed with the label if it raises an exception."""
     try:
-        return call(*args)
-    except Exception as error:  # whatever the hosted code raises is named and passed on
+        with allowing():
+            return call(*args)
+    except (Exception, SystemExit) as error:  # whatever the hosted code raises is named and passed on
         raise JobFailed(label, describe(error), traceback.format_exc()) from error

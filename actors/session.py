@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import socket
 import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import ray
@@ -41,7 +43,7 @@ class Scheduler:
             yield failed
         except KeyboardInterrupt:  # raised by the pool after `stop`
             pass
-        except Exception as error:  # raised by the program itself
+        except (Exception, SystemExit) as error:  # raised by the program itself
             yield JobFailed("scheduler", describe(error), traceback.format_exc())
         finally:
             self._pool.close()
@@ -100,14 +102,35 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # A laptop may have fewer cores than actors.
         cpus = max(os.cpu_count() or 1, *(math.ceil(demand.cpus) for demand in demands))
-        ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
+        with _own_signals():
+            ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
         return
     _probe(address)
     try:
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
+        with _own_signals():
+            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # no cluster, other versions, no token
         hint = "; a cluster that wants a token is reached with RAY_AUTH_MODE=token"
         raise MissingResources(f"address: must be that of a Ray cluster, got {address!r}: {error}{hint}") from error
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keeps a handler of SIGTERM that the caller has set, which Ray would replace.
+
+    Processes that Ray starts within the block ignore SIGHUP: a lost terminal sends it to all of them, and the scheduler
+    could no longer write how the run ended. They end when this process does.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    terminate, hang_up = signal.getsignal(signal.SIGTERM), signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, hang_up)
+        if callable(terminate):
+            signal.signal(signal.SIGTERM, terminate)
 
 
 def _probe(address: str) -> None:

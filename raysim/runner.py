@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from actors import InlinePool, JobFailed
 from actors.host import describe
+from actors.interrupt import deferring
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
@@ -44,22 +45,28 @@ def run(
     if dry:
         return _dry(scenario, Path(out))
     with nullcontext() if inline else _reserved(scenario, address) as placement:
-        folder = new_folder(Path(out), scenario.name)
-        execution = Execution(scenario, folder)
-        try:
-            with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
-                for step in steps:
-                    if progress is not None:
-                        progress(step)
-        except JobFailed as failed:
-            execution.settle("failed", f"{failed}\n{failed.traceback}".strip())
-            raise RunFailed(failed.label, failed.cause, failed.traceback) from None
-        except StopRun as stop:
-            execution.settle("stopped", early=str(stop))
-        except BaseException:  # such as Ctrl-C
-            execution.settle("interrupted")
-            raise
-    return Result(folder)
+        return carry_out(Execution(scenario, new_folder(Path(out), scenario.name)), placement, progress)
+
+
+def carry_out(execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None) -> Result:
+    """Carries out a run in its folder, which is there, and returns its result. placement: None for this process.
+
+    Raises RunFailed. Whatever else it raises, such as KeyboardInterrupt, run.json says how the run ended.
+    """
+    try:
+        with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
+            for step in steps:
+                if progress is not None:
+                    progress(step)
+    except JobFailed as failed:
+        execution.settle("failed", f"{failed}\n{failed.traceback}".strip())
+        raise RunFailed(failed.label, failed.cause, failed.traceback, execution.folder) from None
+    except StopRun as stop:
+        execution.settle("stopped", early=str(stop))
+    except BaseException:  # such as Ctrl-C
+        execution.settle("interrupted")
+        raise
+    return Result(execution.folder)
 
 
 def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:
@@ -75,7 +82,7 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     try:
         dry_run(scenario, folder)
     except (OSError, ValueError) as error:  # the data are missing, or scripted picks cannot be followed
-        raise RunFailed("the timeline", describe(error)) from error
+        raise RunFailed("the timeline", describe(error), folder=folder) from error
     return Result(folder)
 
 
@@ -94,13 +101,21 @@ def new_folder(out: Path, name: str) -> Path:
 
 def _inline(execution: Execution) -> Generator[Progress, None, None]:
     pool = InlinePool()
+    steps = execution(pool)
     try:
-        yield from execution(pool)
+        while True:
+            with deferring():
+                step = next(steps, None)
+            if step is None:
+                return
+            yield step
     except JobFailed:
         raise
-    except Exception as error:  # not of a job; the scheduler actor reports it in the same way
+    except (Exception, SystemExit) as error:  # not of a job; the scheduler actor reports it in the same way
         raise JobFailed("scheduler", describe(error), traceback.format_exc()) from error
     finally:
+        with deferring():
+            steps.close()
         pool.close()
 
 

@@ -13,14 +13,15 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from raysim.engine.progress import Progress
+from raysim.errors import RunFailed
 from raysim.runner import run
 from raysim.scenario import Scenario
 from results import open_run, summary
 from results.show import render
 
 
-def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> None:
-    """Runs a scenario with a progress display, then prints its summary and where its folder is."""
+def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> Path:
+    """Runs a scenario with a progress display, prints its summary and where its folder is, and returns the folder."""
     console = Console()
     bar = Bar(
         TextColumn("[bold]{task.description}"),  # there is no bar, because all of this must fit in 80 columns
@@ -42,6 +43,21 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
     if dry:
         console.print(timeline(result.pandas("updates").head(20).to_dict("records")))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
+    return result.folder
+
+
+def sum_up(scenarios: Sequence[Scenario], ends: Sequence[Path | Exception]) -> None:
+    """Prints how each of several runs ended: the folder of its results, or why it failed."""
+    console = Console(highlight=False)
+    failed = sum(isinstance(end, Exception) for end in ends)
+    console.print(f"\n{len(ends)} runs, {failed} failed")
+    for scenario, end in zip(scenarios, ends, strict=True):
+        if isinstance(end, Exception):
+            where = end.folder if isinstance(end, RunFailed) else None
+            text = f"[red]failed[/] {escape(str(end))}" + (f" (in {escape(str(where))})" if where else "")
+        else:
+            text = f"{open_run(end).status} in {escape(str(end))}"
+        console.print(f"  {escape(scenario.name)}: {text}", soft_wrap=True)
 
 
 def describe(progress: Progress) -> str:

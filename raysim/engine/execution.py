@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from actors import JobFailed, Pool
 from raysim.engine.families import family_of
@@ -16,7 +17,7 @@ from raysim.engine.loop import Loop
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Recorder
 from raysim.scenario import Scenario
-from results import Writer, write_json
+from results import Writer, this_process, write_json
 
 
 @dataclass(frozen=True)
@@ -25,19 +26,20 @@ class Execution:
 
     scenario: Scenario
     folder: Path
+    holder: dict[str, Any] = field(default_factory=this_process)  # the process that made this; if it ends, the run does
 
     @property
     def run(self) -> str:
         """The run's id, which is the name of its folder."""
         return self.folder.name
 
-    def __call__(self, pool: Pool) -> Iterator[Progress]:
+    def __call__(self, pool: Pool) -> Generator[Progress, None, None]:
         """Does the run, and yields Progress on the way.
 
         Raises JobFailed if a job fails. The tables then stay readable, and run.json says what failed.
         """
         began = time.perf_counter()
-        info = run_info(self.scenario, self.run, "running")
+        info = self._new_info()
         write_json(self.folder, info)
         writer = Writer(self.folder, self.run)
         family = family_of(self.scenario)
@@ -60,7 +62,7 @@ class Execution:
         except JobFailed as failed:
             info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
             raise
-        except Exception:  # raised by the timeline, such as when scripted picks cannot be followed
+        except (Exception, SystemExit):  # raised by the timeline, such as when scripted picks cannot be followed
             info |= {"status": "failed", "error": traceback.format_exc()}
             raise
         except BaseException:  # such as Ctrl-C, or GeneratorExit when the caller stops iterating
@@ -78,7 +80,10 @@ class Execution:
         That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows.
         """
         path = self.folder / "run.json"
-        info = json.loads(path.read_text()) if path.exists() else run_info(self.scenario, self.run, "running")
+        info = json.loads(path.read_text()) if path.exists() else self._new_info()
         if info["status"] == "running" or status == "stopped":
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             write_json(self.folder, info | ended)
+
+    def _new_info(self) -> dict[str, Any]:
+        return run_info(self.scenario, self.run, "running") | {"holder": self.holder}
