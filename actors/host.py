@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
+from actors.machine import Machine, this_machine
 
 
 def describe(error: BaseException) -> str:
@@ -51,8 +52,8 @@ class Host:
         self._door = Door(host)
         return self._door.address
 
-    def set_up(self, setup: Setup, *contents: Any) -> Failure | None:
-        """Does a set-up. contents: the contents of its values. Returns None, or what failed."""
+    def set_up(self, setup: Setup, *contents: Any) -> Failure | Machine:
+        """Does a set-up. Returns what this process computes with, or what failed. contents: those of its values."""
         if self._failure:
             return self._failure
         _fill(setup, contents)
@@ -60,7 +61,7 @@ class Host:
             self._worker = setup.build(self._worker)
         except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
             return _failure(error)
-        return None
+        return this_machine()
 
     def call(self, request: Request[Any, Any], seat: Seat | None, *contents: Any) -> Any:
         """Carries out a request. Returns Done and the values that it leaves, or Failure and None for each value.

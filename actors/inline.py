@@ -7,6 +7,7 @@ from actors.gang import Alone
 from actors.host import describe, timed
 from actors.interrupt import allowing
 from actors.job import Job, Left, Outcome, Request, Result, Setup, Value, values_of
+from actors.machine import Machine, this_machine
 from actors.pool import Group, JobFailed
 
 
@@ -15,6 +16,8 @@ class InlinePool:
 
     def __init__(self) -> None:
         self._workers: dict[str, Any] = {}  # by group
+        self.machines: dict[str, Machine] = {}
+        self.warnings: list[str] = []
 
     def start(self, group: Group) -> None:
         self._workers[group.name] = _guarded(f"{group.name}: start", group.factory)
@@ -22,6 +25,7 @@ class InlinePool:
     def set_up(self, setups: dict[str, Setup]) -> None:
         for group, setup in setups.items():
             self._workers[group] = _guarded(f"{group}: set-up", setup.build, self._workers[group])
+            self.machines[group] = this_machine()
 
     def submit(
         self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""

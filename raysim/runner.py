@@ -15,6 +15,7 @@ from actors.interrupt import deferring
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
+from raysim.engine.machines import environment, pin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
@@ -40,10 +41,13 @@ def run(
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if a dry run cannot know
-    the timeline; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
+    the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once loaded, has here;
+    actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
     """
     if dry:
         return _dry(scenario, Path(out))
+    if inline:
+        pin(scenario.resources.cpu_capability)
     with nullcontext() if inline else _reserved(scenario, address) as placement:
         return carry_out(Execution(scenario, new_folder(Path(out), scenario.name)), placement, progress)
 
@@ -122,7 +126,8 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
 def _on_ray(execution: Execution, placement: Placement) -> Generator[Progress, None, None]:
     from actors.session import run_on_ray
 
-    return run_on_ray(execution, execution.run, placement)
+    asked = execution.scenario.resources
+    return run_on_ray(execution, execution.run, placement, asked.patience_s, environment(asked.cpu_capability))
 
 
 def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager[Placement]:

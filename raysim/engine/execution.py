@@ -14,6 +14,7 @@ from actors import JobFailed, Pool
 from raysim.engine.families import family_of
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
+from raysim.engine.machines import differences, kinds_of
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Recorder
 from raysim.scenario import Scenario
@@ -47,6 +48,7 @@ class Execution:
         loop_s = None
         try:
             simulation = family.start(pool, recorder)
+            self._check_machines(pool, info)
             yield from Loop(simulation, pool, recorder.totals, self.scenario.run.rounds)
             final = simulation.finish()
             loop_s = simulation.stopwatch.seconds
@@ -70,9 +72,28 @@ class Execution:
             raise
         finally:
             writer.close()
+            info["machines"] = kinds_of(pool.machines)
             info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
             info["seconds"] = {"total": time.perf_counter() - began, "loop": loop_s}
             write_json(self.folder, info)
+
+    def _check_machines(self, pool: Pool, info: dict[str, Any]) -> None:
+        """Writes what the workers compute with to run.json, and warns if that may give other bits on each.
+
+        Raises JobFailed if a worker does not have the instruction set that the scenario pins.
+        """
+        info["machines"] = kinds_of(pool.machines)
+        write_json(self.folder, info)
+        pinned = self.scenario.resources.cpu_capability
+        for worker, machine in pool.machines.items():
+            if pinned is not None and (machine.capability or "").lower() != pinned:
+                text = f"resources.cpu_capability must be one that the CPU has, got {pinned}, and torch uses "
+                raise JobFailed(worker, text + f"{machine.capability}; take a lower one", "")
+        if different := differences(info["machines"], info["machines"]):
+            text = (
+                f"workers differ in what last bits depend on ({', '.join(different)}), so another run may give others"
+            )
+            pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
 
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> None:
         """Corrects run.json after the run, if the process that did the run could not write how it ended.

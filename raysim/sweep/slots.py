@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import Child, ChildDied
 from raysim.engine.execution import Execution
+from raysim.engine.machines import pin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
@@ -113,6 +114,7 @@ class ProcessRooms:
 
     def __init__(self, size: int) -> None:
         self._children = [Child() for _ in range(size)]
+        self._pinned: dict[Child, str | None] = dict.fromkeys(self._children)
         self._interrupted = False
         self._free: queue.SimpleQueue[Child] = queue.SimpleQueue()
         for child in self._children:
@@ -129,6 +131,9 @@ class ProcessRooms:
         folder = new_folder(out, scenario.name)
         child = self._free.get()
         try:
+            if self._pinned.get(child) != (pinned := scenario.resources.cpu_capability):
+                child.close()  # torch cannot change its instruction set once it is loaded
+                self._pinned[child] = pinned
             child.call(_run_here, scenario, folder, tell=answer)
         except ChildDied as death:
             if self._interrupted:  # the process had just begun
@@ -157,6 +162,7 @@ def _run_here(scenario: Scenario, folder: Path, tell: Callable[[Progress], BaseE
         if stop := tell(progress):
             raise stop
 
+    pin(scenario.resources.cpu_capability)
     carry_out(Execution(scenario, folder), None, watch)
 
 
