@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from raysim.data.server import NoServerData
 from raysim.errors import Problem
@@ -71,7 +72,8 @@ def _time_problems(scenario: Scenario) -> Iterator[Problem]:
             text = "must not be redrawn for peers that do not wait for each other; leave `redraw_every` out"
             yield Problem("topology", text)
     elif isinstance(world.delay, ScriptedDelay):
-        given = [len(delays) for delays in world.delay.script] + [0] * scenario.data.clients
-        if short := [peer for peer in range(scenario.data.clients) if given[peer] < rounds]:
-            text = f"must hold a delay for each of {rounds} rounds, got fewer for peers {short}; add the others"
+        given = dict(enumerate(map(len, world.delay.script)))
+        short = (peer for peer in range(scenario.data.clients) if given.get(peer, 0) < rounds)
+        if first := list(islice(short, 10)):
+            text = f"must hold a delay for each of {rounds} rounds, got fewer for peers {first}; add the others"
             yield Problem(f"world.delay.{'path' if world.delay.path else 'delays'}", text)

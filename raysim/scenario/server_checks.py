@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
-from raysim.errors import Problem
+from raysim.errors import Problem, quoted
 from raysim.scenario.file_checks import file_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Round
@@ -58,7 +58,7 @@ def _key_problems(world: World, algorithm: Central) -> Iterator[Problem]:
         yield Problem("world.dispatch", "must have exactly one of per_round, concurrency and picks, got none")
     for key in ("synchronous", "edge_delay", "loss"):
         if (value := getattr(world, key)) != World.model_fields[key].default:
-            text = f"is for peers only, and {algorithm.name} has a server, got {value!r}; leave it out"
+            text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"
             yield Problem(f"world.{key}", text)
 
 
@@ -78,7 +78,7 @@ def _script_problems(world: World, clients: int, rounds: int) -> Iterator[Proble
         return
     if len(picks) < rounds:
         yield Problem(path, f"must have a list for each of {rounds} rounds, got {len(picks)}")
-    if strangers := {client for picked in picks for client in picked} - set(range(clients)):
+    if strangers := {client for picked in picks for client in picked if not 0 <= client < clients}:
         yield Problem(path, f"must be numbers of clients, 0 to {clients - 1}, got {sorted(strangers)}")
     for round, picked in enumerate(picks):
         if twice := sorted(client for client, times in Counter(picked).items() if times > 1):

@@ -103,7 +103,7 @@ class Periodic(Slotted):
     """Each client is available for a share of every period, with a random phase of its own, like day and night."""
 
     name: str = "periodic"
-    period: Positive
+    period: Annotated[Positive, Field(examples=[24.0])]
     """Length of a period, in the unit of the world's delay: rounds or seconds."""
     on: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Share of each period in which a client is available."""

@@ -3,9 +3,9 @@
 import math
 from abc import abstractmethod
 from functools import cached_property
-from typing import Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from raysim.part import NonNegative, Part
 from raysim.rng import Stream
@@ -122,16 +122,21 @@ class ExponentialDelay(RandomDelay, distribution.Exponential):
     name: str = "exponential"
 
 
+def _example(median: float) -> Any:
+    """Returns an example of a speed's distribution, for `raysim list`."""
+    return Field(examples=[{"name": "log_normal", "median": median, "sigma": 0.5}])
+
+
 class ComputeDelay(Delay):
     """An update takes its FLOPs over the client's speed, plus its bytes over the bandwidth, plus a latency."""
 
     name: str = "compute"
     unit: Literal["seconds"] = "seconds"
-    flops_per_s: distribution.AnyDistribution
+    flops_per_s: Annotated[distribution.AnyDistribution, _example(1e10)]
     """Speed of a client's device, in FLOPs a second, drawn once for each client."""
-    up_bytes_per_s: distribution.AnyDistribution
+    up_bytes_per_s: Annotated[distribution.AnyDistribution, _example(1e6)]
     """Bandwidth of a client's uplink, in bytes a second, drawn once for each client."""
-    down_bytes_per_s: distribution.AnyDistribution
+    down_bytes_per_s: Annotated[distribution.AnyDistribution, _example(1e7)]
     """Bandwidth of a client's downlink, in bytes a second, drawn once for each client."""
     latency_s: NonNegative = 0.0
     """Time added to every delay, in seconds."""
@@ -168,7 +173,7 @@ class ScriptedDelay(Delay):
 
     name: str = "scripted"
     unit: Unit = "rounds"
-    delays: tuple[tuple[NonNegative, ...], ...] = ()
+    delays: Annotated[tuple[tuple[NonNegative, ...], ...], Field(examples=[[[0.0, 2.0], [1.0]]])] = ()
     """A list for each client, with the delay of each of its dispatches, in `unit`."""
     path: str | None = None
     """Instead of `delays`: a CSV file, or a Parquet file whose name ends in .parquet. Its columns are `client` and

@@ -64,7 +64,7 @@ class Ended(NamedTuple):
     round: int
     time: float
     version: int  # server steps done so far
-    staleness: float
+    staleness: float  # at its arrival or, if it did not arrive, at the end of the run
 
 
 class Stepped(NamedTuple):
@@ -247,7 +247,8 @@ class ServerTimeline:
         self._picker.idle[dispatched.client] = dispatched.reports or not self.world.dropout.permanent
         late = isinstance(self.trigger, Round) and self.trigger.late == "discard" and dispatched.round < self.round
         if not dispatched.reports or late:
-            yield self._ended(dispatched, "discarded" if dispatched.reports else "dropped")
+            status: Literal["discarded", "dropped"] = "discarded" if dispatched.reports else "dropped"
+            yield self._ended(dispatched, status, self._staleness(dispatched))
         else:
             self._waiting.append((dispatched, self._arrival(dispatched)))
             if not isinstance(self.trigger, Round) and len(self._waiting) == self.trigger.size:
@@ -283,10 +284,12 @@ class ServerTimeline:
         members, arrivals = tuple(d for d, _ in taken), tuple(a for _, a in taken)
         return Stepped(self.version, self.round, self._clock.now, members, arrivals, self.in_flight)
 
-    def _ended(self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"]) -> Ended:
+    def _ended(
+        self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"], staleness: float
+    ) -> Ended:
         if self._can_matter(dispatched):
             self._release(dispatched)
-        return Ended(dispatched, status, self.round, self._clock.now, self.version, self._staleness(dispatched))
+        return Ended(dispatched, status, self.round, self._clock.now, self.version, staleness)
 
     def _release(self, dispatched: Dispatched) -> None:
         self.live[dispatched.version] -= 1
@@ -294,6 +297,8 @@ class ServerTimeline:
             del self.live[dispatched.version]
 
     def _unfinished(self) -> Iterator[Happening]:
-        left = [d for d, _ in self._waiting] + list(self._flying.values())
-        for dispatched in sorted(left):
-            yield self._ended(dispatched, "unfinished")
+        """Ends what is in the buffer, with its staleness at its arrival, and what is in flight."""
+        left = [(dispatched, arrival.staleness) for dispatched, arrival in self._waiting]
+        left += [(dispatched, self._staleness(dispatched)) for dispatched in self._flying.values()]
+        for dispatched, staleness in sorted(left):
+            yield self._ended(dispatched, "unfinished", staleness)
