@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from actors.host import describe
 from raysim.engine.progress import Progress
-from raysim.errors import RunFailed
+from raysim.errors import RunFailed, ScenarioError
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import Dependencies, changes, depends_on
 from raysim.sweep.slots import Slots, open_slots
@@ -18,7 +19,7 @@ class RunOutcome(NamedTuple):
     """How a run ended."""
 
     status: Literal["finished", "done before", "stopped", "failed"]
-    folder: Path | None = None  # None if it failed
+    folder: Path | None = None  # None if it failed before it had one
     why: str | None = None  # why it failed, was stopped or ended early
 
 
@@ -83,7 +84,11 @@ def attempt(slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progre
     try:
         result = slots.run(scenario, out, watch)
     except RunFailed as error:
-        return RunOutcome("failed", why=str(error))
+        return RunOutcome("failed", error.folder, str(error))
+    except ScenarioError:  # of a search: no run measures its metric
+        raise
+    except (Exception, SystemExit) as error:  # such as missing resources: whatever it is, the other runs go on
+        return RunOutcome("failed", why=describe(error))
     stopped = result.info["status"] == "stopped"
     return RunOutcome("stopped" if stopped else "finished", result.folder, result.info["ended_early"])
 
