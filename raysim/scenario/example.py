@@ -45,10 +45,14 @@ def filled(part: type[Part], name: str) -> dict[str, Any]:
 
 
 def required(part: type[Part]) -> dict[str, Any]:
-    """Returns an example for each key that must be given: the first that its class gives, or one of its type."""
+    """Returns an example for each key that must be given, or that its class gives one for: that, or one of its type.
+
+    A class gives one for a key with a default if one of several such keys must be given.
+    """
     schema = part.model_json_schema()
     definitions = schema.get("$defs", {})
-    keys = [key for key in schema.get("required", []) if key != "name"]
+    needed, properties = schema.get("required", []), schema["properties"]
+    keys = [key for key in properties if key != "name" and (key in needed or "examples" in properties[key])]
     return {key: _value(schema["properties"][key], definitions) for key in keys}
 
 
