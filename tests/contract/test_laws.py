@@ -14,6 +14,7 @@ NAMES = [f"{kind.key}/{names_of(part)[0]}" for kind in kinds() for part in kind.
 SETTINGS = {
     "algorithm/fadas": ["server_lr=0.1"],
     "data.partition/natural": ["by=label"],
+    "data.partition/classes": ["per_client=2"],
     "model/cnn": ["padding=same", "hidden=16"],
     "model/resnet": ["depth=14"],
     "topology/edges": ["edges=[[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 0]]"],
@@ -60,7 +61,7 @@ BROKEN = {
     "LosesEntries": ("A peer's state keeps its entries", "{'buffers': 'float32 (0,)'}, got {'buffers': 'nothing'}"),
     "NeedsNeighbours": ("Its methods can be called", "NeedsNeighbours.mix, peer 2, after 0 mixes: raises Assertion"),
     "TooManyLabels": ("Labels are int64", "train: labels must be 0 to 1, as num_classes says, got 0 to 2"),
-    "NotANumber": ("Inputs are finite", "train: x must be finite, got [nan"),
+    "NotANumber": ("Inputs are finite", "train: x must be finite, got [      nan"),
     "OtherShape": ("Inputs are finite", "must have the same shape in both splits, got {'train': (2,), 'test': (1,)}"),
     "SaysOtherClasses": ("What it says of itself", "classes: must be num_classes of what is loaded, 3, got 5"),
     "DrawsData": ("It loads the same samples each time", "train: x must be the same each time"),
