@@ -4,7 +4,7 @@ import pytest
 from command_line import command
 
 from raysim.contract.check import check
-from raysim.contract.law import Outcome
+from raysim.contract.law import Judgement
 from raysim.contract.subject import Subject
 from raysim.part import names_of
 from raysim.scenario.kinds import kinds
@@ -28,7 +28,7 @@ ABSENT = {  # whose files or libraries are not at hand
 SLOW = {"model/resnet", "model/deq_mlp", "model/deq_resnet", "data/linear_regression"}
 
 
-def not_ok(subject: Subject) -> list[Outcome]:
+def not_ok(subject: Subject) -> list[Judgement]:
     """What failed, or was not tried for no good reason."""
     return [outcome for outcome in check(subject, ray=False) if outcome.state == "failed"]
 
