@@ -15,7 +15,7 @@ from raysim.rng import Stream
 from raysim.world.delay import Cost
 
 CLIENTS, NUMBERS = 8, 2  # clients, and dispatches of each, that are tried
-COST = Cost(flops=1e9, down_bytes=1_000_000, up_bytes=1_000_000)
+COST = Cost(flops=1e9, down_bytes=1_000_000, up_bytes=1_000_000, samples=100.0)
 TIMES = [0.0, 0.25, 1.0, 1.5, 7.0, 24.0, 100.3]
 
 

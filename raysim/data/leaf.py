@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -82,6 +82,10 @@ class LeafImages(Images):
     @abstractmethod
     def convert(self, x: list[Any], y: list[Any]) -> Samples:
         """Turns the lists that a user has in the files into what `pixels` takes, and into labels, int64 (n,)."""
+
+    def reads(self) -> Iterable[Path]:
+        folders = [Path(self.path).expanduser() / name for name in ("train", "test", "all_data")]
+        return [folder for folder in folders if folder.is_dir()]
 
     def load(self) -> Dataset:
         """Loads the data set. Raises FileNotFoundError, saying what to do, if files are missing."""

@@ -36,6 +36,9 @@ class Parquet(Images):
     size: Count | None = None
     """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
 
+    def reads(self) -> list[str]:
+        return [path for pattern in (*self.train, *self.test) for path in matching(pattern)]
+
     def load(self) -> Dataset:
         """Loads uint8 images (n, height, width, channels): one channel if all images are grey, else three.
 
@@ -58,6 +61,11 @@ class Parquet(Images):
         )
 
 
+def matching(pattern: str) -> list[str]:
+    """Returns the files that a pattern matches, in order of their names."""
+    return sorted(glob(str(Path(pattern).expanduser()), recursive=True))
+
+
 def read_columns(patterns: tuple[str, ...], columns: tuple[str, ...]) -> "pa.Table":
     """Reads these columns of all files that match, the files of a pattern in order of their names."""
     import pyarrow as pa
@@ -65,7 +73,7 @@ def read_columns(patterns: tuple[str, ...], columns: tuple[str, ...]) -> "pa.Tab
 
     tables = []
     for pattern in patterns:
-        paths = sorted(glob(str(Path(pattern).expanduser()), recursive=True))
+        paths = matching(pattern)
         if not paths:
             raise FileNotFoundError(f"data parquet: {pattern!r} must match a file, but matches none; correct the path")
         for path in paths:

@@ -47,6 +47,9 @@ class Shakespeare(PooledData):
     def classes(self) -> int:
         return VOCABULARY
 
+    def reads(self) -> tuple[str]:
+        return (self.path,)
+
     def load(self) -> Dataset:
         """Loads the windows. x: ids, int16 (n, length). y: ids of what is predicted, int64, (n, length) or (n,)."""
         path = Path(self.path).expanduser()

@@ -28,6 +28,9 @@ class Timm(ModelPart):
     lora: Lora | None = None
     """Low-rank adaptation: only low-rank terms and the head are trained. null: all weights are trained."""
 
+    def reads(self) -> tuple[str, ...]:
+        return (self.weights,) if self.weights else ()
+
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Builds timm's module, with its parameter names. Images of one channel are repeated to three."""
         import timm

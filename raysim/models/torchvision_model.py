@@ -25,6 +25,9 @@ class Torchvision(ModelPart):
     image_size: Count | None = None
     """Height and width, in pixels, that images are resized to on the device. null: they are not resized."""
 
+    def reads(self) -> tuple[str, ...]:
+        return (self.weights,) if self.weights else ()
+
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Builds torchvision's module, with its parameter names. Images of one channel are repeated to three."""
         from torchvision import models
