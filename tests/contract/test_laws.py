@@ -23,6 +23,7 @@ SETTINGS = {
 ABSENT = {  # whose files or libraries are not at hand
     *("data/mnist", "data/fashion_mnist", "data/cifar10", "data/cifar100", "data/parquet", "data/image_folder"),
     *("data/isic2019", "data/femnist", "data/celeba", "data/shakespeare"),
+    *("world.delay/trace", "world.availability/trace"),
     *("model/transformer", "model/deq_transformer", "model/torchvision", "model/timm"),
 }
 SLOW = {"model/resnet", "model/deq_mlp", "model/deq_resnet", "data/linear_regression"}
