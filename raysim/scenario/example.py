@@ -45,15 +45,13 @@ def filled(part: type[Part], name: str) -> dict[str, Any]:
 
 
 def required(part: type[Part]) -> dict[str, Any]:
-    """Returns an example for each key that must be given, or that its class gives one for: that, or one of its type.
-
-    A class gives one for a key with a default if one of several such keys must be given.
-    """
+    """Returns an example for each key that must be given, and for each other one whose class gives an example."""
     schema = part.model_json_schema()
-    definitions = schema.get("$defs", {})
-    needed, properties = schema.get("required", []), schema["properties"]
-    keys = [key for key in properties if key != "name" and (key in needed or "examples" in properties[key])]
-    return {key: _value(schema["properties"][key], definitions) for key in keys}
+    definitions, needed = schema.get("$defs", {}), schema.get("required", [])
+    keys = {
+        k: value for k, value in schema["properties"].items() if k != "name" and (k in needed or "examples" in value)
+    }
+    return {key: _value(value, definitions) for key, value in keys.items()}
 
 
 def _value(schema: Schema, definitions: dict[str, Schema]) -> Any:
