@@ -17,6 +17,7 @@ from raysim.engine.families import family_of
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
+from raysim.rng import globals_kept
 from raysim.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     require_plan(scenario)
     folder = new_folder(out, f"{scenario.name}-dry")
     try:
-        dry_run(scenario, folder)
+        with globals_kept():
+            dry_run(scenario, folder)
     except (OSError, ValueError) as error:  # the data are missing, or scripted picks cannot be followed
         raise RunFailed("the timeline", describe(error)) from error
     return Result(folder)
@@ -95,7 +97,8 @@ def new_folder(out: Path, name: str) -> Path:
 def _inline(execution: Execution) -> Generator[Progress, None, None]:
     pool = InlinePool()
     try:
-        yield from execution(pool)
+        with globals_kept():
+            yield from execution(pool)
     except JobFailed:
         raise
     except Exception as error:  # not of a job; the scheduler actor reports it in the same way

@@ -12,6 +12,7 @@ from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.timeline import new_timeline
+from raysim.engine.server.weights import weigh
 from raysim.scenario import Scenario
 from raysim.world.server_timeline import Closed, Ended, Happening, Started, Stepped
 
@@ -47,7 +48,8 @@ class ServerSimulation:
         if isinstance(happening, Ended):
             self._jobs.training.drop(happening.dispatched)
         if isinstance(happening, Stepped):
-            return self._jobs.step(happening, self.scenario.central.weigh(happening.arrivals, self._population))
+            weights = weigh(self.scenario, happening.arrivals, self._population, happening.version)
+            return self._jobs.step(happening, weights)
         if isinstance(happening, Closed) and self._is_evaluated(happening):
             return self._jobs.evaluate(happening)
         return None
