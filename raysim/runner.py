@@ -38,6 +38,7 @@ def run(
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
+    A run that diverges ends there with the status "diverged", unless `run.on_divergence` is go_on.
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if a dry run cannot know
     the timeline; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.

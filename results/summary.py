@@ -43,6 +43,7 @@ class Summary:
     name: str | None
     status: str
     ended_early: str | None  # why the run ended early, if it did
+    diverged: str | None  # what was not finite first, and when, if anything was
     error: str | None
     algorithm: str | None
     data: str | None
@@ -80,6 +81,7 @@ def summary(run: Run) -> Summary:
         name=info.get("name"),
         status=run.standing,
         ended_early=info.get("ended_early"),
+        diverged=run.diverged,
         error=info.get("error"),
         algorithm=_at(info, "scenario", "algorithm", "name"),
         data=_at(info, "scenario", "data", "name"),

@@ -54,7 +54,10 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line. Exit codes: 0, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C."""
+    """Runs the command line.
+
+    Exit codes: 0, 1 for a run that failed, 2 for bad input, 3 for a run that diverged, 130 for Ctrl-C.
+    """
     from actors import MissingResources
 
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`

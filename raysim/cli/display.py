@@ -13,14 +13,15 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from raysim.engine.progress import Progress
+from raysim.result import Result
 from raysim.runner import run
 from raysim.scenario import Scenario
 from results import open_run, summary
 from results.show import render
 
 
-def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> None:
-    """Runs a scenario with a progress display, then prints its summary and where its folder is."""
+def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> Result:
+    """Runs a scenario with a progress display, prints its summary and where its folder is, and returns its result."""
     console = Console()
     bar = Bar(
         TextColumn("[bold]{task.description}"),  # there is no bar, because all of this must fit in 80 columns
@@ -42,6 +43,7 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
     if dry:
         console.print(timeline(result.pandas("updates").head(20).to_dict("records")))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
+    return result
 
 
 def describe(progress: Progress) -> str:

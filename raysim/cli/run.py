@@ -23,7 +23,7 @@ def run(
     address: Address = None,
     out: Out = Path("runs"),
 ) -> None:
-    """Run scenarios, one after another."""
+    """Run scenarios, one after another. The exit code is 3 if one of them diverged."""
     loaded = _load(scenarios, overrides or [])
     from raysim.cli.display import carry_out
 
@@ -31,8 +31,9 @@ def run(
         from raysim.runner import connect
 
         connect(loaded, address)  # before the progress display starts, because Ray prints something
-    for scenario in loaded:
-        carry_out(scenario, inline=inline, dry=dry, address=address, out=out)
+    results = [carry_out(scenario, inline=inline, dry=dry, address=address, out=out) for scenario in loaded]
+    if any(result.info["status"] == "diverged" for result in results):
+        raise typer.Exit(3)
 
 
 def _load(paths: list[Path], overrides: list[str]) -> list[Scenario]:

@@ -14,7 +14,7 @@ from raysim.engine.families import family_of
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
 from raysim.engine.progress import Progress
-from raysim.engine.recorder import Recorder
+from raysim.engine.recorder import Diverged, Recorder
 from raysim.scenario import Scenario
 from results import Writer, write_json
 
@@ -34,7 +34,8 @@ class Execution:
     def __call__(self, pool: Pool) -> Iterator[Progress]:
         """Does the run, and yields Progress on the way.
 
-        Raises JobFailed if a job fails. The tables then stay readable, and run.json says what failed.
+        Raises JobFailed if a job fails. The tables then stay readable, and run.json says what failed. A run that
+        diverges just ends, without models: the digest is then that of its tables.
         """
         began = time.perf_counter()
         info = run_info(self.scenario, self.run, "running")
@@ -57,6 +58,9 @@ class Execution:
                 "classes": described.classes,
                 "digest": digest(final.model, writer.digest()),
             }
+        except Diverged:
+            described = simulation.described
+            info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
         except JobFailed as failed:
             info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
             raise
@@ -69,6 +73,7 @@ class Execution:
         finally:
             writer.close()
             info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
+            info["diverged"] = recorder.diverged
             info["seconds"] = {"total": time.perf_counter() - began, "loop": loop_s}
             write_json(self.folder, info)
 

@@ -16,9 +16,9 @@ from raysim.sweep.slots import Slots, open_slots
 class RunOutcome(NamedTuple):
     """How a run ended."""
 
-    status: Literal["finished", "done before", "stopped", "failed"]
+    status: Literal["finished", "done before", "stopped", "diverged", "failed"]
     folder: Path | None = None  # None if it failed
-    why: str | None = None  # why it failed, was stopped or ended early
+    why: str | None = None  # why it failed, was stopped or ended early, or what was not finite
 
 
 # Called, from many threads, with a run's place among the scenarios and its progress or, at the end, its outcome.
@@ -36,9 +36,10 @@ def run_all(
 ) -> list[RunOutcome]:
     """Runs scenarios side by side and returns their outcomes, in order. A run that fails does not stop the others.
 
-    A scenario of which `out` holds a finished run is not run again, because it would give the same numbers. inline:
-    without Ray, in processes of this machine. parallel: number of runs at a time; by default as many as the cluster has
-    room for or, inline, as this machine has cores. Raises actors.MissingResources if there is no cluster.
+    A scenario of which `out` holds a run that finished or diverged is not run again, because it would give the same
+    numbers. inline: without Ray, in processes of this machine. parallel: number of runs at a time; by default as many
+    as the cluster has room for or, inline, as this machine has cores. Raises actors.MissingResources if there is no
+    cluster.
     """
     tell = news or (lambda place, what: None)
     outcomes: dict[int, RunOutcome] = {}
@@ -72,8 +73,7 @@ def attempt(slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progre
         result = slots.run(scenario, out, watch)
     except RunFailed as error:
         return RunOutcome("failed", why=str(error))
-    stopped = result.info["status"] == "stopped"
-    return RunOutcome("stopped" if stopped else "finished", result.folder, result.info["ended_early"])
+    return RunOutcome(result.info["status"], result.folder, result.run.diverged or result.info["ended_early"])
 
 
 def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
@@ -85,12 +85,15 @@ def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
 
 
 def finished_runs(out: Path) -> dict[str, Path]:
-    """Returns the folders of the finished runs below a folder, by the hash of their scenario."""
+    """Returns the folders of the runs below a folder that are over, by the hash of their scenario.
+
+    Those are finished ones and those that diverged.
+    """
     found = {}
     for file in sorted(out.rglob("run.json")):
         try:
             info = json.loads(file.read_text(encoding="utf-8"))
-            if info["status"] == "finished":
+            if info["status"] in ("finished", "diverged"):  # either is what the scenario gives, each time
                 found[info["scenario_hash"]] = file.parent
         except (OSError, ValueError, KeyError, TypeError):  # not the folder of a run that can be read
             continue

@@ -34,8 +34,8 @@ class Trial(NamedTuple):
     group: int  # place of the group of scenarios, which differ only in their seeds
     number: int
     values: dict[str, Any]  # of the tuned keys
-    status: str  # finished, pruned or failed
-    score: float | None  # mean over seeds; None if it did not finish
+    status: str  # finished, pruned, diverged or failed
+    score: float | None  # mean over seeds; infinitely bad if it diverged; None if it was pruned or failed
     outcomes: tuple[RunOutcome, ...]  # by seed
 
 
@@ -79,7 +79,7 @@ def best(trials: Sequence[Trial], settings: Search) -> list[Trial]:
     sign = 1 if _direction(settings) == "maximize" else -1
     found: dict[int, Trial] = {}
     for trial in trials:
-        if trial.score is None or math.isnan(trial.score):
+        if trial.score is None or trial.status == "diverged":
             continue
         known = found.get(trial.group, trial)
         assert known.score is not None
@@ -102,19 +102,24 @@ class _Trier:
         for scenario in self._plan.groups(dict(suggestion.params))[self._group]:
             outcome = self._run(scenario, _Pruner(suggestion, self._settings, rounds))
             outcomes.append(outcome)
-            if outcome.status in ("stopped", "failed"):
+            if outcome.status in ("stopped", "diverged", "failed"):
                 break
             scores.append(_last(outcome, self._settings.metric))
             rounds += scenario.run.rounds
-        complete = len(scores) == len(outcomes)
-        status = "finished" if complete else "pruned" if outcomes[-1].status == "stopped" else "failed"
-        score = sum(scores) / len(scores) if complete else None
+        last = outcomes[-1].status
+        status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
+        score = sum(scores) / len(scores) if status == "finished" else None
+        if status == "diverged" or (score is not None and math.isnan(score)):
+            status, score = "diverged", math.inf if _direction(self._settings) == "minimize" else -math.inf
         return Trial(self._group, suggestion.number, dict(suggestion.params), status, score, tuple(outcomes))
 
     def _run(self, scenario: Scenario, pruner: _Pruner) -> RunOutcome:
         folder = self._done.get(scenario.hash)
         if folder is None:
             return attempt(self._slots, scenario, self._out, pruner.watch)
+        run = open_run(folder)
+        if run.status == "diverged":
+            return RunOutcome("diverged", folder, run.diverged)
         try:
             for round, value in _history(folder, self._settings.metric):
                 pruner.report(round, value)
@@ -184,7 +189,7 @@ def _tell(study: optuna.Study, suggestion: optuna.Trial, trial: Trial) -> None:
 
     if trial.status == "pruned":
         study.tell(suggestion, state=TrialState.PRUNED)
-    elif trial.score is None or math.isnan(trial.score):  # failed, or diverged
+    elif trial.score is None:  # failed
         study.tell(suggestion, state=TrialState.FAIL)
     else:
         study.tell(suggestion, trial.score)

@@ -17,6 +17,7 @@ from raysim.local.task import Task
 from raysim.scenario import Scenario
 from raysim.terms import Record
 from raysim.workers import contract, records, wire
+from raysim.workers.finite import diverged
 from raysim.workers.replies import MetricSums, TrainedClient
 from raysim.workers.requests import (
     ChunkMember,
@@ -71,6 +72,7 @@ class ClientWorker(Workbench):
                     samples_seen=self.net.seen - seen,
                     up_bytes=records.size(sent, self.net.layout),
                     down_bytes=self.down_bytes(message),
+                    diverged=diverged(columns, sent, "update"),
                 )
             )
         update = wire.send({**updates.record, **buffers.record})

@@ -17,6 +17,7 @@ from raysim.local.task import PREDICTED
 from raysim.scenario import Scenario
 from raysim.terms import Record
 from raysim.workers import contract, records, wire
+from raysim.workers.finite import diverged, not_finite
 from raysim.workers.peer_requests import (
     CompareRequest,
     ConsensusRequest,
@@ -88,7 +89,7 @@ class PeersWorker(Workbench):
                 draft, message, trained = self._local(turn, state)
             own.append((wire.send(draft), wire.send(state if turn.kept else {})))
             messages.append(wire.send(message))
-            mixed.append(MixedPeer(seconds, trained))
+            mixed.append(MixedPeer(seconds, trained, not_finite(state)))
         return Answer(mixed, Mixture(own=Value(tuple(own)), messages=Value(tuple(messages))))
 
     def _mix(self, turn: Turn, received: _Received) -> Record:
@@ -107,7 +108,8 @@ class PeersWorker(Workbench):
         draft, of_draft = records.split(draft, *LOGGED)
         message, of_message = records.split(message, *LOGGED)
         columns = self.training_columns({**of_draft, **of_message}, steps, seconds)
-        return draft, message, TrainedPeer(columns, records.size(message, self.net.layout))
+        size = records.size(message, self.net.layout)
+        return draft, message, TrainedPeer(columns, size, diverged(columns, message, "message"))
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------
 

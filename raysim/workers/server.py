@@ -15,6 +15,7 @@ from raysim.rng import SERVER_ID
 from raysim.terms import Buffer, Record, SearchResult
 from raysim.workers import contract, records, wire
 from raysim.workers.client import ClientWorker
+from raysim.workers.finite import not_finite
 from raysim.workers.replies import ServerDescribed, StepReply, UpdateCost
 from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest
 from raysim.workers.workbench import LOGGED
@@ -84,6 +85,7 @@ class ServerWorker(ClientWorker):
             cache_bytes=self._kept_bytes(after, one),
             similarity=None if step.similarity is None else step.similarity.item(),
             coefficients=_columns(step.search),
+            diverged=not_finite({key: after[key] for key in ("w", "buffers")}),
         )
         changed = wire.send({name: after[name] for name in request.state if after[name] is not before[name]})
         state = {name: Value(changed[name]) if name in changed else value for name, value in request.state.items()}

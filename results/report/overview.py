@@ -125,7 +125,7 @@ def _seconds(values: Sequence[float]) -> str:
 
 
 def _line(run: Run, found: Summary) -> RunLine:
-    status, notes = run.standing, [found.ended_early or ""]
+    status, notes = run.standing, [found.ended_early or "", found.diverged or ""]
     if run.status == "running":
         notes.append(
             f"last wrote {run.last_written:%Y-%m-%d %H:%M} UTC" + (", probably killed" if status != "running" else "")
@@ -136,7 +136,7 @@ def _line(run: Run, found: Summary) -> RunLine:
         run=run.id,
         seed="-" if found.seed is None else str(found.seed),
         status=status,
-        alarm=status not in ("finished", "running"),
+        alarm=status not in ("finished", "running") or found.diverged is not None,
         note="; ".join(filter(None, notes)),
         error=found.error,
         started=str(run.info.get("started_at") or "-")[:16].replace("T", " "),

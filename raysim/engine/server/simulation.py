@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from actors import finished
@@ -70,6 +71,8 @@ class ServerSimulation:
             if isinstance(pending, PendingEvaluation):
                 metrics = self._record_evaluation(happening, pending)
             self._recorder.closed(happening)
+            if metrics and not math.isfinite(metrics["loss"]):
+                self._diverge(happening, "the loss of the server's model", happening.version)
             return Mark(happening.over, happening.time, happening.in_flight, metrics)
         return None
 
@@ -87,6 +90,16 @@ class ServerSimulation:
         self._recorder.stepped(stepped, pending.weights, updates, measured)
         self._recorder.searched(stepped, reply.coefficients)
         self._recorder.jobs(stepped, pending.jobs, self.stopwatch.began)
+        for arrival, trained in zip(stepped.arrivals, pending.trained, strict=True):
+            if trained.diverged:
+                what = f"the {trained.diverged} of client {arrival.client}"
+                self._diverge(stepped, what, arrival.version, arrival.client)
+        if reply.diverged:
+            self._diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
+
+    def _diverge(self, happening: Stepped | Closed, what: str, version: int, client: int | None = None) -> None:
+        go_on = self.scenario.run.on_divergence == "go_on"
+        self._recorder.diverge(happening, what, version=version, client=client, go_on=go_on)
 
     def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the metrics of the global model on the first split."""
