@@ -25,15 +25,14 @@ def run(
 ) -> None:
     """Run scenarios, one after another. The exit code is 3 if one of them diverged."""
     loaded = _load(scenarios, overrides or [])
-    from raysim.cli.display import carry_out
+    from raysim.cli.display import carry_out, exit_code
 
     if not (inline or dry):
         from raysim.runner import connect
 
         connect(loaded, address)  # before the progress display starts, because Ray prints something
     results = [carry_out(scenario, inline=inline, dry=dry, address=address, out=out) for scenario in loaded]
-    if any(result.info["status"] == "diverged" for result in results):
-        raise typer.Exit(3)
+    raise typer.Exit(exit_code(*results))
 
 
 def _load(paths: list[Path], overrides: list[str]) -> list[Scenario]:

@@ -52,6 +52,15 @@ class Recorder:
         if not go_on:
             raise Diverged(what)
 
+    def memory(self) -> dict[str, Any]:
+        """Returns what the recorder remembers beside the totals, as plain data, for a checkpoint."""
+        return {"diverged": self.diverged}
+
+    def recall(self, totals: dict[str, int], memory: dict[str, Any]) -> None:
+        """Goes on from a checkpoint. totals and memory: what it holds of them."""
+        self.totals.update(totals)
+        self.diverged = memory["diverged"]
+
     def add(self, table: str, new: list[rows.Row]) -> None:
         """Writes new rows of a table."""
         for row in new:

@@ -176,3 +176,15 @@ def test_a_search_takes_what_diverges_for_the_worst(tmp_path: Path) -> None:
         found = {trial.values["local.lr"]: (trial.status, trial.score) for trial in trials}
         assert found[1e30] == ("diverged", -float("inf"))
         assert found[0.1][0] == "finished"
+
+
+def test_a_run_that_diverged_can_go_on_from_before(tmp_path: Path) -> None:
+    """It ends in the same place again, or goes on as if it had never ended."""
+    every: Raw = {"run__checkpoint": {"every_rounds": 1, "at_end": False}}
+    expected = run(exploding("update", run__on_divergence="go_on"), tmp_path / "expected")
+    first = run(exploding("update", **every), tmp_path / "runs")
+    again = raysim.resume(first.folder, inline=True)
+    assert (again.info["status"], again.digest) == ("diverged", first.digest)
+    on = raysim.resume(first.folder, ["run.on_divergence=go_on"], inline=True)
+    assert (on.info["status"], on.digest) == ("finished", expected.digest)
+    assert on.info["diverged"] == expected.info["diverged"]
