@@ -12,7 +12,7 @@ def not_finite(record: Record) -> str | None:
     """Returns the name of the first entry that holds a number that is not finite; None if there is none."""
     for name, entry in record.items():
         # The norm is the fastest pass over a vector. But it may overflow, so it alone does not tell.
-        suspect = entry.is_floating_point() and not math.isfinite(entry.norm())
+        suspect = entry.is_floating_point() and entry.numel() and not math.isfinite(entry.norm())
         if suspect and not bool(entry.isfinite().all()):
             return name
     return None
