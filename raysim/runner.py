@@ -21,6 +21,7 @@ from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
+from raysim.rng import globals_kept
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.load import checked
 
@@ -43,6 +44,7 @@ def run(
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
+    A run that diverges ends there with the status "diverged", unless `run.on_divergence` is go_on.
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
@@ -112,7 +114,8 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     require_plan(scenario)
     folder = new_folder(out, f"{scenario.name}-dry")
     try:
-        dry_run(scenario, folder)
+        with globals_kept():
+            dry_run(scenario, folder)
     except (OSError, ValueError) as error:  # the data are missing, or scripted picks cannot be followed
         raise RunFailed("the timeline", describe(error), folder=folder) from error
     return Result(folder)
@@ -135,12 +138,13 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
     pool = InlinePool()
     steps = execution(pool)
     try:
-        while True:
-            with deferring():
-                step = next(steps, None)
-            if step is None:
-                return
-            yield step
+        with globals_kept():
+            while True:
+                with deferring():
+                    step = next(steps, None)
+                if step is None:
+                    return
+                yield step
     except JobFailed:
         raise
     except (Exception, SystemExit) as error:  # not of a job; the scheduler actor reports it in the same way

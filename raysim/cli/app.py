@@ -64,7 +64,8 @@ def _options(
 def main() -> None:
     """Runs the command line.
 
-    Exit codes: 0, 1 for a run that failed, 2 for bad input, 128 plus the number of the signal that ended it.
+    Exit codes: 0, 1 for a run that failed, 2 for bad input, 3 for a run that diverged, 128 plus the number of the
+    signal that ended it.
     """
     from actors import MissingResources
 

@@ -19,7 +19,7 @@ from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
 from raysim.engine.machines import differences, kinds_of
 from raysim.engine.progress import Progress
-from raysim.engine.recorder import Recorder
+from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import changes
@@ -46,7 +46,8 @@ class Execution:
         """Does the run, and yields Progress on the way.
 
         Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can go on
-        from its checkpoint. Raises DamagedCheckpoint if it goes on and a file of the checkpoint is damaged.
+        from its checkpoint. Raises DamagedCheckpoint if it goes on and a file of the checkpoint is damaged. A run that
+        diverges just ends, without models: the digest is then that of its tables.
         """
         began = time.perf_counter()
         checkpoint = Checkpoint.read(self.folder) if self.goes_on else None
@@ -67,6 +68,9 @@ class Execution:
             if not saver.reached:
                 info |= self._finish(simulation, writer)
             loop_s = simulation.stopwatch.seconds
+        except Diverged:
+            described = simulation.described
+            info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
         except JobFailed as failed:
             info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
             raise
@@ -82,6 +86,7 @@ class Execution:
             writer.close()
             info["machines"] = kinds_of(pool.machines)
             info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
+            info["diverged"] = recorder.diverged
             already = checkpoint.seconds if checkpoint else 0.0
             info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
             write_json(self.folder, info)
