@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from results.compare import compare as compare_runs
 from results.keys import Value, column, flatten, spell_out, varying
 from results.measure import Measure
+from results.paired import paired as pair_runs
 from results.reader import NotARun, Run, check_schema
 from results.schemas import TABLES, require
 
@@ -193,6 +194,37 @@ class Runs:
         for note in comparison.notes:
             warnings.warn(note, stacklevel=2)
         return comparison.frame
+
+    def paired(
+        self,
+        by: str | Iterable[str] | None = None,
+        baseline: str | Iterable[str] = (),
+        *,
+        metric: str | Iterable[str] = "accuracy",
+        reduce: str = "last",
+        target: Iterable[tuple[str, float]] = (),
+        subject: str = "global",
+        split: str = "test",
+        over: str = "mean",
+        unfinished: bool = False,
+    ) -> pd.DataFrame:
+        """Compares runs seed by seed with a baseline, which must have the same scenario but for the keys `by`.
+
+        Returns one row for each case and metric, with the fields of `results.paired.Difference`. Warns of runs that do
+        not count.
+
+        by: the keys that tell cases apart; by default all keys that differ.
+        baseline: values of keys, such as "fedavg" or "algorithm=fedavg"; by default the first
+            algorithm or, if that is the same everywhere, the first value of the first key.
+        All others are as for `compare`.
+
+        Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
+        """
+        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over)
+        found = pair_runs(self, None if by is None else _listed(by), _listed(baseline), measure, unfinished)
+        for note in found.notes:
+            warnings.warn(note, stacklevel=2)
+        return found.frame
 
     def _read(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
         try:
