@@ -15,6 +15,7 @@ from raysim.cli.options import RunFolders
 if TYPE_CHECKING:
     from results.compare import Comparison
     from results.paired import Paired
+    from results.runs import Runs
 
 
 def show(run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]) -> None:
@@ -84,6 +85,7 @@ def compare(
     from results.measure import Measure, parse_target
     from results.paired import paired as pair_runs
     from results.paper import beside, read_paper
+    from results.runs import whole
 
     if (paired and (columns or paper)) or (baseline and not paired):
         wrong = "--columns and --paper: must not be given with --paired" if paired else "--baseline: needs --paired"
@@ -93,12 +95,18 @@ def compare(
         targets = tuple(map(parse_target, target or []))
         measure = Measure(tuple(metric or ["accuracy"]), reduce, targets, subject, split, over)
         published = None if paper is None else read_paper(paper)
-        if paired:
-            _print_comparison(pair_runs(load(*runs), by, baseline or [], measure, unfinished), format, percent)
-            return
-        comparison = compare_runs(load(*runs), by, columns or [], measure, unfinished)
-        comparison = comparison if published is None else beside(comparison, published)
-    _print_comparison(comparison, format, percent)
+        notes: list[str] = []
+
+        def compared(some: Runs) -> Comparison | Paired:
+            if paired:
+                return pair_runs(some, by, baseline or [], measure, unfinished)
+            comparison = compare_runs(some, by, columns or [], measure, unfinished)
+            return comparison if published is None else beside(comparison, published)
+
+        found = whole(load(*runs, damaged=notes), compared, notes)
+    for note in notes:
+        typer.echo(note, err=True)
+    _print_comparison(found, format, percent)
 
 
 def _print_comparison(comparison: Comparison | Paired, format: Format, percent: bool) -> None:
@@ -141,8 +149,12 @@ def report(
             raise typer.Exit(2)
     from results import load
     from results.report import report as make_report
+    from results.runs import whole
 
+    notes: list[str] = []
     with refusing_wrong_runs():
-        page = make_report(load(*runs), by)
+        page = whole(load(*runs, damaged=notes), lambda some: make_report(some, by), notes)
+    for note in notes:
+        typer.echo(note, err=True)
     page.write(out, svg)
     typer.echo(f"{len(page.pictures)} figures in {out}")
