@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from actors.job import Job, Left, Request, Result, Setup, Value
+from actors.job import Content, Job, Left, Request, Result, Setup, Value
+from actors.machine import Machine
 
 
 class JobFailed(Exception):
@@ -39,6 +40,11 @@ class Group(NamedTuple):
 class Pool(Protocol):
     """Groups of workers, to which jobs are submitted."""
 
+    machines: dict[str, Machine]
+    """What each worker's process computes with, by the worker's name, as of its last set-up."""
+    warnings: list[str]
+    """What whoever watches the run should know while it goes on."""
+
     def start(self, group: Group) -> None:
         """Makes the group's workers."""
 
@@ -61,6 +67,9 @@ class Pool(Protocol):
 
     def put(self, content: Any) -> Value[Any]:
         """Returns a value that holds the content, without a job."""
+
+    def get(self, value: Value[Content]) -> Content:
+        """Returns the content of a value whose job is done. It must not be changed."""
 
     def gauge(self, readings: dict[str, float]) -> None:
         """Shows readings on a dashboard, if there is one."""

@@ -2,15 +2,27 @@
 
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
+├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
+│   └── DamagedCheckpoint
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from results.texts import cut, quoted
 
-__all__ = ["Problem", "RaysimError", "RunFailed", "ScenarioError", "StopRun", "quoted"]
+__all__ = [
+    "CannotGoOn",
+    "DamagedCheckpoint",
+    "Problem",
+    "RaysimError",
+    "RunFailed",
+    "ScenarioError",
+    "StopRun",
+    "quoted",
+]
 
 _PATH = 200  # letters of a path
 _SHOWN = 2000  # letters of a problem
@@ -47,12 +59,23 @@ class ScenarioError(RaysimError):
         return "\n".join(lines)
 
 
-class RunFailed(RaysimError):
-    """A run stopped half-way. where: the job that failed; traceback: the text of the worker's traceback."""
+class CannotGoOn(RaysimError):
+    """A run cannot be resumed or forked, for a reason that its text gives."""
 
-    def __init__(self, where: str, cause: str, traceback: str = "") -> None:
-        super().__init__(where, cause, traceback)
-        self.where, self.cause, self.traceback = where, cause, traceback
+
+class DamagedCheckpoint(CannotGoOn):
+    """A file of a run's checkpoint is missing or was changed."""
+
+
+class RunFailed(RaysimError):
+    """A run stopped half-way.
+
+    where: the job that failed; traceback: the text of the worker's traceback; folder: the run's folder.
+    """
+
+    def __init__(self, where: str, cause: str, traceback: str = "", folder: Path | None = None) -> None:
+        super().__init__(where, cause, traceback, folder)
+        self.where, self.cause, self.traceback, self.folder = where, cause, traceback, folder
 
     def __str__(self) -> str:
         return f"{self.where}: {self.cause}"

@@ -9,7 +9,10 @@ from results.texts import quoted
 Kind = type | tuple[type, ...]
 
 # The types of values, as far as they are read. Any may be missing; there may be others.
-_GIVEN: dict[str, Kind] = {"run": str, "status": str, "scenario": dict, "seconds": dict, "totals": dict}
+_GIVEN: dict[str, Kind] = {
+    **dict.fromkeys(("run", "status"), str),
+    **dict.fromkeys(("scenario", "seconds", "totals", "holder"), dict),
+}
 _OR_NULL: dict[str, Kind] = {
     **dict.fromkeys(("name", "scenario_hash", "started_at", "finished_at", "ended_early", "error"), str),
     **dict.fromkeys(("seed", "parameters", "classes"), int),

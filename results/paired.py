@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -199,8 +199,8 @@ def _pairs(case: list[Run], baseline: list[Run], notes: list[str]) -> list[tuple
     return [(of_case[seed], of_baseline[seed]) for seed in of_case if seed in of_baseline]
 
 
-def _seed(run: Run) -> Any:
-    return (run.info.get("scenario") or {}).get("seed")
+def _seed(run: Run) -> str:
+    return str((run.info.get("scenario") or {}).get("seed"))
 
 
 def _found(

@@ -19,7 +19,7 @@ from results.keys import Value, column, flatten, spell_out, varying
 from results.measure import Measure
 from results.paired import paired as pair_runs
 from results.reader import DamagedTable, NotARun, Run, check_schema, read_files
-from results.schemas import require
+from results.schemas import dictionary, require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,8 +175,9 @@ class Runs:
         filter: pc.Expression | None = None,
         keys: Iterable[str] | None = None,
     ) -> pd.DataFrame:
-        """Returns `table` as a pandas data frame, with texts as categories."""
+        """Returns `table` as a pandas data frame, with texts as categories, and `attrs` like those of `Run.pandas`."""
         frame: pd.DataFrame = self.table(name, columns, filter, keys).to_pandas()
+        frame.attrs = dictionary(name)
         return frame
 
     def polars(

@@ -126,7 +126,7 @@ class Regular(RandomTopology):
     """All peers have the same number of neighbours, chosen at random."""
 
     name: str = "regular"
-    degree: Count
+    degree: Annotated[Count, Field(examples=[4])]
     """Number of neighbours of each peer."""
 
     cure: ClassVar[str] = "raise `degree`"

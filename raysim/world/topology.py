@@ -28,7 +28,7 @@ class Topology(Part):
     """An undirected graph of peers, with weights for its edges. A subclass adds its `name`."""
 
     name: str
-    weights: Annotated[Weighting, OneOf(WEIGHTINGS)] = Metropolis()
+    weights: Annotated[Weighting, OneOf(WEIGHTINGS, "raysim.mixing_weights")] = Metropolis()
     """Weights of neighbours' messages, for algorithms that mix by weights."""
 
     @abstractmethod
@@ -180,7 +180,7 @@ class Edges(Topology):
     name: str = "edges"
     edges: Annotated[
         tuple[Annotated[tuple[int, int], BeforeValidator(_read_edge)], ...],
-        Field(json_schema_extra=_or_a_file),
+        Field(json_schema_extra=_or_a_file, examples=[[[0, 1], [1, 2]]]),
         BeforeValidator(_read_edges),
     ]
     """Pairs of peers, such as [[0, 1], [1, 2]]; or the name of a file with one pair a line, and comments after #."""

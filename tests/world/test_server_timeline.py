@@ -211,7 +211,7 @@ def test_work_sets_the_time() -> None:
         "latency_s": 0.5,
     }
     timeline = ServerTimeline(
-        world(dispatch={"concurrency": 1}, delay=delay), Buffer(1), np.ones(1, int), 3, 0, lambda _: Cost(10.0, 6, 8)
+        world(dispatch={"concurrency": 1}, delay=delay), Buffer(1), np.ones(1, int), 3, 0, lambda _: Cost(10.0, 6, 8, 3)
     )
     assert [s.time for s in timeline if isinstance(s, Stepped)] == pytest.approx([9.5, 19.0, 28.5])
 
