@@ -1,10 +1,9 @@
 """A pool in this process, without Ray: every job runs when it is submitted."""
 
-import traceback
 from typing import Any
 
 from actors.gang import Alone
-from actors.host import describe, timed
+from actors.host import describe, timed, trace
 from actors.job import Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.pool import Group, JobFailed
 
@@ -53,4 +52,4 @@ def _guarded(label: str, call: Any, *args: Any) -> Any:
     try:
         return call(*args)
     except Exception as error:  # whatever the hosted code raises is named and passed on
-        raise JobFailed(label, describe(error), traceback.format_exc()) from error
+        raise JobFailed(label, describe(error), trace(error)) from error

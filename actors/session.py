@@ -6,7 +6,6 @@ import math
 import os
 import socket
 import threading
-import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.cluster import RayPool
-from actors.host import describe
+from actors.host import describe, trace
 from actors.placement import Demand, Placement
 from actors.pool import JobFailed, MissingResources
 
@@ -42,7 +41,7 @@ class Scheduler:
         except KeyboardInterrupt:  # raised by the pool after `stop`
             pass
         except Exception as error:  # raised by the program itself
-            yield JobFailed("scheduler", describe(error), traceback.format_exc())
+            yield JobFailed("scheduler", describe(error), trace(error))
         finally:
             self._pool.close()
             self._ended.set()

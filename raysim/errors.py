@@ -2,11 +2,14 @@
 
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
+├── BadInput         something that the scenario names, such as a file, is missing, damaged or does not fit
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
 
 from dataclasses import dataclass
+
+from actors.told import Told
 
 
 class RaysimError(Exception):
@@ -33,6 +36,17 @@ class ScenarioError(RaysimError):
 
     def __str__(self) -> str:
         return "\n".join(f"{self.source}: {problem}" for problem in self.problems)
+
+
+class BadInput(RaysimError, Told, ValueError):
+    """Something that a scenario names is missing, damaged or does not fit; `problem` says at which key, and what."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return str(self.problem)
 
 
 class RunFailed(RaysimError):

@@ -21,7 +21,7 @@ def test_a_share_of_each_clients_labels_is_wrong() -> None:
 
 def test_each_other_label_is_as_likely() -> None:
     labels = np.full(9000, 2)
-    wrong = mislabel(labels, Holdings.of([np.arange(9000)]), 1.0, 4, seed=0)
+    wrong = mislabel(labels, Holdings.of([np.arange(9000)]), np.ones(1), 4, seed=0)
     assert (labels == 2).all()
     counts = np.bincount(wrong, minlength=4)
     assert counts[2] == 0
@@ -30,5 +30,5 @@ def test_each_other_label_is_as_likely() -> None:
 
 def test_what_nobody_holds_keeps_its_labels() -> None:
     labels = np.arange(100) % 4
-    wrong = mislabel(labels, Holdings.of([np.arange(10), np.arange(50, 60)]), 1.0, 4, seed=0)
+    wrong = mislabel(labels, Holdings.of([np.arange(10), np.arange(50, 60)]), np.ones(2), 4, seed=0)
     assert np.flatnonzero(wrong != labels).tolist() == [*range(10), *range(50, 60)]
