@@ -15,6 +15,7 @@ import typer
 from raysim import __version__
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.check import check, schema
+from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
 from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command()(scenarios)
 app.command("list")(list_parts)
 app.command()(check)
+app.command()(partition)
 app.command()(run)
 app.command()(sweep)
 app.command()(show)
