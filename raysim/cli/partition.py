@@ -74,8 +74,8 @@ def _show(path: str, clients: int, held: pd.DataFrame) -> RenderableType:
     lines = [
         f"{clients} clients hold {sizes.sum()} training samples, from {sizes.min()} to {sizes.max()}, "
         f"{sizes.median():g} in the middle",
-        f"labels of a client: from {labels.min()} to {labels.max()} of {counts.shape[1]}, {labels.mean():.3g} on average",
-        f"label skew: {skew.mean():.3f} (distance of a client's mix of labels from that of all: 0 equal, 1 disjoint)",
+        f"labels of a client: from {labels.min()} to {labels.max()} of {counts.shape[1]}, mean {labels.mean():.3g}",
+        f"label skew: {skew.mean():.3f} (distance from the mix of labels of all: 0 equal, 1 disjoint)",
         f"own test samples: {tests}" if tests else "own test samples: none",
     ]
     if empty := int((sizes == 0).sum()):
@@ -99,5 +99,7 @@ def _table(counts: pd.DataFrame) -> Table:
     ):
         table.add_column(heading, justify="right")
     for client, row in shown.iterrows():
-        table.add_row(str(client), str(counts.loc[client].sum()), *(str(count) if count else "." for count in row))
+        table.add_row(
+            str(client), str(counts.loc[[client]].to_numpy().sum()), *(str(count) if count else "." for count in row)
+        )
     return table
