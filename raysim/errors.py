@@ -3,6 +3,8 @@
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
 ├── BadInput         something that the scenario names, such as a file, is missing, damaged or does not fit
+├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
+│   └── DamagedCheckpoint
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
@@ -47,6 +49,14 @@ class BadInput(RaysimError, Told, ValueError):
 
     def __str__(self) -> str:
         return str(self.problem)
+
+
+class CannotGoOn(RaysimError):
+    """A run cannot be resumed or forked, for a reason that its text gives."""
+
+
+class DamagedCheckpoint(CannotGoOn):
+    """A file of a run's checkpoint is missing or was changed."""
 
 
 class RunFailed(RaysimError):

@@ -1,6 +1,7 @@
 """Arrays that a user brings, in an .npz file or in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -45,6 +46,9 @@ class Arrays(Brought):
         if (self.path is None) == (self.arrays is None):
             raise ValueError("must have exactly one of `path` and `arrays`; give the file, or arrays from Python")
         return self
+
+    def reads(self) -> Iterable[str | Path]:
+        return () if self.path is None else (self.path,)
 
     def load(self) -> Dataset:
         """Makes the data set of the arrays. Raises FileNotFoundError if the file is missing, ValueError if not fit."""

@@ -84,7 +84,7 @@ class DirichletClients(Partitioner):
     name: str = "dirichlet_clients"
     alpha: Positive
     """Concentration. Small: each client has few labels; large: all clients have the same mix of labels."""
-    sizes: Annotated[Sizes, OneOf(SIZES)] = EqualSizes()
+    sizes: Annotated[Sizes, OneOf(SIZES, "raysim.sizes")] = EqualSizes()
     """How many samples each client gets. Others than `equal` skew labels and sizes."""
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:

@@ -1,6 +1,7 @@
 """Data sets of the Hugging Face library `datasets`, saved in a folder or in the hub's local cache."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,9 @@ class HuggingFace(Brought):
     """Further columns that a partition may use."""
     size: Count | None = None
     """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
+
+    def reads(self) -> Iterable[str | Path]:
+        return (self.path,) if Path(self.path).expanduser().is_dir() else ()
 
     def load(self) -> Dataset:
         """Loads the splits. Raises FileNotFoundError or ValueError, saying what to do, if they are not as said."""

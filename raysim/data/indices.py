@@ -1,6 +1,7 @@
 """Partitions that are given: which rows of the training samples each client holds."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,6 +42,9 @@ class Indices(Partitioner):
         if (self.path is None) == (self.rows is None):
             raise ValueError("must have exactly one of `path` and `rows`; give the file, or the rows themselves")
         return self
+
+    def reads(self) -> Iterable[str | Path]:
+        return () if self.path is None else (self.path,)
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         del generator  # nothing is drawn

@@ -21,7 +21,7 @@ class Labelled(PooledData):
     label_noise: Fraction | tuple[Fraction, ...] | NoisyClients = 0.0
     """Share of each client's training samples that get a wrong label: one share for all clients, a list with a share
     for each client, or a block that draws the shares. All wrong labels are equally likely; test labels stay right."""
-    skew: Annotated[FeatureSkew, OneOf(FEATURE_SKEWS)] | None = None
+    skew: Annotated[FeatureSkew, OneOf(FEATURE_SKEWS, "raysim.feature_skews")] | None = None
     """How the inputs of clients differ: each client's training samples and its own test samples are changed in a way of
     its own whenever they are fetched. The global test set and the server's and public samples are not. null: not at
     all."""

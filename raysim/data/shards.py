@@ -42,7 +42,7 @@ class Classes(Partitioner):
     ICML 2021)."""
     samples_per_class: Count | None = None
     """Number of samples of a block. null: the samples of a label are all given out, in blocks as `sizes` says."""
-    sizes: Annotated[Sizes, OneOf(SIZES)] = EqualSizes()
+    sizes: Annotated[Sizes, OneOf(SIZES, "raysim.sizes")] = EqualSizes()
     """How the samples of a label are shared by the clients that hold it: equally, or in proportion to sizes that are
     drawn for all clients, so that labels and sizes are skewed."""
 

@@ -1,5 +1,8 @@
 """Tables that a user brings: Parquet or CSV files with named columns of features and labels."""
 
+from collections.abc import Iterable
+from glob import glob
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +42,10 @@ class Table(Labelled):
     """Further columns that a partition may use."""
     standardise: bool = True
     """Whether each feature is shifted and scaled to mean 0 and deviation 1 over the training samples."""
+
+    def reads(self) -> Iterable[str | Path]:
+        patterns = [pattern for pattern in (self.path, self.test_path) if pattern is not None]
+        return [path for pattern in patterns for path in sorted(glob(str(Path(pattern).expanduser()), recursive=True))]
 
     def load(self) -> Dataset:
         """Loads the table. x: float32 (n, features). Raises FileNotFoundError or ValueError, saying what to do."""

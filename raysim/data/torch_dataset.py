@@ -1,6 +1,8 @@
 """A map-style data set of torch that a user brings, by the name of its class or of a function that returns it."""
 
-import importlib
+import importlib.util
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ from pydantic import Field
 
 from raysim.data.brought import Brought, Raw
 from raysim.data.dataset import Dataset
+from raysim.own import WrongClass, import_class
 
 
 class TorchDataset(Brought):
@@ -28,6 +31,11 @@ class TorchDataset(Brought):
     test_args: dict[str, Any] = Field(default={})
     """Keyword arguments for `test`, beside those of `args`."""
 
+    def reads(self) -> Iterable[str | Path]:
+        modules = {name.partition(":")[0] for name in (self.train, self.test) if name}
+        specs = [importlib.util.find_spec(module) for module in sorted(modules)]
+        return [spec.origin for spec in specs if spec and spec.origin]
+
     def load(self) -> Dataset:
         """Reads all samples. Raises ValueError if one of the names is not a Dataset of pairs (x, y)."""
         train = read(self.train, self.args, "train")
@@ -45,15 +53,16 @@ def read(name: str, args: dict[str, Any], key: str) -> Raw:
         )
     inputs, labels = [], []
     for place in range(len(dataset)):
-        try:
-            x, y = dataset[place]
-        except (TypeError, ValueError) as error:
+        item = dataset[place]
+        if not (isinstance(item, tuple | list) and len(item) == 2):
             raise ValueError(
-                f"data torch: items of `{key}` must be pairs (x, y), got {type(error).__name__}: {error} for item "
-                f"{place} of {name!r}"
-            ) from error
-        inputs.append(np.asarray(x))
-        labels.append(np.asarray(y))
+                f"data torch: items of `{key}` must be pairs (x, y), got {type(item).__name__} for item {place} of "
+                f"{name!r}; return (x, y)"
+            )
+        inputs.append(np.asarray(item[0]))
+        labels.append(np.asarray(item[1]))
+    if not inputs:
+        raise ValueError(f"data torch: `{key}` must have samples, got none of {name!r}")
     shapes = {x.shape for x in inputs}
     if len(shapes) != 1:
         raise ValueError(
@@ -64,12 +73,8 @@ def read(name: str, args: dict[str, Any], key: str) -> Raw:
 
 
 def _made(name: str, args: dict[str, Any], key: str) -> Any:
-    module, _, attribute = name.partition(":")
     try:
-        made = getattr(importlib.import_module(module), attribute)
-        return made(**args) if callable(made) else made
-    except Exception as error:  # a module can raise anything while it is imported
-        raise ValueError(
-            f"data torch: `{key}` must be module:name of a Dataset, with the module here or on PYTHONPATH, and `args` "
-            f"that it takes, got {name!r}, which raises {type(error).__name__}: {error}"
-        ) from error
+        found = import_class(name)
+    except WrongClass as error:
+        raise ValueError(f"data torch: `{key}` {error}") from error
+    return found(**args) if callable(found) else found
