@@ -107,7 +107,8 @@ def weighted_counts(labels: np.ndarray, totals: np.ndarray, weights: np.ndarray)
     """
     counts = block_counts(labels, totals, 1)
     for label, total in enumerate(totals):
-        shares = counts[label] * weights  # a client may have two blocks of a label
-        if shares.any():
-            counts[label] += cut(total - counts[label].sum(), shares / shares.sum())
+        holders = np.flatnonzero(counts[label])
+        shares = counts[label, holders] * weights[holders]  # a client may have two blocks of a label
+        if len(holders):
+            counts[label, holders] += cut(total - counts[label].sum(), shares / shares.sum())
     return counts
