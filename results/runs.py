@@ -18,7 +18,7 @@ from results.compare import compare as compare_runs
 from results.keys import Value, column, flatten, spell_out, varying
 from results.measure import Measure
 from results.reader import NotARun, Run, check_schema
-from results.schemas import TABLES, require
+from results.schemas import TABLES, dictionary, require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,8 +139,9 @@ class Runs:
         filter: pc.Expression | None = None,
         keys: Iterable[str] | None = None,
     ) -> pd.DataFrame:
-        """Returns `table` as a pandas data frame, with texts as categories."""
+        """Returns `table` as a pandas data frame, with texts as categories, and `attrs` like those of `Run.pandas`."""
         frame: pd.DataFrame = self.table(name, columns, filter, keys).to_pandas()
+        frame.attrs = dictionary(name)
         return frame
 
     def polars(

@@ -14,13 +14,16 @@ import typer
 
 from raysim import __version__
 from raysim.cli.analyse import compare, report, show
+from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
+from raysim.cli.columns import columns
 from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
 from raysim.cli.resume import fork, resume
 from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.sweep import sweep
+from raysim.cli.test import test
 from raysim.errors import CannotGoOn, RunFailed, ScenarioError
 
 app = typer.Typer(
@@ -31,6 +34,7 @@ app = typer.Typer(
 )
 app.command()(scenarios)
 app.command("list")(list_parts)
+app.command()(columns)
 app.command()(check)
 app.command()(partition)
 app.command()(run)
@@ -40,6 +44,7 @@ app.command()(fork)
 app.command()(show)
 app.command()(compare)
 app.command()(report)
+app.command()(test)
 app.command()(schema)
 
 
@@ -59,7 +64,10 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line. Exit codes: 0, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C."""
+    """Runs the command line.
+
+    Exit codes: 0, 1 for a run that failed, 2 for bad input, 128 plus the number of the signal that ended it.
+    """
     from actors import MissingResources
 
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
@@ -70,5 +78,5 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:
-        print(f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip(), file=sys.stderr)
+        tell(error)
         sys.exit(1)

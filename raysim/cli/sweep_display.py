@@ -15,7 +15,7 @@ from rich.table import Table
 from raysim.cli.display import describe
 from raysim.engine.progress import Progress
 from raysim.scenario import Scenario
-from raysim.sweep.batch import RunOutcome, run_all
+from raysim.sweep.batch import OutOfDate, RunOutcome, run_all
 from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, search
 from raysim.sweep.settings import Search
@@ -74,7 +74,11 @@ class _Lines:
     def __exit__(self, *exception: object) -> None:
         self._bars.stop()
 
-    def show(self, place: int, news: Progress | RunOutcome) -> None:
+    def show(self, place: int, news: Progress | RunOutcome | OutOfDate) -> None:
+        if isinstance(news, OutOfDate):
+            text = f"{escape(self._labels[place])}: runs again: {escape(news.why)}"
+            self._bars.console.print(text, soft_wrap=True, highlight=False)
+            return
         if isinstance(news, Progress):
             if place not in self._lines:
                 total = self._scenarios[place].run.rounds
@@ -91,9 +95,10 @@ class _Lines:
 def _show_outcomes(console: Console, labels: list[str], outcomes: list[RunOutcome], folder: Path) -> bool:
     counts = Counter(outcome.status for outcome in outcomes)
     console.print(f"{len(outcomes)} runs: " + ", ".join(f"{number} {status}" for status, number in counts.items()))
-    failed = [label for label, outcome in zip(labels, outcomes, strict=True) if outcome.status == "failed"]
-    for label in failed:
-        console.print(f"  [red]failed[/] {escape(label)}", highlight=False)
+    failed = [pair for pair in zip(labels, outcomes, strict=True) if pair[1].status == "failed"]
+    for label, outcome in failed:
+        where = f" (in {outcome.folder})" if outcome.folder else ""
+        console.print(f"  [red]failed[/] {escape(label)}: {escape((outcome.why or '') + where)}", highlight=False)
     console.print(f"compare them with [bold]raysim compare {escape(str(folder))}", soft_wrap=True, highlight=False)
     return not failed
 
@@ -104,6 +109,8 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
     def tell(trial: Trial) -> None:
         score = trial.status if trial.score is None else f"{settings.metric} {trial.score:.4g}"
         console.print(f"{groups[trial.group]}  trial {trial.number}: {_values(trial)}  {score}", highlight=False)
+        for why in dict.fromkeys(trial.again):
+            console.print(f"  runs again: {escape(why)}", soft_wrap=True, highlight=False)
 
     trials = search(plan, out=folder, news=tell, **where)
     failed = [outcome.why for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]

@@ -8,7 +8,7 @@ from pydantic import Field
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
 from raysim.data.pixels import decode, stack
-from raysim.data.reading import matching, reading
+from raysim.data.reading import all_matching, matching, reading
 from raysim.part import Count
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ class Parquet(Images):
     """Encoded images and their labels in Parquet files, as the Hugging Face hub has them."""
 
     name: str = "parquet"
-    train: Paths
+    train: Annotated[Paths, Field(examples=[["data/train.parquet"]])]
     """Files of the training set, or patterns such as data/train-*.parquet."""
-    test: Paths
+    test: Annotated[Paths, Field(examples=[["data/test.parquet"]])]
     """Files of the test set, or patterns such as data/test-*.parquet."""
-    image: str
+    image: Annotated[str, Field(examples=["image"])]
     """Column of the images, such as `img`; its type is struct<bytes, path>."""
     label: str = "label"
     """Column of the labels, which are integers from 0."""
@@ -34,6 +34,9 @@ class Parquet(Images):
     test files."""
     size: Count | None = None
     """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
+
+    def reads(self) -> list[str]:
+        return [path for pattern in (*self.train, *self.test) for path in matching(pattern)]
 
     def load(self) -> Dataset:
         """Loads uint8 images (n, height, width, channels): one channel if all images are grey, else three.
@@ -71,7 +74,7 @@ def read_columns(key: str, patterns: tuple[str, ...], columns: tuple[str, ...]) 
     import pyarrow.parquet as pq
 
     tables, what = [], "a whole Parquet file"
-    paths = matching("parquet", key, patterns)
+    paths = all_matching("parquet", key, patterns)
     for path in paths:
         with reading(path, what):
             present = pq.read_schema(path).names

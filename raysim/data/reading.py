@@ -34,21 +34,23 @@ def _damaged(path: str | Path, what: str, cure: str, error: Exception) -> ValueE
     return ValueError(f"data: {str(path)!r} must be {what}, got {found}{type(error).__name__} says: {said}; {cure}")
 
 
-def matching(kind: str, key: str, patterns: tuple[str, ...]) -> list[str]:
-    """Returns the paths that match, those of a pattern in order of their names.
+def matching(pattern: str) -> list[str]:
+    """Returns the files that a pattern matches, in order of their names."""
+    return sorted(glob(str(Path(pattern).expanduser()), recursive=True))
 
-    kind, key: the data set's name and the key of the patterns, for errors. Raises FileNotFoundError if one
-    matches nothing.
+
+def all_matching(kind: str, key: str, patterns: tuple[str, ...]) -> list[str]:
+    """Returns the files that several patterns match, pattern after pattern.
+
+    kind, key: the data set's name and the key of the patterns, for errors. Raises FileNotFoundError if one matches
+    nothing.
     """
-    found = []
     for pattern in patterns:
-        paths = sorted(glob(str(Path(pattern).expanduser()), recursive=True))
-        if not paths:
+        if not matching(pattern):
             raise FileNotFoundError(
                 f"data {kind}: `{key}` must match a file, but {pattern!r} matches none; correct the path"
             )
-        found += paths
-    return found
+    return [path for pattern in patterns for path in matching(pattern)]
 
 
 def load_npz(path: str, kind: str) -> dict[str, np.ndarray]:

@@ -1,7 +1,6 @@
 """Tables that a user brings: Parquet or CSV files with named columns of features and labels."""
 
 from collections.abc import Iterable
-from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from raysim.data.brought import held_out_share, standardised
 from raysim.data.dataset import Dataset, Split
 from raysim.data.labelled import Labelled, balanced
 from raysim.data.pool import Share
-from raysim.data.reading import matching, reading
+from raysim.data.reading import all_matching, matching, reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +44,7 @@ class Table(Labelled):
 
     def reads(self) -> Iterable[str | Path]:
         patterns = [pattern for pattern in (self.path, self.test_path) if pattern is not None]
-        return [path for pattern in patterns for path in sorted(glob(str(Path(pattern).expanduser()), recursive=True))]
+        return [path for pattern in patterns for path in matching(pattern)]
 
     def load(self) -> Dataset:
         """Loads the table. x: float32 (n, features). Raises FileNotFoundError or ValueError, saying what to do."""
@@ -102,7 +101,7 @@ def read_table(patterns: tuple[str, ...], key: str) -> "pa.Table":
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 
-    tables, paths = [], matching("table", key, patterns)
+    tables, paths = [], all_matching("table", key, patterns)
     for path in paths:
         if path.endswith(".parquet"):
             with reading(path, "a whole Parquet file"):

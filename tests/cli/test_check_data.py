@@ -161,8 +161,5 @@ def test_weights_that_are_damaged_are_named(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"PK\3\4 not weights at all")
         model = {"name": "torchvision", "model": "resnet18", "weights": str(tmp_path / name)}
         (line,) = told(tmp_path, digits(model=model))
-        assert line.startswith(
-            f"model.weights: '{tmp_path / name}' must be a whole file of torch.save"
-            if "pth" in name
-            else f"model.weights: '{tmp_path / name}' must be a whole .safetensors file"
-        ), line
+        assert line.startswith(f"model.weights: '{tmp_path / name}' must "), line
+        assert "Traceback" not in line
