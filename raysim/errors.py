@@ -2,6 +2,7 @@
 
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
+├── BadInput         something that the scenario names, such as a file, is missing, damaged or does not fit
 ├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
 │   └── DamagedCheckpoint
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
@@ -11,9 +12,11 @@ RaysimError
 from dataclasses import dataclass
 from pathlib import Path
 
+from actors.told import Told
 from results.texts import cut, quoted
 
 __all__ = [
+    "BadInput",
     "CannotGoOn",
     "DamagedCheckpoint",
     "Problem",
@@ -57,6 +60,17 @@ class ScenarioError(RaysimError):
         if more := len(self.problems) - len(lines):
             lines.append(f"{self.source}: and {more} more problems")
         return "\n".join(lines)
+
+
+class BadInput(RaysimError, Told, ValueError):
+    """Something that a scenario names is missing, damaged or does not fit; `problem` says at which key, and what."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return str(self.problem)
 
 
 class CannotGoOn(RaysimError):

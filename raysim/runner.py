@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors import InlinePool, JobFailed
-from actors.host import describe
+from actors.host import describe, trace
 from actors.interrupt import deferring
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
@@ -148,7 +147,7 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
     except JobFailed:
         raise
     except (Exception, SystemExit) as error:  # not of a job; the scheduler actor reports it in the same way
-        raise JobFailed("scheduler", describe(error), traceback.format_exc()) from error
+        raise JobFailed("scheduler", describe(error), trace(error)) from error
     finally:
         with deferring():
             steps.close()

@@ -17,6 +17,7 @@ from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
+from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
 from raysim.cli.resume import fork, resume
 from raysim.cli.run import run
@@ -35,6 +36,7 @@ app.command()(scenarios)
 app.command("list")(list_parts)
 app.command()(columns)
 app.command()(check)
+app.command()(partition)
 app.command()(run)
 app.command()(sweep)
 app.command()(resume)
