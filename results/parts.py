@@ -14,6 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from results.disk import writing
+
 GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hold a few more
 
 
@@ -29,14 +31,22 @@ def part_files(run: Path, table: str) -> list[Path]:
 def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
     """Writes rows as the part file with this serial number."""
     path = run / table / f"{serial:06d}.parquet"
-    path.parent.mkdir(exist_ok=True)
     hidden = hidden_name(path)
-    pq.write_table(rows, hidden, compression="zstd")
-    os.replace(hidden, path)
+    with writing(path.parent):
+        try:
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(rows, hidden, compression="zstd")
+            os.replace(hidden, path)
+        except OSError:
+            hidden.unlink(missing_ok=True)  # so that run.json finds room on a full disk
+            raise
 
 
 def compact(run: Path, table: str, schema: pa.Schema) -> None:
-    """Merges a table's part files into one, with the rows in the same order."""
+    """Merges a table's part files into one, with the rows in the same order.
+
+    Where there is no room for that, the parts stay as they are, which hold the same rows.
+    """
     folder, parts = run / table, part_files(run, table)
     if len(parts) < 2:
         return
@@ -44,9 +54,13 @@ def compact(run: Path, table: str, schema: pa.Schema) -> None:
     new.mkdir()
     # No part has this name: a reader that listed the parts before the swap fails to open them, and reads no row twice.
     merged = new / f"{parts[0].stem[:6]}-{parts[-1].stem[-6:]}.parquet"
-    with pq.ParquetWriter(merged, schema, compression="zstd") as file:
-        for group in _groups(parts):
-            file.write_table(group)
+    try:
+        with pq.ParquetWriter(merged, schema, compression="zstd") as file:
+            for group in _groups(parts):
+                file.write_table(group)
+    except OSError:
+        shutil.rmtree(new)
+        return
     os.rename(folder, _old(folder))
     os.rename(new, folder)
     shutil.rmtree(_old(folder))

@@ -60,12 +60,13 @@ def main() -> None:
     Exit codes: 0, 1 for a run that failed, 2 for bad input, 128 plus the number of the signal that ended it.
     """
     from actors import MissingResources
+    from results.disk import CannotWrite
 
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
         sys.path.insert(0, str(Path.cwd()))
     try:
         app()
-    except (MissingResources, ScenarioError) as error:
+    except (MissingResources, ScenarioError, CannotWrite) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:

@@ -6,6 +6,7 @@ import json
 import time
 import traceback
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from raysim.engine.machines import differences, kinds_of
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Recorder
 from raysim.scenario import Scenario
-from results import Writer, this_process, write_json
+from raysim.workers.replies import Described
+from results import CannotWrite, Writer, this_process, write_json
+from results.disk import require_space
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Execution:
         try:
             simulation = family.start(pool, recorder)
             self._check_machines(pool, info)
+            self._check_space(simulation.described)
             yield from Loop(simulation, pool, recorder.totals, self.scenario.run.rounds)
             final = simulation.finish()
             loop_s = simulation.stopwatch.seconds
@@ -64,6 +68,9 @@ class Execution:
         except JobFailed as failed:
             info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
             raise
+        except CannotWrite as problem:
+            info |= {"status": "failed", "error": str(problem)}
+            raise self._unwritten(problem) from None
         except (Exception, SystemExit):  # raised by the timeline, such as when scripted picks cannot be followed
             info |= {"status": "failed", "error": traceback.format_exc()}
             raise
@@ -71,11 +78,32 @@ class Execution:
             info["status"] = "interrupted"
             raise
         finally:
-            writer.close()
             info["machines"] = kinds_of(pool.machines)
             info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
             info["seconds"] = {"total": time.perf_counter() - began, "loop": loop_s}
+            self._conclude(writer, info)
+
+    def _conclude(self, writer: Writer, info: dict[str, Any]) -> None:
+        """Writes the last rows and run.json."""
+        try:
+            writer.close()
             write_json(self.folder, info)
+        except CannotWrite as problem:
+            finished = info["status"] == "finished"
+            info |= {"status": "failed" if finished else info["status"], "error": info["error"] or str(problem)}
+            with suppress(CannotWrite):  # it is small and may find room; if not, readers see that the process is gone
+                write_json(self.folder, info)
+            if finished:
+                raise self._unwritten(problem) from None
+
+    def _unwritten(self, problem: CannotWrite) -> JobFailed:
+        hint = f"what was written before is readable, and `raysim resume {self.folder}` goes on"
+        return JobFailed("writing", f"{problem}; {hint}", "")
+
+    def _check_space(self, described: Described) -> None:
+        """Raises CannotWrite if there is no room for the models that the run will leave."""
+        several = self.scenario.run.save_clients or not self.scenario.has_server
+        require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
 
     def _check_machines(self, pool: Pool, info: dict[str, Any]) -> None:
         """Writes what the workers compute with to run.json, and warns if that may give other bits on each.
@@ -104,7 +132,8 @@ class Execution:
         info = json.loads(path.read_text()) if path.exists() else self._new_info()
         if info["status"] == "running" or status == "stopped":
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
-            write_json(self.folder, info | ended)
+            with suppress(CannotWrite):  # a reader then sees that the process is gone
+                write_json(self.folder, info | ended)
 
     def _new_info(self) -> dict[str, Any]:
         return run_info(self.scenario, self.run, "running") | {"holder": self.holder}
