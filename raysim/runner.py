@@ -23,6 +23,10 @@ from raysim.result import Result
 from raysim.rng import globals_kept
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.load import checked
+from results import CannotWrite
+from results.disk import require_space, writing
+
+LEAST_BYTES = 1 << 20  # that must be free for a run to start
 
 if TYPE_CHECKING:
     from actors.placement import Demand, Placement
@@ -47,7 +51,8 @@ def run(
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
-    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
+    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made;
+    results.CannotWrite if the folder cannot be made.
     """
     scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
     if dry:
@@ -121,14 +126,21 @@ def _dry(scenario: Scenario, out: Path) -> Result:
 
 
 def new_folder(out: Path, name: str) -> Path:
-    """Makes an empty folder, named after the run and the time, and returns its absolute path."""
+    """Makes an empty folder, named after the run and the time, and returns its absolute path.
+
+    Raises results.CannotWrite if it cannot be made, or if there is no room for even a small run.
+    """
     stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     for suffix in ["", *(f"-{n}" for n in range(2, 1000))]:
         folder = out.resolve() / (stem + suffix)
         try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
+            with writing(folder):
+                require_space(folder, LEAST_BYTES)
+                folder.mkdir(parents=True)
+        except CannotWrite:
+            if folder.is_dir():  # another run has this name
+                continue
+            raise
         return folder
     raise FileExistsError(f"{out}: already holds a thousand runs that started in this second")
 

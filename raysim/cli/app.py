@@ -70,12 +70,13 @@ def main() -> None:
     signal that ended it.
     """
     from actors import MissingResources
+    from results.disk import CannotWrite
 
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
         sys.path.insert(0, str(Path.cwd()))
     try:
         app()
-    except (CannotGoOn, MissingResources, ScenarioError) as error:
+    except (CannotGoOn, CannotWrite, MissingResources, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:
