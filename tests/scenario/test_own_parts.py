@@ -65,8 +65,10 @@ def peers() -> Raw:
 def nested() -> Raw:
     """Parts within parts."""
     coin = {"name": "toys_parts:Coin", "high": 1e9}
+    iid = {"name": "iid", "sizes": "toys_parts:FirstHasMore"}
     return override(
         server(),
+        data={"name": "digits", "clients": 6, "partition": iid, "skew": "toys_parts:Negative", "train_samples": 100},
         algorithm={"name": "fedasync", "staleness": "toys_parts:Squared"},
         model={"name": "deq_mlp", "width": 4, "hidden": 4, "solver": "toys_parts:Halving"},
         world__delay={"name": "compute", "flops_per_s": coin, "up_bytes_per_s": coin, "down_bytes_per_s": coin},
