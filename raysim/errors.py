@@ -2,6 +2,7 @@
 
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
+├── BadInput         something that the scenario names, such as a file, is missing, damaged or does not fit
 ├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
 │   └── DamagedCheckpoint
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
@@ -9,22 +10,26 @@ RaysimError
 """
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-_QUOTED = 200  # letters of a value that a message quotes
+from actors.told import Told
+from results.texts import cut, quoted
+
+__all__ = [
+    "BadInput",
+    "CannotGoOn",
+    "DamagedCheckpoint",
+    "Problem",
+    "RaysimError",
+    "RunFailed",
+    "ScenarioError",
+    "StopRun",
+    "quoted",
+]
+
+_PATH = 200  # letters of a path
 _SHOWN = 2000  # letters of a problem
 _PROBLEMS = 50  # that the text of an error lists
-
-
-def quoted(value: Any) -> str:
-    """Returns a value as messages quote it: as Python writes it, cut after 200 letters."""
-    return _cut(repr(value), _QUOTED)
-
-
-def _cut(text: str, length: int) -> str:
-    """Cuts a text in the middle, if it is longer, because messages say at their end what to do."""
-    tail = length // 4
-    return text if len(text) <= length else f"{text[: length - tail]}...{text[-tail:]}"
 
 
 class RaysimError(Exception):
@@ -39,7 +44,7 @@ class Problem:
     text: str  # what must hold, what was got, what to do
 
     def __str__(self) -> str:
-        path, text = _cut(self.path, _QUOTED), _cut(self.text, _SHOWN)
+        path, text = cut(self.path, _PATH), cut(self.text, _SHOWN)
         return f"{path}: {text}" if path else text
 
 
@@ -57,6 +62,17 @@ class ScenarioError(RaysimError):
         return "\n".join(lines)
 
 
+class BadInput(RaysimError, Told, ValueError):
+    """Something that a scenario names is missing, damaged or does not fit; `problem` says at which key, and what."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return str(self.problem)
+
+
 class CannotGoOn(RaysimError):
     """A run cannot be resumed or forked, for a reason that its text gives."""
 
@@ -66,11 +82,14 @@ class DamagedCheckpoint(CannotGoOn):
 
 
 class RunFailed(RaysimError):
-    """A run stopped half-way. where: the job that failed; traceback: the text of the worker's traceback."""
+    """A run stopped half-way.
 
-    def __init__(self, where: str, cause: str, traceback: str = "") -> None:
-        super().__init__(where, cause, traceback)
-        self.where, self.cause, self.traceback = where, cause, traceback
+    where: the job that failed; traceback: the text of the worker's traceback; folder: the run's folder.
+    """
+
+    def __init__(self, where: str, cause: str, traceback: str = "", folder: Path | None = None) -> None:
+        super().__init__(where, cause, traceback, folder)
+        self.where, self.cause, self.traceback, self.folder = where, cause, traceback, folder
 
     def __str__(self) -> str:
         return f"{self.where}: {self.cause}"

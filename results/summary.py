@@ -42,6 +42,7 @@ class Summary:
     run: str
     name: str | None
     status: str
+    note: str | None  # on a run that is under way or was killed
     ended_early: str | None  # why the run ended early, if it did
     diverged: str | None  # what was not finite first, and when, if anything was
     error: str | None
@@ -80,6 +81,7 @@ def summary(run: Run) -> Summary:
         run=info.get("run", run.folder.name),
         name=info.get("name"),
         status=run.standing,
+        note=run.note,
         ended_early=info.get("ended_early"),
         diverged=run.diverged,
         error=info.get("error"),

@@ -14,8 +14,10 @@ import typer
 
 from raysim import __version__
 from raysim.cli.analyse import compare, report, show
+from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
+from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
 from raysim.cli.resume import fork, resume
 from raysim.cli.run import run
@@ -34,6 +36,7 @@ app.command()(scenarios)
 app.command("list")(list_parts)
 app.command()(columns)
 app.command()(check)
+app.command()(partition)
 app.command()(run)
 app.command()(sweep)
 app.command()(resume)
@@ -63,7 +66,8 @@ def _options(
 def main() -> None:
     """Runs the command line.
 
-    Exit codes: 0, 1 for a run that failed, 2 for bad input, 3 for a run that diverged, 130 for Ctrl-C.
+    Exit codes: 0, 1 for a run that failed, 2 for bad input, 3 for a run that diverged, 128 plus the number of the
+    signal that ended it.
     """
     from actors import MissingResources
 
@@ -75,5 +79,5 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:
-        print(f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip(), file=sys.stderr)
+        tell(error)
         sys.exit(1)

@@ -13,6 +13,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from raysim.engine.progress import Progress
+from raysim.errors import RunFailed
 from raysim.result import Result
 from raysim.runner import run
 from raysim.scenario import Scenario
@@ -59,9 +60,25 @@ def watch(
     return result
 
 
-def exit_code(*results: Result) -> int:
-    """Returns the exit code of a command that carried out these runs."""
-    return 3 if any(result.run.status == "diverged" for result in results) else 0
+def sum_up(scenarios: Sequence[Scenario], ends: Sequence[Result | Exception]) -> None:
+    """Prints how each of several runs ended: the folder of its results, or why it failed."""
+    console = Console(highlight=False)
+    failed = sum(isinstance(end, Exception) for end in ends)
+    console.print(f"\n{len(ends)} runs, {failed} failed")
+    for scenario, end in zip(scenarios, ends, strict=True):
+        if isinstance(end, Exception):
+            where = end.folder if isinstance(end, RunFailed) else None
+            text = f"[red]failed[/] {escape(str(end))}" + (f" (in {escape(str(where))})" if where else "")
+        else:
+            text = f"{end.run.status} in {escape(str(end.folder))}"
+        console.print(f"  {escape(scenario.name)}: {text}", soft_wrap=True)
+
+
+def exit_code(*ends: Result | Exception) -> int:
+    """Returns the exit code of a command that carried out these runs: 1 if one failed, else 3 if one diverged."""
+    if any(isinstance(end, Exception) for end in ends):
+        return 1
+    return 3 if any(isinstance(end, Result) and end.run.status == "diverged" for end in ends) else 0
 
 
 def describe(progress: Progress) -> str:
