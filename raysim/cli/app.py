@@ -16,6 +16,7 @@ from raysim import __version__
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
+from raysim.cli.new import new
 from raysim.cli.parts import list_parts
 from raysim.cli.resume import fork, resume
 from raysim.cli.run import run
@@ -41,6 +42,7 @@ app.command()(fork)
 app.command()(show)
 app.command()(compare)
 app.command()(report)
+app.command()(new)
 app.command()(test)
 app.command()(schema)
 
