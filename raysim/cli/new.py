@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import keyword
 import re
-from enum import StrEnum
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from raysim.cli.bad_input import refuse
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
-class Start(StrEnum):
+class Start(Enum):
     """What can be started."""
 
     algorithm = "algorithm"
@@ -41,9 +41,8 @@ def new(
         Path(f"{name}.yaml"): template.with_suffix(".yaml"),
     }
     if there := [str(file) for file in files if file.exists()]:
-        refuse(
-            [ValueError(f"new: must not overwrite files, but {', '.join(there)} is here already; take another name")]
-        )
+        text = f"must not overwrite files, but {', '.join(there)} is here already; take another name"
+        refuse([ValueError(f"new: {text}")])
     for file, source in files.items():
         text = source.read_text(encoding="utf-8")
         text = re.sub(r"\b\w+Template\b", parent, text)

@@ -17,9 +17,7 @@ class AlgorithmTemplate(Central):
     """Factor of the server's step."""
 
     @property
-    def trigger(
-        self,
-    ) -> Round:  # when the server steps: at the end of a round; Buffer(10) waits for ten updates instead
+    def trigger(self) -> Round:  # when the server steps: at each round's end; Buffer(10): with ten updates
         return Round(late="discard")
 
     def init(self, model: Any, population: Population) -> Record:  # what the server holds before the first round

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raysim.data import Dataset, Split
-from raysim.data.pool import PooledData
+from raysim.data import Dataset, PooledData, Split
 from raysim.part import Count
 from raysim.rng import generator
 

@@ -19,7 +19,8 @@ class ModelTemplate(ModelPart):
     """Units of the hidden layer."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        from collections import OrderedDict  # torch is imported here, so that checking a scenario is fast
+        # torch is imported here and not at the top, so that checking a scenario is fast
+        from collections import OrderedDict
         from math import prod
 
         from torch import nn

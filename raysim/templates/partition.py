@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raysim.data import Split
-from raysim.data.partition import Partitioner
+from raysim.data import Partitioner, Split
 from raysim.part import NonNegative
 
 

@@ -18,9 +18,7 @@ class PeerAlgorithmTemplate(Peer):
     def init(self, task: Any) -> Record:  # a peer's first state; `buffers` are those of BatchNorm, and often empty
         return {"w": task.received.w, "buffers": task.received.buffers}
 
-    def local(
-        self, task: Any, state: Record
-    ) -> tuple[Record, Record]:  # what `mix` gets, and the message to neighbours
+    def local(self, task: Any, state: Record) -> tuple[Record, Record]:  # what `mix` gets; the message to all
         trained = task.train(self.personal(task, state))
         return {}, trained.send(w=trained.w)
 
