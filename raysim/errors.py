@@ -9,22 +9,24 @@ RaysimError
 """
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-_QUOTED = 200  # letters of a value that a message quotes
+from results.texts import cut, quoted
+
+__all__ = [
+    "CannotGoOn",
+    "DamagedCheckpoint",
+    "Problem",
+    "RaysimError",
+    "RunFailed",
+    "ScenarioError",
+    "StopRun",
+    "quoted",
+]
+
+_PATH = 200  # letters of a path
 _SHOWN = 2000  # letters of a problem
 _PROBLEMS = 50  # that the text of an error lists
-
-
-def quoted(value: Any) -> str:
-    """Returns a value as messages quote it: as Python writes it, cut after 200 letters."""
-    return _cut(repr(value), _QUOTED)
-
-
-def _cut(text: str, length: int) -> str:
-    """Cuts a text in the middle, if it is longer, because messages say at their end what to do."""
-    tail = length // 4
-    return text if len(text) <= length else f"{text[: length - tail]}...{text[-tail:]}"
 
 
 class RaysimError(Exception):
@@ -39,7 +41,7 @@ class Problem:
     text: str  # what must hold, what was got, what to do
 
     def __str__(self) -> str:
-        path, text = _cut(self.path, _QUOTED), _cut(self.text, _SHOWN)
+        path, text = cut(self.path, _PATH), cut(self.text, _SHOWN)
         return f"{path}: {text}" if path else text
 
 
@@ -66,11 +68,14 @@ class DamagedCheckpoint(CannotGoOn):
 
 
 class RunFailed(RaysimError):
-    """A run stopped half-way. where: the job that failed; traceback: the text of the worker's traceback."""
+    """A run stopped half-way.
 
-    def __init__(self, where: str, cause: str, traceback: str = "") -> None:
-        super().__init__(where, cause, traceback)
-        self.where, self.cause, self.traceback = where, cause, traceback
+    where: the job that failed; traceback: the text of the worker's traceback; folder: the run's folder.
+    """
+
+    def __init__(self, where: str, cause: str, traceback: str = "", folder: Path | None = None) -> None:
+        super().__init__(where, cause, traceback, folder)
+        self.where, self.cause, self.traceback, self.folder = where, cause, traceback, folder
 
     def __str__(self) -> str:
         return f"{self.where}: {self.cause}"

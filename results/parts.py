@@ -18,6 +18,10 @@ import pyarrow.parquet as pq
 GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hold a few more
 
 
+class DamagedPart(ValueError):
+    """Raised for a part file that cannot be read."""
+
+
 def part_files(run: Path, table: str) -> list[Path]:
     """Returns the files that hold a table's rows, in order of writing; none if no row was written."""
     folder = run / table
@@ -32,15 +36,21 @@ def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
     path = run / table / f"{serial:06d}.parquet"
     path.parent.mkdir(exist_ok=True)
     hidden = hidden_name(path)
-    pq.write_table(rows, hidden, compression="zstd")
+    pq.write_table(rows, hidden, compression="zstd", write_page_checksum=True)
     os.replace(hidden, path)
 
 
 def compact(run: Path, table: str, schema: pa.Schema) -> None:
-    """Merges a table's part files into one, with the rows in the same order."""
+    """Merges a table's part files into one, with the rows in the same order.
+
+    If a part has been damaged, all stay as they are: readers name the damaged one, and can read the others.
+    """
     parts = part_files(run, table)
     if len(parts) > 1:
-        _rewrite(run, table, parts, schema, _groups(parts))
+        try:
+            _rewrite(run, table, parts, schema, _groups(parts))
+        except DamagedPart:
+            shutil.rmtree(run / f".{table}.new")
 
 
 def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str) -> Iterator[pa.Table]:
@@ -73,7 +83,7 @@ def _rewrite(run: Path, table: str, parts: list[Path], schema: pa.Schema, groups
     new.mkdir()
     # No part has this name: a reader that listed the parts before the swap fails to open them, and reads no row twice.
     merged = new / f"{parts[0].stem[:6]}-{int(parts[-1].stem[-6:]) + 1:06d}.parquet"
-    with pq.ParquetWriter(merged, schema, compression="zstd") as file:
+    with pq.ParquetWriter(merged, schema, compression="zstd", write_page_checksum=True) as file:
         for group in groups:
             file.write_table(group)
     os.rename(folder, _old(folder))
@@ -118,7 +128,10 @@ def _groups(parts: list[Path]) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     rows = 0
     for part in parts:
-        table = pq.ParquetFile(part).read()
+        try:
+            table = pq.ParquetFile(part, page_checksum_verification=True).read()
+        except (OSError, pa.ArrowException) as error:
+            raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
         held.append(table)
         rows += table.num_rows
         if rows >= GROUP_ROWS or part is parts[-1]:

@@ -36,6 +36,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "started_at": now(),
         "finished_at": None,
         "ended_early": None,
+        "diverged": None,
         "error": None,
     }
 

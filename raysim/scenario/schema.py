@@ -52,6 +52,9 @@ class Schedule(Part):
     whatever this says. With peers: the number of peers that are evaluated; null: all."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
+    on_divergence: Literal["stop", "go_on"] = "stop"
+    """What to do when a loss, an update or a model is not finite. stop: the run ends there, with status diverged, and
+    its tables stay. go_on: it goes on to the end. Either way, run.json says what was not finite first."""
     checkpoint: Checkpointing = Checkpointing()
     """When the run makes a checkpoint. The newest one is kept, in the folder `checkpoint` of the run."""
 
@@ -59,7 +62,7 @@ class Schedule(Part):
 class Resources(Part):
     """What a run asks of the cluster.
 
-    Of all this, results depend only on `chunk`, `shards`, `threads`, and whether a GPU is used.
+    Of all this, results depend only on `chunk`, `shards`, `threads`, `cpu_capability`, and whether a GPU is used.
     """
 
     client_actors: Count = 2
@@ -84,6 +87,12 @@ class Resources(Part):
     wait_s: NonNegative = 0.0
     """Seconds that an autoscaling cluster may take to provide what is asked for. 0: if resources are missing, the run
     fails at once."""
+    patience_s: NonNegative | None = 600.0
+    """Seconds for which a process may not answer before it is given up. A client actor or an aggregator is then
+    replaced; without its scheduler, the run fails. Long jobs are no silence. null: for ever."""
+    cpu_capability: Literal["default", "avx2", "avx512"] | None = None
+    """Instruction set that torch is held to on every worker, for the same bits on CPUs of several generations. It can
+    change the last bits of results. null: the best that each CPU has."""
 
 
 class _Known(NamedTuple):
@@ -148,7 +157,8 @@ class Scenario(Part):
         asked = resolved.pop("resources")
         on_gpu = {key: asked[key] > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}
-        resolved["resources"] = {**deciding, **on_gpu}
+        pinned = {key: asked[key] for key in ("cpu_capability",) if asked[key] is not None}
+        resolved["resources"] = {**deciding, **on_gpu, **pinned}
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property

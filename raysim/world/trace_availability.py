@@ -59,7 +59,7 @@ class TraceAvailability(Availability):
     """
 
     name: str = "trace"
-    path: Annotated[str, Field(examples=["presence.csv"])]
+    path: Annotated[str, Field(examples=["charging.csv"])]
     """File of the intervals: CSV, Parquet with a name that ends in .parquet, or JSON with one that ends in .json."""
     period: Positive | None = None
     """Seconds after which the trace begins anew. null: a client's finish_time in JSON, else the last `off` of all."""
