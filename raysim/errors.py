@@ -4,6 +4,7 @@ RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
 ├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
 │   └── DamagedCheckpoint
+├── CannotWrite      no folder can be made for results; nothing was started (exit code 2)
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
@@ -15,6 +16,7 @@ from results.texts import cut, quoted
 
 __all__ = [
     "CannotGoOn",
+    "CannotWrite",
     "DamagedCheckpoint",
     "Problem",
     "RaysimError",
@@ -57,6 +59,18 @@ class ScenarioError(RaysimError):
         if more := len(self.problems) - len(lines):
             lines.append(f"{self.source}: and {more} more problems")
         return "\n".join(lines)
+
+
+class CannotWrite(RaysimError):
+    """No folder for results can be made below `out`, for the reason given."""
+
+    def __init__(self, out: str | Path, why: str) -> None:
+        super().__init__(out, why)
+        self.out, self.why = out, why
+
+    def __str__(self) -> str:
+        shown = cut(str(self.out), _PATH)
+        return f"{shown}: must be a folder for results, or a place where it can be made, but {self.why}; name another"
 
 
 class CannotGoOn(RaysimError):

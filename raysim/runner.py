@@ -19,7 +19,8 @@ from raysim.engine.families import family_of
 from raysim.engine.machines import environment, pin
 from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
-from raysim.errors import RunFailed, StopRun
+from raysim.errors import CannotWrite, RunFailed, StopRun
+from raysim.out_folder import require_folder
 from raysim.result import Result
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.load import checked
@@ -46,9 +47,10 @@ def run(
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
-    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
+    loaded, has here; CannotWrite if no folder can be made below `out`; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
     """
     scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
+    require_folder(out)
     if dry:
         return _dry(scenario, Path(out))
     return launch(
@@ -119,7 +121,11 @@ def _dry(scenario: Scenario, out: Path) -> Result:
 
 
 def new_folder(out: Path, name: str) -> Path:
-    """Makes an empty folder, named after the run and the time, and returns its absolute path."""
+    """Makes an empty folder, named after the run and the time, and returns its absolute path.
+
+    Raises CannotWrite if it cannot be made.
+    """
+    require_folder(out)
     stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     for suffix in ["", *(f"-{n}" for n in range(2, 1000))]:
         folder = out.resolve() / (stem + suffix)
@@ -127,6 +133,8 @@ def new_folder(out: Path, name: str) -> Path:
             folder.mkdir(parents=True)
         except FileExistsError:
             continue
+        except OSError as error:
+            raise CannotWrite(out, str(error)) from error
         return folder
     raise FileExistsError(f"{out}: already holds a thousand runs that started in this second")
 
