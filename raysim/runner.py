@@ -19,6 +19,7 @@ from raysim.engine.machines import environment, pin
 from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
+from raysim.out_folder import require_folder
 from raysim.result import Result
 from raysim.rng import globals_kept
 from raysim.scenario import Scenario, parse_scenario
@@ -51,10 +52,11 @@ def run(
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
-    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made;
-    results.CannotWrite if the folder cannot be made.
+    loaded, has here; CannotMakeFolder if no folder can be made below `out`, and results.CannotWrite if there is no room
+    in it; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
     """
     scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
+    require_folder(out)
     if dry:
         return _dry(scenario, Path(out))
     return launch(
