@@ -2,12 +2,31 @@
 
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
+├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
+│   └── DamagedCheckpoint
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+
+from results.texts import cut, quoted
+
+__all__ = [
+    "CannotGoOn",
+    "DamagedCheckpoint",
+    "Problem",
+    "RaysimError",
+    "RunFailed",
+    "ScenarioError",
+    "StopRun",
+    "quoted",
+]
+
+_PATH = 200  # letters of a path
+_SHOWN = 2000  # letters of a problem
+_PROBLEMS = 50  # that the text of an error lists
 
 
 class RaysimError(Exception):
@@ -22,7 +41,8 @@ class Problem:
     text: str  # what must hold, what was got, what to do
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.text}" if self.path else self.text
+        path, text = cut(self.path, _PATH), cut(self.text, _SHOWN)
+        return f"{path}: {text}" if path else text
 
 
 class ScenarioError(RaysimError):
@@ -33,7 +53,18 @@ class ScenarioError(RaysimError):
         self.source, self.problems = source, problems
 
     def __str__(self) -> str:
-        return "\n".join(f"{self.source}: {problem}" for problem in self.problems)
+        lines = [f"{self.source}: {problem}" for problem in self.problems[:_PROBLEMS]]
+        if more := len(self.problems) - len(lines):
+            lines.append(f"{self.source}: and {more} more problems")
+        return "\n".join(lines)
+
+
+class CannotGoOn(RaysimError):
+    """A run cannot be resumed or forked, for a reason that its text gives."""
+
+
+class DamagedCheckpoint(CannotGoOn):
+    """A file of a run's checkpoint is missing or was changed."""
 
 
 class RunFailed(RaysimError):

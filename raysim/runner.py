@@ -5,9 +5,10 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from actors import InlinePool, JobFailed
 from actors.host import describe
@@ -16,10 +17,13 @@ from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
 from raysim.engine.machines import environment, pin
+from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
-from raysim.scenario import Scenario
+from raysim.rng import globals_kept
+from raysim.scenario import Scenario, parse_scenario
+from raysim.scenario.load import checked
 from results import CannotWrite
 from results.disk import require_space, writing
 
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: Scenario,
+    scenario: Scenario | dict[str, Any],
     *,
     out: str | Path = "runs",
     inline: bool = False,
@@ -40,21 +44,45 @@ def run(
 ) -> Result:
     """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`.
 
+    scenario: also plain data, as a file holds them. In both, an object of any class of parts may stand for a block.
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
+    A run that diverges ends there with the status "diverged", unless `run.on_divergence` is go_on.
 
-    Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if a dry run cannot know
-    the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once loaded, has here;
-    actors.MissingResources if there is no cluster or it is too small, and then no folder is made; results.CannotWrite
-    if the folder cannot be made.
+    Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
+    if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
+    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made;
+    results.CannotWrite if the folder cannot be made.
     """
+    scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
     if dry:
         return _dry(scenario, Path(out))
+    return launch(
+        scenario,
+        lambda: Execution(scenario, new_folder(Path(out), scenario.name)),
+        inline=inline,
+        address=address,
+        progress=progress,
+    )
+
+
+def launch(
+    scenario: Scenario,
+    make: Callable[[], Execution],
+    *,
+    inline: bool,
+    address: str | None,
+    progress: Callable[[Progress], None] | None,
+) -> Result:
+    """Reserves what a run needs, and carries it out, as `run` does.
+
+    make: returns the execution. It is called once the cluster has room, so that no folder is made before.
+    """
     if inline:
         pin(scenario.resources.cpu_capability)
     with nullcontext() if inline else _reserved(scenario, address) as placement:
-        return carry_out(Execution(scenario, new_folder(Path(out), scenario.name)), placement, progress)
+        return carry_out(make(), placement, progress)
 
 
 def carry_out(execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None) -> Result:
@@ -62,6 +90,8 @@ def carry_out(execution: Execution, placement: Placement | None, progress: Calla
 
     Raises RunFailed. Whatever else it raises, such as KeyboardInterrupt, run.json says how the run ended.
     """
+    origin = record_origin(execution.scenario, execution.folder)
+    execution = replace(execution, facts=origin | execution.facts)
     try:
         with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
             for step in steps:
@@ -89,7 +119,8 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     require_plan(scenario)
     folder = new_folder(out, f"{scenario.name}-dry")
     try:
-        dry_run(scenario, folder)
+        with globals_kept():
+            dry_run(scenario, folder)
     except (OSError, ValueError) as error:  # the data are missing, or scripted picks cannot be followed
         raise RunFailed("the timeline", describe(error), folder=folder) from error
     return Result(folder)
@@ -119,12 +150,13 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
     pool = InlinePool()
     steps = execution(pool)
     try:
-        while True:
-            with deferring():
-                step = next(steps, None)
-            if step is None:
-                return
-            yield step
+        with globals_kept():
+            while True:
+                with deferring():
+                    step = next(steps, None)
+                if step is None:
+                    return
+                yield step
     except JobFailed:
         raise
     except (Exception, SystemExit) as error:  # not of a job; the scheduler actor reports it in the same way

@@ -16,11 +16,14 @@ from raysim import __version__
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
+from raysim.cli.columns import columns
 from raysim.cli.parts import list_parts
+from raysim.cli.resume import fork, resume
 from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.sweep import sweep
-from raysim.errors import RunFailed, ScenarioError
+from raysim.cli.test import test
+from raysim.errors import CannotGoOn, RunFailed, ScenarioError
 
 app = typer.Typer(
     help="Simulates federated learning at scale, in virtual time.",
@@ -30,12 +33,16 @@ app = typer.Typer(
 )
 app.command()(scenarios)
 app.command("list")(list_parts)
+app.command()(columns)
 app.command()(check)
 app.command()(run)
 app.command()(sweep)
+app.command()(resume)
+app.command()(fork)
 app.command()(show)
 app.command()(compare)
 app.command()(report)
+app.command()(test)
 app.command()(schema)
 
 
@@ -57,7 +64,8 @@ def _options(
 def main() -> None:
     """Runs the command line.
 
-    Exit codes: 0, 1 for a run that failed, 2 for bad input, 128 plus the number of the signal that ended it.
+    Exit codes: 0, 1 for a run that failed, 2 for bad input, 3 for a run that diverged, 128 plus the number of the
+    signal that ended it.
     """
     from actors import MissingResources
     from results.disk import CannotWrite
@@ -66,7 +74,7 @@ def main() -> None:
         sys.path.insert(0, str(Path.cwd()))
     try:
         app()
-    except (MissingResources, ScenarioError, CannotWrite) as error:
+    except (CannotGoOn, CannotWrite, MissingResources, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:

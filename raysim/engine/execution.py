@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from actors import JobFailed, Pool
+from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.families import family_of
+from raysim.engine.family import Simulation
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
 from raysim.engine.machines import differences, kinds_of
 from raysim.engine.progress import Progress
-from raysim.engine.recorder import Recorder
+from raysim.engine.recorder import Diverged, Recorder
+from raysim.engine.saver import Saver
 from raysim.scenario import Scenario
+from raysim.scenario.dependencies import changes
 from raysim.workers.replies import Described
 from results import CannotWrite, Writer, this_process, write_json
 from results.disk import require_space
@@ -30,6 +34,9 @@ class Execution:
 
     scenario: Scenario
     folder: Path
+    goes_on: bool = False  # whether the folder holds a run that ended early, which goes on from its checkpoint
+    until: int | None = None  # the version of the model, or rounds of peers, after which it stops with a checkpoint
+    facts: dict[str, Any] = field(default_factory=dict)  # what run.json says besides, such as where a fork is from
     holder: dict[str, Any] = field(default_factory=this_process)  # the process that made this; if it ends, the run does
 
     @property
@@ -40,31 +47,33 @@ class Execution:
     def __call__(self, pool: Pool) -> Generator[Progress, None, None]:
         """Does the run, and yields Progress on the way.
 
-        Raises JobFailed if a job fails. The tables then stay readable, and run.json says what failed.
+        Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can go on
+        from its checkpoint. Raises DamagedCheckpoint if it goes on and a file of the checkpoint is damaged. A run that
+        diverges just ends, without models: the digest is then that of its tables.
         """
         began = time.perf_counter()
-        info = self._new_info()
+        checkpoint = Checkpoint.read(self.folder) if self.goes_on else None
+        info = self._info(checkpoint)
         write_json(self.folder, info)
-        writer = Writer(self.folder, self.run)
+        writer = Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None)
         family = family_of(self.scenario)
         recorder: Recorder = family.recorder(writer)
+        if checkpoint:
+            recorder.recall(checkpoint.totals, checkpoint.memory["recorder"])
+        saver: Saver | None = None
         loop_s = None
         try:
-            simulation = family.start(pool, recorder)
+            simulation = family.start(pool, recorder, checkpoint)
             self._check_machines(pool, info)
             self._check_space(simulation.described)
-            yield from Loop(simulation, pool, recorder.totals, self.scenario.run.rounds)
-            final = simulation.finish()
+            saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
+            yield from Loop(simulation, pool, saver, recorder.totals, self.scenario.run.rounds)
+            if not saver.reached:
+                info |= self._finish(simulation, writer)
             loop_s = simulation.stopwatch.seconds
+        except Diverged:
             described = simulation.described
-            save(self.folder, final, described.entries)
-            info |= {
-                "status": "finished",
-                "parameters": described.parameters,
-                "input_shape": list(described.shape),
-                "classes": described.classes,
-                "digest": digest(final.model, writer.digest()),
-            }
+            info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
         except JobFailed as failed:
             info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
             raise
@@ -78,9 +87,13 @@ class Execution:
             info["status"] = "interrupted"
             raise
         finally:
+            if saver and info["status"] != "finished":
+                _save_if_possible(saver)
             info["machines"] = kinds_of(pool.machines)
             info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
-            info["seconds"] = {"total": time.perf_counter() - began, "loop": loop_s}
+            info["diverged"] = recorder.diverged
+            already = checkpoint.seconds if checkpoint else 0.0
+            info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
             self._conclude(writer, info)
 
     def _conclude(self, writer: Writer, info: dict[str, Any]) -> None:
@@ -104,6 +117,32 @@ class Execution:
         """Raises CannotWrite if there is no room for the models that the run will leave."""
         several = self.scenario.run.save_clients or not self.scenario.has_server
         require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
+
+    def _info(self, checkpoint: Checkpoint | None) -> dict[str, Any]:
+        """Returns the content of run.json at the start, or when the run goes on."""
+        status = "running" if self.until is None else "forking"
+        info = run_info(self.scenario, self.run, status) | self.facts | {"holder": self.holder}
+        if self.goes_on:
+            before = json.loads((self.folder / "run.json").read_text())
+            info = {"forked_from": before.get("forked_from"), **info, "started_at": before["started_at"]}
+            version, round = (checkpoint.version, checkpoint.round) if checkpoint else (0, 0)
+            resumed = {"resumed_at": now(), "version": version, "round": round}
+            info["resumed"] = [*before.get("resumed", []), resumed]
+            info |= _went_on(before, info, version)
+        return info
+
+    def _finish(self, simulation: Simulation[Any, Any], writer: Writer) -> dict[str, Any]:
+        """Does what is left after the loop, and returns what run.json says of a finished run."""
+        final = simulation.finish()
+        described = simulation.described
+        save(self.folder, final, described.entries)
+        return {
+            "status": "finished",
+            "parameters": described.parameters,
+            "input_shape": list(described.shape),
+            "classes": described.classes,
+            "digest": digest(final.model, writer.digest()),
+        }
 
     def _check_machines(self, pool: Pool, info: dict[str, Any]) -> None:
         """Writes what the workers compute with to run.json, and warns if that may give other bits on each.
@@ -129,11 +168,29 @@ class Execution:
         That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows.
         """
         path = self.folder / "run.json"
-        info = json.loads(path.read_text()) if path.exists() else self._new_info()
-        if info["status"] == "running" or status == "stopped":
+        info = json.loads(path.read_text()) if path.exists() else self._info(None)
+        if info["status"] in ("running", "forking") or status == "stopped":
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             with suppress(CannotWrite):  # a reader then sees that the process is gone
                 write_json(self.folder, info | ended)
 
-    def _new_info(self) -> dict[str, Any]:
-        return run_info(self.scenario, self.run, "running") | {"holder": self.holder}
+
+def _went_on(before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:
+    """Returns what run.json says of what a run that goes on depends on. If that has changed since, it is not known."""
+    known, current = before.get("depends_on"), info["depends_on"]
+    changed = ", ".join(changes(known, current)) if known and current else ""
+    notes = dict.fromkeys([*before.get("notes", []), *info["notes"]])
+    if changed:
+        notes[f"went on from version {version} after a change: {changed}"] = None
+    return {"depends_on": None if changed or not known else current, "notes": list(notes)}
+
+
+def _rows(checkpoint: Checkpoint | None) -> dict[str, int]:
+    """Returns how many rows of each table belong to a checkpoint; {} without one, for a run that starts again."""
+    return checkpoint.rows if checkpoint else {}
+
+
+def _save_if_possible(saver: Saver) -> None:
+    """Makes a checkpoint of a run that ends early. If that fails, the one before stays."""
+    with suppress(Exception, KeyboardInterrupt):  # the same fault may be why the run ends: a full disk, a lost cluster
+        saver.save()

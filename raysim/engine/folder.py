@@ -31,10 +31,14 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "scenario": scenario.resolved(),
         "scenario_hash": scenario.hash,
         "seed": scenario.seed,
+        "depends_on": None,
+        "git": None,
+        "notes": [],
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in VERSIONS}},
         "started_at": now(),
         "finished_at": None,
         "ended_early": None,
+        "diverged": None,
         "error": None,
     }
 

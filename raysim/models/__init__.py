@@ -10,7 +10,8 @@ from raysim.models.lora import Lora
 from raysim.models.mlp import MLP
 from raysim.models.part import ModelPart
 from raysim.models.resnet import ResNet
-from raysim.models.solver import SOLVERS, Anderson, Iteration
+from raysim.models.solver import SOLVERS, Anderson, Iteration, Solver
+from raysim.models.text_model import TextModel
 from raysim.models.timm_model import Timm
 from raysim.models.torchvision_model import Torchvision
 from raysim.models.transformer import Transformer
@@ -36,6 +37,8 @@ __all__ = [
     "Lora",
     "ModelPart",
     "ResNet",
+    "Solver",
+    "TextModel",
     "Timm",
     "Torchvision",
     "Transformer",

@@ -1,14 +1,16 @@
 """Turns pydantic's errors about a scenario into problems that speak of the keys of its file."""
 
 import re
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from raysim.errors import Problem
-from raysim.part import Part, names_of, parts_of
+from raysim.errors import Problem, quoted
+from raysim.own import WrongClass
+from raysim.part import Part, names_of, one_of, parts_of, spell_out
 
 # What must hold, by the type of pydantic's error, for those that pydantic words in terms of Python instead of YAML.
 _MUST = {
@@ -18,6 +20,7 @@ _MUST = {
     "too_short": "must have at least {min_length}",
     "too_long": "must have at most {max_length}",
     "string_type": "must be text",
+    "string_too_long": "must have at most {max_length} letters",
     "string_pattern_mismatch": "must be text that matches {pattern}",
     "bool_type": "must be true or false",
     "int_type": "must be an integer",
@@ -46,24 +49,32 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
     """Returns the path of an error in the file, and what is wrong there."""
     keys, part, value = _locate(details, schema, raw)
     kind, context = details["type"], details.get("ctx", {})
-    path = ".".join(map(str, keys))
+    path = ".".join(map(_shown, keys))
     if kind == "invalid_key":
-        return path, f"must be a key of text, got {details['input']!r}; put it in quotes"
+        return path, f"must be a key of text, got {quoted(details['input'])}; put it in quotes"
     if kind == "extra_forbidden":
         known = list(part.model_fields) if part else []
-        return path, f"unknown key{_nearest(keys[-1], known)}; known here: {', '.join(known)}"
+        return path, f"unknown key{nearest(keys[-1], known)}; known here: {', '.join(known)}"
     if kind == "missing":
         return path, "must be given, got nothing"
     if kind == "value_error":  # raised by a validator of raysim's own
         return path, details["msg"].removeprefix("Value error, ")
+    if kind == "wrong_class":
+        return (path if isinstance(value, Part) else f"{path}.name"), details["msg"]
     must = _MUST[kind].format_map(context) if kind in _MUST else details["msg"].replace("Input should", "must")
     if kind == "union_tag_invalid":
         path, value = f"{path}.name", value["name"] if isinstance(value, dict) else value
     options = re.findall("'([^']*)'", must) if kind in ("union_tag_invalid", "literal_error") else []
-    return path, f"{must}, got {value!r}{_nearest(value, options)}"
+    return path, f"{must}, got {quoted(value)}{nearest(value, options)}"
 
 
-def _nearest(word: Any, options: list[str]) -> str:
+def _shown(key: int | str) -> str:
+    """Returns a key as paths show it. A strange one is quoted, so that a path is always one short line."""
+    text = str(key)
+    return text if text.isprintable() and len(text) <= 100 else quoted(key)
+
+
+def nearest(word: Any, options: list[str]) -> str:
     """Returns a question that suggests the option most like a word; empty if none is like it.
 
     Only letters and digits are compared, in lower case, so that names are found as papers write them: FedADMM-InSa is
@@ -105,11 +116,25 @@ def _locate(
             keys.append(key)
             owner = part
             field = part.model_fields.get(str(key)) if part else None
-            options = parts_of(field.rebuild_annotation()) if field else []
+            value = value[key] if _holds(value, key) else None
+            options = _options(field.rebuild_annotation(), value) if field else []
             mapping = field is not None and get_origin(field.annotation) is dict
             part = options[0] if len(options) == 1 else None
-            value = value[key] if _holds(value, key) else None
     return keys, owner, value
+
+
+def _options(annotation: Any, value: Any) -> list[type[Part]]:
+    """Returns the parts that a value may be, where a field has this annotation. A class from outside is the only one.
+
+    Pydantic's location has no name for that one, since its errors are not those of an alternative of a union.
+    """
+    block = spell_out(value)
+    name = block.get("name") if isinstance(block, dict) else None
+    if (choice := one_of(annotation)) and isinstance(name, str):
+        with suppress(WrongClass):
+            if (part := choice.find(name)) and part not in choice.parts:
+                return [part]
+    return parts_of(annotation)
 
 
 def _holds(value: Any, key: int | str) -> bool:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,22 @@ from raysim.data.server import NoServerData
 from raysim.local import Local
 from raysim.models import MODELS, ModelPart
 from raysim.part import Count, NonNegative, OneOf, Part
+from raysim.scenario.own_modules import main_source, own_modules, receive, root_of
 from raysim.terms import Population
 from raysim.world import TOPOLOGIES, Topology, World
+
+
+class Checkpointing(Part):
+    """When a run makes a checkpoint, from which `raysim resume` goes on. Results do not depend on it."""
+
+    every_s: NonNegative | None = 300.0
+    """Least wall seconds from one checkpoint to the next. Longer if checkpoints would otherwise take more than 2 % of
+    the run's time. null: none by time."""
+    every_rounds: Count | None = None
+    """Rounds from one checkpoint to the next. null: none by rounds."""
+    at_end: bool = True
+    """Whether a run that ends leaves a checkpoint, so that it can be extended by more rounds without doing again what
+    it has done. A run that is interrupted always leaves one."""
 
 
 class Schedule(Part):
@@ -38,6 +52,11 @@ class Schedule(Part):
     whatever this says. With peers: the number of peers that are evaluated; null: all."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
+    on_divergence: Literal["stop", "go_on"] = "stop"
+    """What to do when a loss, an update or a model is not finite. stop: the run ends there, with status diverged, and
+    its tables stay. go_on: it goes on to the end. Either way, run.json says what was not finite first."""
+    checkpoint: Checkpointing = Checkpointing()
+    """When the run makes a checkpoint. The newest one is kept, in the folder `checkpoint` of the run."""
 
 
 class Resources(Part):
@@ -76,30 +95,39 @@ class Resources(Part):
     change the last bits of results. null: the best that each CPU has."""
 
 
-def _or_own_class(schema: dict[str, Any]) -> None:
-    """Allows any block with a name like module:Class in the JSON Schema, which cannot know the keys of such a class."""
-    name = {"type": "string", "pattern": "^[^:]+:[^:]+$"}
-    schema["anyOf"] += [name, {"type": "object", "properties": {"name": name}, "required": ["name"]}]
+class _Known(NamedTuple):
+    """What this process knows of modules of the user's own. A process that unpickles it then knows that, too."""
+
+    roots: tuple[str, ...]
+    main: str
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return receive, tuple(self)
+
+
+def _restore(known: None, schema: "type[Scenario]", values: dict[str, Any]) -> "Scenario":
+    del known  # it is unpickled before the values, whose classes may be in these modules
+    return schema.model_construct(**values)
 
 
 class Scenario(Part):
     """A scenario file. The same scenario gives the same bits on any number of workers."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
     """Name of the runs, which their folders' names start with and reports show."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws: who holds which data, the first model, batches, delays, who is picked."""
-    data: Annotated[PooledData | Quadratic, OneOf(DATA_SETS)]
+    data: Annotated[PooledData | Quadratic, OneOf(DATA_SETS, "raysim.data")]
     """Data set, and who holds which of its samples."""
-    server_data: Annotated[ServerData, OneOf(SERVER_DATA)] = NoServerData()
+    server_data: Annotated[ServerData, OneOf(SERVER_DATA, "raysim.server_data")] = NoServerData()
     """Samples that the server itself holds."""
     public: Public = NO_PUBLIC
     """Samples without labels that everybody has; some algorithms need them."""
-    model: Annotated[ModelPart, OneOf(MODELS)]
+    model: Annotated[ModelPart, OneOf(MODELS, "raysim.models")]
     """Model that is trained."""
-    algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS), Field(json_schema_extra=_or_own_class)]
-    """Algorithm, by its name, or as module:Class for a class of your own."""
-    topology: Annotated[Topology, OneOf(TOPOLOGIES)] | None = None
+    algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS, "raysim.algorithms")]
+    """Algorithm."""
+    topology: Annotated[Topology, OneOf(TOPOLOGIES, "raysim.topologies")] | None = None
     """Which peers are neighbours. Algorithms without a server need it; others must not have it."""
     local: Local = Local()
     """How clients train."""
@@ -109,6 +137,11 @@ class Scenario(Part):
     """How long the run lasts, and what is evaluated when."""
     resources: Resources = Resources()
     """What the run asks of the cluster."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets a process that is sent a scenario find modules of the user's own where this process found them."""
+        roots = {str(root) for module in own_modules(self) if (root := root_of(module))}
+        return _restore, (_Known(tuple(sorted(roots)), main_source(self)), type(self), dict(self))
 
     def resolved(self) -> dict[str, Any]:
         """Returns all keys as plain data, with defaults filled in."""
@@ -120,6 +153,7 @@ class Scenario(Part):
         """A hash of everything that the run's results depend on: not of its name, nor of how many workers it has."""
         resolved = self.resolved()
         resolved.pop("name")
+        resolved["run"].pop("checkpoint")
         asked = resolved.pop("resources")
         on_gpu = {key: asked[key] > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}
@@ -128,10 +162,15 @@ class Scenario(Part):
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
+    def needs_cost(self) -> bool:
+        """Whether the timeline must be given the costs of updates."""
+        return self.world.delay.needs_cost and self.world.replay is None
+
+    @property
     def follows_training(self) -> bool:
         """Whether the times of arrivals are known only once clients have trained."""
         algorithm = self.algorithm
-        return self.world.delay.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
+        return self.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
 
     @property
     def has_server(self) -> bool:

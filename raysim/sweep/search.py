@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from raysim.engine.progress import Progress
 from raysim.errors import Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
-from raysim.sweep.batch import RunOutcome, attempt, finished_runs
+from raysim.sweep.batch import FinishedRuns, OutOfDate, RunOutcome, attempt
 from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
@@ -34,9 +34,10 @@ class Trial(NamedTuple):
     group: int  # place of the group of scenarios, which differ only in their seeds
     number: int
     values: dict[str, Any]  # of the tuned keys
-    status: str  # finished, pruned or failed
-    score: float | None  # mean over seeds; None if it did not finish
+    status: str  # finished, pruned, diverged or failed
+    score: float | None  # mean over seeds; infinitely bad if it diverged; None if it was pruned or failed
     outcomes: tuple[RunOutcome, ...]  # by seed
+    again: tuple[str, ...]  # why runs that had finished before are out of date, and were run again
 
 
 def search(
@@ -79,7 +80,7 @@ def best(trials: Sequence[Trial], settings: Search) -> list[Trial]:
     sign = 1 if _direction(settings) == "maximize" else -1
     found: dict[int, Trial] = {}
     for trial in trials:
-        if trial.score is None or math.isnan(trial.score):
+        if trial.score is None or trial.status == "diverged":
             continue
         known = found.get(trial.group, trial)
         assert known.score is not None
@@ -93,28 +94,39 @@ class _Trier:
     def __init__(self, plan: Plan, settings: Search, group: int, out: Path, slots: Slots) -> None:
         self._plan, self._settings, self._group = plan, settings, group
         self._out, self._slots = out, slots
-        self._done = finished_runs(out)
+        self._done = FinishedRuns(out)
 
     def __call__(self, suggestion: optuna.Trial) -> Trial:
         outcomes: list[RunOutcome] = []
+        again: list[str] = []
         scores: list[float] = []
         rounds = 0  # of this trial's earlier seeds
         for scenario in self._plan.groups(dict(suggestion.params))[self._group]:
-            outcome = self._run(scenario, _Pruner(suggestion, self._settings, rounds))
+            found = self._done.find(scenario)
+            if isinstance(found, OutOfDate):
+                again.append(found.why)
+            folder = found if isinstance(found, Path) else None
+            outcome = self._run(scenario, folder, _Pruner(suggestion, self._settings, rounds))
             outcomes.append(outcome)
-            if outcome.status in ("stopped", "failed"):
+            if outcome.status in ("stopped", "diverged", "failed"):
                 break
             scores.append(_last(outcome, self._settings.metric))
             rounds += scenario.run.rounds
-        complete = len(scores) == len(outcomes)
-        status = "finished" if complete else "pruned" if outcomes[-1].status == "stopped" else "failed"
-        score = sum(scores) / len(scores) if complete else None
-        return Trial(self._group, suggestion.number, dict(suggestion.params), status, score, tuple(outcomes))
+        last = outcomes[-1].status
+        status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
+        score = sum(scores) / len(scores) if status == "finished" else None
+        if status == "diverged" or (score is not None and math.isnan(score)):
+            status, score = "diverged", math.inf if _direction(self._settings) == "minimize" else -math.inf
+        values = dict(suggestion.params)
+        return Trial(self._group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
-    def _run(self, scenario: Scenario, pruner: _Pruner) -> RunOutcome:
-        folder = self._done.get(scenario.hash)
+    def _run(self, scenario: Scenario, folder: Path | None, pruner: _Pruner) -> RunOutcome:
+        """Runs a scenario, or takes what it gave before. folder: of a run that is not out of date; None: no such."""
         if folder is None:
             return attempt(self._slots, scenario, self._out, pruner.watch)
+        run = open_run(folder)
+        if run.status == "diverged":
+            return RunOutcome("diverged", folder, run.diverged)
         try:
             for round, value in _history(folder, self._settings.metric):
                 pruner.report(round, value)
@@ -184,7 +196,7 @@ def _tell(study: optuna.Study, suggestion: optuna.Trial, trial: Trial) -> None:
 
     if trial.status == "pruned":
         study.tell(suggestion, state=TrialState.PRUNED)
-    elif trial.score is None or math.isnan(trial.score):  # failed, or diverged
+    elif trial.score is None:  # failed
         study.tell(suggestion, state=TrialState.FAIL)
     else:
         study.tell(suggestion, trial.score)

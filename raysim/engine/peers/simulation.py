@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Iterator
+from typing import Any
 
 from raysim.engine import rows
+from raysim.engine.checkpoint import Checkpoint, skip
+from raysim.engine.committed import Change, Committed
 from raysim.engine.family import JOBS_AHEAD, Final
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
@@ -18,22 +23,39 @@ from raysim.world.peers_timeline import Exchanged
 class PeersSimulation:
     """A run of peers that has started."""
 
-    def __init__(self, scenario: Scenario, jobs: PeersJobs, recorder: PeersRecorder) -> None:
+    def __init__(
+        self, scenario: Scenario, jobs: PeersJobs, recorder: PeersRecorder, checkpoint: Checkpoint | None
+    ) -> None:
         self.scenario, self.described = scenario, jobs.described
         self.ahead = JOBS_AHEAD * scenario.resources.client_actors
         self._jobs, self._recorder = jobs, recorder
-        recorder.held(self.described.partition, self.described.samples)
+        recorder.held(self.described.samples)
         self._timeline = new_timeline(scenario, self.described.samples, jobs.cost)
-        self.stopwatch = Stopwatch.start()
-        jobs.begin(self._timeline.start)
+        self._happenings = iter(self._timeline)
+        if checkpoint:
+            self.committed = jobs.recall(checkpoint)
+            deque(skip(self._happenings, checkpoint), maxlen=0)
+        else:
+            recorder.partition(self.described.partition)
+        self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)
+        if not checkpoint:
+            jobs.begin(self._timeline.start)
+            self.committed = Committed(jobs.kept([(peer, 0) for peer in range(jobs.peers)]))
 
     def happenings(self) -> Iterator[Exchanged]:
-        return iter(self._timeline)
+        return self._happenings
 
-    def hand_out(self, happening: Exchanged) -> PendingRound:
+    def is_last(self, happening: Exchanged) -> bool:
+        over = happening.version == self.scenario.run.rounds
+        return over or not all(mixed.next.trains for mixed in happening.mixed)
+
+    def memory(self) -> dict[str, Any]:
+        return {}
+
+    def hand_out(self, happening: Exchanged) -> tuple[PendingRound, Change]:
         pending = self._jobs.exchange(happening)
-        self._jobs.forget(self._timeline.live)
-        return pending
+        gone = self._jobs.forget(self._timeline.live)
+        return pending, Change(self._jobs.kept([(mixed.peer, mixed.number + 1) for mixed in happening.mixed]), gone)
 
     def record(self, happening: Exchanged, pending: PendingRound | None) -> Mark:
         assert pending is not None  # every round has jobs
@@ -41,6 +63,7 @@ class PeersSimulation:
         self._recorder.exchanged(happening, pending.trained, measured)
         self._recorder.jobs(happening, pending.mixes, self.stopwatch.began)
         metrics = self._record_evaluation(happening, pending.evaluation) if pending.evaluation else None
+        self._record_divergence(happening, pending)
         in_flight = 0 if self.scenario.world.synchronous else self._jobs.peers
         return Mark(happening.version, happening.time, in_flight, metrics)
 
@@ -51,6 +74,23 @@ class PeersSimulation:
         self._recorder.jobs(exchanged, pending.jobs, self.stopwatch.began)
         first = self.scenario.run.evaluate_on[0]
         return spread([rows.means(splits[first]) for _, splits in peer_sums]) | apart
+
+    def _record_divergence(self, exchanged: Exchanged, pending: PendingRound) -> None:
+        """Notes what was not finite: in trainings, then in the states that peers mixed, then in evaluations."""
+        go_on = self.scenario.run.on_divergence == "go_on"
+        results = [result for job in pending.mixes for result in job.result]
+        trained = [of_training.diverged for of_training, _ in pending.trained]
+        mixed = [result.diverged and f"state {result.diverged!r}" for result in results]
+        for found in (trained, mixed):
+            for at, what in zip(exchanged.mixed, found, strict=True):
+                if what:
+                    self._recorder.diverge(
+                        exchanged, f"the {what} of peer {at.peer}", version=at.number, client=at.peer, go_on=go_on
+                    )
+        for peer, splits in pending.evaluation.peer_sums if pending.evaluation else ():
+            if not all(math.isfinite(sums["loss"]) for sums in splits.values()):
+                version, what = exchanged.version, f"the loss of peer {peer}"
+                self._recorder.diverge(exchanged, what, version=version, client=peer, go_on=go_on)
 
     def finish(self) -> Final:
         return Final(self._jobs.final_models(), None)

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from actors import Group, Pool, Value
 from raysim.data import federate
+from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
 from raysim.engine.server.timeline import new_timeline
+from raysim.engine.server.weights import weigh
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
 from raysim.workers.shared_requests import CLIENT, SERVER
@@ -37,10 +39,10 @@ class ServerFamily:
     def recorder(self, writer: Writer) -> ServerRecorder:
         return ServerRecorder(writer)
 
-    def start(self, pool: Pool, recorder: ServerRecorder) -> ServerSimulation:
+    def start(self, pool: Pool, recorder: ServerRecorder, checkpoint: Checkpoint | None) -> ServerSimulation:
         for group in self.groups:
             pool.start(group)
-        return ServerSimulation(self.scenario, ServerJobs(self.scenario, pool), recorder)
+        return ServerSimulation(self.scenario, ServerJobs(self.scenario, pool), recorder, checkpoint)
 
     def dry(self, recorder: ServerRecorder) -> None:
         """Writes the timeline, and trains nothing. It loads the data, because only clients with samples take part."""
@@ -56,6 +58,6 @@ class ServerFamily:
             if isinstance(happening, Ended):
                 recorder.ended(happening, int(federation.samples[happening.dispatched.client]))
             elif isinstance(happening, Stepped):
-                recorder.stepped(happening, scenario.central.weigh(happening.arrivals, population))
+                recorder.stepped(happening, weigh(scenario, happening.arrivals, population, happening.version))
             elif isinstance(happening, Closed):
                 recorder.closed(happening)

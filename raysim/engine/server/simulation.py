@@ -2,44 +2,80 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 from actors import finished
 from raysim.engine import rows
+from raysim.engine.checkpoint import Checkpoint, skip
+from raysim.engine.committed import Change, Committed
 from raysim.engine.family import JOBS_AHEAD, Final
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.timeline import new_timeline
+from raysim.engine.server.weights import weigh
 from raysim.scenario import Scenario
-from raysim.world.server_timeline import Closed, Ended, Happening, Started, Stepped
+from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, Started, Stepped
 
 
 class ServerSimulation:
     """A run with a server that has started."""
 
-    def __init__(self, scenario: Scenario, jobs: ServerJobs, recorder: ServerRecorder) -> None:
+    def __init__(
+        self, scenario: Scenario, jobs: ServerJobs, recorder: ServerRecorder, checkpoint: Checkpoint | None
+    ) -> None:
         self.scenario, self.described = scenario, jobs.described
         self.ahead = JOBS_AHEAD * scenario.resources.client_actors
         self._jobs, self._recorder = jobs, recorder
         self._samples = self.described.samples
         self._population = scenario.population(self._samples)
-        self._evaluated: PendingEvaluation | None = None  # the last evaluation that was written
+        self._evaluated: int | None = None  # version of the last evaluation that was written
         self._end: Closed | None = None  # the last round that was written
-        recorder.partition(self.described.partition)
         self._timeline = new_timeline(scenario, self._samples, jobs.cost, jobs.training.measured)
-        self.stopwatch = Stopwatch.start()
+        self._happenings = iter(self._timeline)
+        if checkpoint:
+            self.committed = jobs.recall(checkpoint)
+            self._recall(checkpoint)
+        else:
+            self.committed = Committed(jobs.kept(None))
+            recorder.partition(self.described.partition)
+        self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)
 
     def happenings(self) -> Iterator[Happening]:
-        return iter(self._timeline)
+        return self._happenings
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def memory(self) -> dict[str, Any]:
+        return {"evaluated": self._evaluated, "training": self._jobs.training.memory()}
+
+    def _recall(self, checkpoint: Checkpoint) -> None:
+        """Moves the timeline on to a checkpoint. Training that went on beside the timeline then starts again."""
+        self._evaluated = checkpoint.memory["simulation"]["evaluated"]
+        training: dict[int, Dispatched] = {}
+        for happening in skip(self._happenings, checkpoint):
+            if isinstance(happening, Started):
+                training[happening.dispatched.serial] = happening.dispatched
+            for dispatched in _taken(happening):
+                training.pop(dispatched.serial, None)
+        for dispatched in training.values():  # in order of dispatch: a client's next state follows from its last
+            self._jobs.training.begin(dispatched)
+
+    def is_last(self, happening: Happening) -> bool:
+        if isinstance(happening, Ended):
+            return happening.status == "unfinished"
+        return isinstance(happening, Closed) and (happening.over == self.scenario.run.rounds or bool(happening.early))
 
     # --- handing out --------------------------------------------------------------------------------------------------
 
-    def hand_out(self, happening: Happening) -> PendingStep | PendingEvaluation | None:
+    def hand_out(self, happening: Happening) -> tuple[PendingStep | PendingEvaluation | None, Change]:
         pending = self._submit(happening)
-        self._jobs.forget(set(self._timeline.live), self._timeline.version)
-        return pending
+        gone = self._jobs.forget(set(self._timeline.live), self._timeline.version)
+        new = self._jobs.kept(happening) if isinstance(happening, Stepped) else {}
+        return pending, Change(new, [f"message/{version}" for version in gone])
 
     def _submit(self, happening: Happening) -> PendingStep | PendingEvaluation | None:
         if isinstance(happening, Started):
@@ -47,7 +83,8 @@ class ServerSimulation:
         if isinstance(happening, Ended):
             self._jobs.training.drop(happening.dispatched)
         if isinstance(happening, Stepped):
-            return self._jobs.step(happening, self.scenario.central.weigh(happening.arrivals, self._population))
+            weights = weigh(self.scenario, happening.arrivals, self._population, happening.version)
+            return self._jobs.step(happening, weights)
         if isinstance(happening, Closed) and self._is_evaluated(happening):
             return self._jobs.evaluate(happening)
         return None
@@ -68,6 +105,8 @@ class ServerSimulation:
             if isinstance(pending, PendingEvaluation):
                 metrics = self._record_evaluation(happening, pending)
             self._recorder.closed(happening)
+            if metrics and not math.isfinite(metrics["loss"]):
+                self._diverge(happening, "the loss of the server's model", happening.version)
             return Mark(happening.over, happening.time, happening.in_flight, metrics)
         return None
 
@@ -85,6 +124,16 @@ class ServerSimulation:
         self._recorder.stepped(stepped, pending.weights, updates, measured)
         self._recorder.searched(stepped, reply.coefficients)
         self._recorder.jobs(stepped, pending.jobs, self.stopwatch.began)
+        for arrival, trained in zip(stepped.arrivals, pending.trained, strict=True):
+            if trained.diverged:
+                what = f"the {trained.diverged} of client {arrival.client}"
+                self._diverge(stepped, what, arrival.version, arrival.client)
+        if reply.diverged:
+            self._diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
+
+    def _diverge(self, happening: Stepped | Closed, what: str, version: int, client: int | None = None) -> None:
+        go_on = self.scenario.run.on_divergence == "go_on"
+        self._recorder.diverge(happening, what, version=version, client=client, go_on=go_on)
 
     def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the metrics of the global model on the first split."""
@@ -93,9 +142,9 @@ class ServerSimulation:
             self._recorder.evaluated(closed, split, sums)
         for client, sums in pending.client_sums:
             self._recorder.evaluated(closed, "test", sums, "client", client)
-        if pending is not self._evaluated:  # rounds without a step in between share one evaluation
+        if closed.version != self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
-        self._evaluated = pending
+        self._evaluated = closed.version
         return rows.means(next(iter(global_sums.values())))
 
     # --- the end ------------------------------------------------------------------------------------------------------
@@ -114,3 +163,10 @@ class ServerSimulation:
         for client, sums in pending.client_sums:
             self._recorder.evaluated(closed, "test", sums, "unseen", client)
         self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
+
+
+def _taken(happening: Happening) -> tuple[Dispatched, ...]:
+    """Returns the dispatches that end with a happening, used or not."""
+    if isinstance(happening, Ended):
+        return (happening.dispatched,)
+    return happening.members if isinstance(happening, Stepped) else ()
