@@ -2,8 +2,10 @@
 
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
+├── BadInput         something that the scenario names, such as a file, is missing, damaged or does not fit
 ├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
 │   └── DamagedCheckpoint
+├── CannotMakeFolder      no folder can be made for results; nothing was started (exit code 2)
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
@@ -11,10 +13,13 @@ RaysimError
 from dataclasses import dataclass
 from pathlib import Path
 
+from actors.told import Told
 from results.texts import cut, quoted
 
 __all__ = [
+    "BadInput",
     "CannotGoOn",
+    "CannotMakeFolder",
     "DamagedCheckpoint",
     "Problem",
     "RaysimError",
@@ -57,6 +62,29 @@ class ScenarioError(RaysimError):
         if more := len(self.problems) - len(lines):
             lines.append(f"{self.source}: and {more} more problems")
         return "\n".join(lines)
+
+
+class BadInput(RaysimError, Told, ValueError):
+    """Something that a scenario names is missing, damaged or does not fit; `problem` says at which key, and what."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return str(self.problem)
+
+
+class CannotMakeFolder(RaysimError):
+    """No folder for results can be made below `out`, for the reason given."""
+
+    def __init__(self, out: str | Path, why: str) -> None:
+        super().__init__(out, why)
+        self.out, self.why = out, why
+
+    def __str__(self) -> str:
+        shown = cut(str(self.out), _PATH)
+        return f"{shown}: must be a folder for results, or a place where it can be made, but {self.why}; name another"
 
 
 class CannotGoOn(RaysimError):

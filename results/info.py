@@ -36,7 +36,10 @@ def wrong_info(info: dict[str, Any]) -> list[str]:
         found += [_wrong(f"{block}.{key}", value, kind) for key, value in pairs if value is not None]
     scenario = info.get("scenario")
     if isinstance(scenario, dict):
-        found += [_wrong(f"scenario.{k}", scenario[k], dict) for k in _PARTS if scenario.get(k) is not None]
+        parts = {key: scenario[key] for key in _PARTS if scenario.get(key) is not None}
+        found += [_wrong(f"scenario.{key}", part, dict) for key, part in parts.items()]
+        names = {key: part.get("name") for key, part in parts.items() if isinstance(part, dict)}
+        found += [_wrong(f"scenario.{key}.name", name, str) for key, name in names.items() if name is not None]
     return [text for text in found if text]
 
 

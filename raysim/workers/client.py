@@ -108,9 +108,9 @@ class ClientWorker(Workbench):
             tested = self.federation.local_test(client)
             if isinstance(own, Model):
                 with self.net.evaluating(own) as module:
-                    sums.append(self.measure(module, *tested))
+                    sums.append(self.measure(module, *tested, client))
             else:
-                sums.append(self.measure(own, *tested))
+                sums.append(self.measure(own, *tested, client))
         return sums
 
     def save_clients(self, request: SaveClientsRequest) -> dict[str, np.ndarray]:

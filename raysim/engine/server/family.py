@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from actors import Group, Pool, Value
 from raysim.data import federate
+from raysim.data.in_memory import light
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
@@ -29,8 +30,9 @@ class ServerFamily:
     @property
     def groups(self) -> list[Group]:
         wanted = self.scenario.resources
-        client = OpenWorkshop(self.scenario, wanted.gpus_per_client)
-        server = OpenWorkshop(self.scenario, wanted.gpus_per_aggregator)
+        scenario = light(self.scenario)
+        client = OpenWorkshop(scenario, wanted.gpus_per_client)
+        server = OpenWorkshop(scenario, wanted.gpus_per_aggregator)
         return [
             Group(CLIENT, client, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client),
             Group(SERVER, server, wanted.aggregators, 0.0, wanted.gpus_per_aggregator),
