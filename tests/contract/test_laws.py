@@ -23,6 +23,7 @@ SETTINGS = {
 ABSENT = {  # whose files or libraries are not at hand
     *("data/mnist", "data/fashion_mnist", "data/cifar10", "data/cifar100", "data/parquet", "data/image_folder"),
     *("data/isic2019", "data/femnist", "data/celeba", "data/shakespeare"),
+    *("data/arrays", "data/table", "data/huggingface", "data/torch", "data.partition/indices"),
     *("world.delay/trace", "world.availability/trace"),
     *("model/transformer", "model/deq_transformer", "model/torchvision", "model/timm"),
 }
