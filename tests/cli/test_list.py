@@ -39,7 +39,7 @@ def test_a_kind_is_found_by_its_key_or_its_last_word() -> None:
     assert shown("list", "delay") == shown("list", "world.delay")
     lines = shown("list", "delay").splitlines()
     assert len(lines) == 1 + len(find_kinds("delay")[0].parts)
-    assert any("scripted" in line and "take its delays in turn" in line for line in lines)
+    assert any("scripted" in line and "delays[i][0]" in line for line in lines)
 
 
 def test_a_part_is_told_with_its_keys_source_and_an_example() -> None:
