@@ -2,9 +2,9 @@
 
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
+├── BadInput         something that the scenario names, such as a file, is missing, damaged or does not fit
 ├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
 │   └── DamagedCheckpoint
-├── CannotWrite      no folder can be made for results; nothing was started (exit code 2)
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
@@ -12,11 +12,12 @@ RaysimError
 from dataclasses import dataclass
 from pathlib import Path
 
+from actors.told import Told
 from results.texts import cut, quoted
 
 __all__ = [
+    "BadInput",
     "CannotGoOn",
-    "CannotWrite",
     "DamagedCheckpoint",
     "Problem",
     "RaysimError",
@@ -61,16 +62,15 @@ class ScenarioError(RaysimError):
         return "\n".join(lines)
 
 
-class CannotWrite(RaysimError):
-    """No folder for results can be made below `out`, for the reason given."""
+class BadInput(RaysimError, Told, ValueError):
+    """Something that a scenario names is missing, damaged or does not fit; `problem` says at which key, and what."""
 
-    def __init__(self, out: str | Path, why: str) -> None:
-        super().__init__(out, why)
-        self.out, self.why = out, why
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
     def __str__(self) -> str:
-        shown = cut(str(self.out), _PATH)
-        return f"{shown}: must be a folder for results, or a place where it can be made, but {self.why}; name another"
+        return str(self.problem)
 
 
 class CannotGoOn(RaysimError):

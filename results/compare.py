@@ -75,7 +75,10 @@ def counted_runs(runs: Runs, unfinished: bool) -> tuple[Runs, list[str]]:
     """Returns the finished runs, or all of them, and a note on each that is not finished."""
     notes = []
     for run in runs.runs:
-        if run.status != "finished":
+        if run.diverged:
+            counts = unfinished or run.status == "finished"
+            notes.append(f"{run.folder}: diverged, {run.diverged}; {'counts' if counts else 'left out'}")
+        elif run.status != "finished":
             note = f", {run.note}" if run.note else ""
             notes.append(f"{run.folder}: {run.standing}{note}; {'counts' if unfinished else 'left out'}")
     counted = runs if unfinished else runs.only(run for run in runs.runs if run.status == "finished")

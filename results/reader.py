@@ -79,11 +79,19 @@ class Run:
 
     @property
     def status(self) -> str:
-        """The status in run.json: running, finished, failed or interrupted. A killed run says running for ever.
+        """The status in run.json: running, finished, diverged, stopped, failed or interrupted.
 
-        See `standing`, which looks whether its process still lives.
+        A killed run says running for ever; see `standing`, which looks whether its process still lives.
         """
         return str(self.info.get("status", "unknown"))
+
+    @property
+    def diverged(self) -> str | None:
+        """What was not finite first, and when, in words; None if all was finite."""
+        found = self.info.get("diverged")
+        if not found:
+            return None
+        return f"{found['what']} was not finite in round {found['round']} (model version {found['version']})"
 
     @property
     def last_written(self) -> datetime:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
-from raysim.data import Dataset, Partitioner, PooledData, ServerData, Split
+from raysim.data import Dataset, FeatureSkew, Partitioner, PooledData, ServerData, Sizes, Split
 from raysim.data.server import NO_ROWS, Rows, ServerSamples
 from raysim.models import ModelPart, Solver
 from raysim.part import Fraction, Positive
@@ -43,6 +43,26 @@ class Turns(Partitioner):
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         return [np.arange(client, len(split), clients) for client in range(clients)]
+
+
+class FirstHasMore(Sizes):
+    """The first client gets twice as much as any other."""
+
+    name: str = "first_has_more"
+
+    def shares(self, clients: int, generator: np.random.Generator) -> np.ndarray:
+        return 1.0 + (np.arange(clients) == 0)
+
+
+class Negative(FeatureSkew):
+    """Every other client has negatives."""
+
+    name: str = "negative"
+
+    def change(
+        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
+    ) -> np.ndarray:
+        return 1 - x if client % 2 else x
 
 
 class FirstRows(ServerData):

@@ -19,8 +19,7 @@ Address = Annotated[
 
 
 def _out(path: Path) -> Path:
-    from raysim.errors import CannotWrite
-    from raysim.out_folder import require_folder
+    from results.disk import CannotWrite, require_folder
 
     try:
         require_folder(path)
