@@ -5,7 +5,6 @@ RaysimError
 ├── BadInput         something that the scenario names, such as a file, is missing, damaged or does not fit
 ├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
 │   └── DamagedCheckpoint
-├── CannotMakeFolder      no folder can be made for results; nothing was started (exit code 2)
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
@@ -19,7 +18,6 @@ from results.texts import cut, quoted
 __all__ = [
     "BadInput",
     "CannotGoOn",
-    "CannotMakeFolder",
     "DamagedCheckpoint",
     "Problem",
     "RaysimError",
@@ -73,18 +71,6 @@ class BadInput(RaysimError, Told, ValueError):
 
     def __str__(self) -> str:
         return str(self.problem)
-
-
-class CannotMakeFolder(RaysimError):
-    """No folder for results can be made below `out`, for the reason given."""
-
-    def __init__(self, out: str | Path, why: str) -> None:
-        super().__init__(out, why)
-        self.out, self.why = out, why
-
-    def __str__(self) -> str:
-        shown = cut(str(self.out), _PATH)
-        return f"{shown}: must be a folder for results, or a place where it can be made, but {self.why}; name another"
 
 
 class CannotGoOn(RaysimError):

@@ -19,13 +19,12 @@ from raysim.engine.machines import environment, pin
 from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
-from raysim.out_folder import require_folder
 from raysim.result import Result
 from raysim.rng import globals_kept
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.load import checked
 from results import CannotWrite
-from results.disk import require_space, writing
+from results.disk import require_folder, require_space, writing
 
 LEAST_BYTES = 1 << 20  # that must be free for a run to start
 
@@ -52,11 +51,11 @@ def run(
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
-    loaded, has here; CannotMakeFolder if no folder can be made below `out`, and results.CannotWrite if there is no room
-    in it; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
+    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made;
+    results.CannotWrite if the folder cannot be made.
     """
     scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
-    require_folder(out)
+    require_folder(Path(out))
     if dry:
         return _dry(scenario, Path(out))
     return launch(
@@ -132,6 +131,7 @@ def new_folder(out: Path, name: str) -> Path:
 
     Raises results.CannotWrite if it cannot be made, or if there is no room for even a small run.
     """
+    require_folder(out)
     stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     for suffix in ["", *(f"-{n}" for n in range(2, 1000))]:
         folder = out.resolve() / (stem + suffix)

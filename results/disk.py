@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from results.texts import cut
+
+_LONGEST = 255  # bytes in the name of a file or folder, on all usual file systems
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -23,7 +26,7 @@ class CannotWrite(OSError):
 
     def __str__(self) -> str:
         left = "" if self.free is None else f", {self.free:,} bytes were free"
-        return f"{self.path}: cannot be written ({self.cause}{left}); {self._cure}"
+        return f"{cut(str(self.path), _LONGEST)}: cannot be written ({self.cause}{left}); {self._cure}"
 
 
 @contextmanager
@@ -36,6 +39,19 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         cause = os.strerror(error.errno) if error.errno else str(error)
         raise CannotWrite(path, cause, error.errno in _FULL) from None
+
+
+def require_folder(folder: Path) -> None:
+    """Raises CannotWrite if the folder is not there and cannot be made, or cannot be written to. It makes none."""
+    whole = folder.absolute()
+    if any(len(os.fsencode(part)) > _LONGEST for part in whole.parts):
+        raise CannotWrite(folder, f"it has a name of more than {_LONGEST} bytes", False)
+    with writing(folder):
+        there = next(place for place in (whole, *whole.parents) if place.exists())
+    if not there.is_dir():
+        raise CannotWrite(folder, f"{there} is no folder", False)
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise CannotWrite(folder, f"you may not write to {there}", False)
 
 
 def require_space(folder: Path, needed: int) -> None:

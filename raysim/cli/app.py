@@ -25,7 +25,7 @@ from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.sweep import sweep
 from raysim.cli.test import test
-from raysim.errors import CannotGoOn, CannotMakeFolder, RunFailed, ScenarioError
+from raysim.errors import CannotGoOn, RunFailed, ScenarioError
 
 app = typer.Typer(
     help="Simulates federated learning at scale, in virtual time.",
@@ -78,7 +78,7 @@ def main() -> None:
         sys.path.insert(0, str(Path.cwd()))
     try:
         app()
-    except (CannotGoOn, CannotMakeFolder, CannotWrite, MissingResources, ScenarioError) as error:
+    except (CannotGoOn, CannotWrite, MissingResources, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import typer
 
-from raysim.errors import CannotMakeFolder, RunFailed, ScenarioError
+from raysim.errors import RunFailed, ScenarioError
 
 
 def refuse(errors: Sequence[Exception]) -> None:
@@ -26,7 +26,7 @@ def tell(error: Exception) -> None:
 
     if isinstance(error, RunFailed):
         text = f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip()
-    elif isinstance(error, CannotMakeFolder | CannotWrite | MissingResources | ScenarioError):
+    elif isinstance(error, CannotWrite | MissingResources | ScenarioError):
         text = str(error)
     else:
         text = "".join(traceback.format_exception(error)).rstrip()

@@ -19,8 +19,7 @@ Address = Annotated[
 
 
 def _out(path: Path) -> Path:
-    from raysim.errors import CannotMakeFolder
-    from raysim.out_folder import require_folder
+    from results.disk import require_folder
 
     try:
         require_folder(path)

@@ -8,8 +8,7 @@ from command_line import QUICKSTART, command
 from conftest import digits
 
 import raysim
-from raysim.errors import CannotMakeFolder
-from raysim.out_folder import require_folder
+from results.disk import CannotWrite, require_folder
 
 
 @pytest.mark.parametrize(
@@ -17,7 +16,7 @@ from raysim.out_folder import require_folder
     [
         ("file", "is no folder"),
         ("file/below", "file is no folder"),
-        ("x" * 300, "is a name of more than 255 bytes"),
+        ("x" * 300, "a name of more than 255 bytes"),
         ("/dev/null", "/dev/null is no folder"),
         ("/".join(["x" * 200] * 30), "File name too long"),
     ],
@@ -28,10 +27,8 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_starts(tmp_path
     for words in (["run", QUICKSTART, "--inline"], ["run", QUICKSTART], ["sweep", QUICKSTART, "--inline"]):
         answer = command(*words, "--out", place)
         assert answer.exit_code == 2
-        assert "must be a folder for results" in " ".join(answer.stderr.replace("│", " ").split())
-    with pytest.raises(
-        CannotMakeFolder, match=r"must be a folder for results, or a place where it can be made, but .*"
-    ) as told:
+        assert "take a folder that you may write to" in " ".join(answer.stderr.replace("│", " ").split())
+    with pytest.raises(CannotWrite, match="take a folder that you may write to") as told:
         raysim.run(raysim.parse_scenario(digits()), out=place, inline=True)
     assert why in str(told.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
@@ -40,5 +37,5 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_starts(tmp_path
 def test_a_folder_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who runs the tests may write everywhere, so the answer of the system is made up."""
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
-    with pytest.raises(CannotMakeFolder, match=f"but you may not write to {tmp_path}; name another"):
+    with pytest.raises(CannotWrite, match=rf"\(you may not write to {tmp_path}, .* were free\); take a folder"):
         require_folder(tmp_path / "a" / "b")
