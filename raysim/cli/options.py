@@ -23,7 +23,7 @@ def _out(path: Path) -> Path:
 
     try:
         require_folder(path)
-    except CannotMakeFolder as error:
+    except CannotWrite as error:
         raise typer.BadParameter(str(error)) from error
     return path
 
