@@ -19,7 +19,7 @@ Address = Annotated[
 
 
 def _out(path: Path) -> Path:
-    from results.disk import require_folder
+    from results.disk import CannotWrite, require_folder
 
     try:
         require_folder(path)
