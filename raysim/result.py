@@ -92,7 +92,7 @@ class Result:
         scenario = parse_scenario(self.info["scenario"], str(self.folder / "run.json"))
         module = initialise(scenario.model, tuple(self.info["input_shape"]), self.info["classes"], scenario.seed)
         vectors = {key: torch.tensor(value) for key, value in saved.items()}
-        layout = Layout(module, scenario.model.personal)
+        layout = Layout(module, scenario.model.personal, channels_last=scenario.model.channels_last)
         layout.bind(module, vectors["w"])
         layout.load_buffers(module, vectors["buffers"])
         return module, layout, vectors

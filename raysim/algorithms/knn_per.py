@@ -41,6 +41,9 @@ class KNNPer(FedAvg):
     scale: Positive = 1.0
     """Scale of the distances in these weights. The larger, the more alike the neighbours count."""
 
+    def embeds(self, scenario: Scenario) -> bool:
+        return True
+
     def problems(self, scenario: Scenario) -> Iterator[Problem]:
         if scenario.data.classes == 0:
             yield Problem("algorithm.name", f"knn_per needs labels, and {scenario.data.name} has none; take other data")

@@ -56,7 +56,7 @@ def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...
     say where in `w` each parameter lies. entries: the name, shape and offset in `w` of each parameter.
     """
     parameters = json.dumps([list(entry) for entry in entries])
-    order = "parameters of four dimensions (O, I, H, W) are stored as (O, H, W, I)"
+    order = "parameters of four dimensions (O, I, H, W) are stored as (O, H, W, I), except by the model `module`"
     metadata = {"parameters": parameters, "order": order}
     save_file(final.model, folder / "model.safetensors", metadata=metadata)
     if final.clients is not None:

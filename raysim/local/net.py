@@ -75,14 +75,25 @@ class Trainable(NamedTuple):
 class Net:
     """A module whose parameters are views of one flat vector `w`, so that changing `w` in place changes the module."""
 
-    def __init__(self, module: nn.Module, personal: tuple[str, ...], loss: str, device: torch.device) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        personal: tuple[str, ...],
+        loss: str,
+        device: torch.device,
+        *,
+        channels_last: bool = True,
+        head: str | None = None,
+    ) -> None:
+        """loss: a key of LOSSES. channels_last: as in Layout. head: the name of the module that `head` gives; None: as
+        is said there."""
         self.module = module.to(device)
-        self.layout = Layout(self.module, personal)
+        self.layout = Layout(self.module, personal, channels_last=channels_last)
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
         self.loss = LOSSES[loss]
         self.device = device
-        self._personal = personal
+        self._personal, self._head = personal, head
         self.parameters = self.layout.select(self.module)
         frozen = (parameter for parameter in self.module.parameters() if not parameter.requires_grad)
         self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
@@ -141,11 +152,14 @@ class Net:
 
     @cached_property
     def head(self) -> nn.Module:
-        """The first module of the personal part or, where nothing is personal, the last linear layer.
+        """The module that was named; if none was, the first of the personal part or, where nothing is personal, the
+        last linear layer.
 
         Raises ValueError if there is neither.
         """
         modules: dict[str, nn.Module] = dict(self.module.named_modules())
+        if self._head is not None:
+            return modules[self._head]
         if self._personal:
             names = [name for name, _ in self.module.named_parameters()]
             prefixes = (p for name in names for p in self._personal if name == p or name.startswith(p + "."))

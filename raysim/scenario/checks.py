@@ -10,7 +10,7 @@ from raysim.data.quadratic import Quadratic
 from raysim.data.server import NoServerData, OutOfDomain
 from raysim.data.shakespeare import Shakespeare
 from raysim.errors import Problem
-from raysim.models import MLP, Linear
+from raysim.models import MLP, Linear, Module
 from raysim.models.text_model import TextModel
 from raysim.models.vector import Vector
 from raysim.scenario.peer_checks import peer_problems
@@ -23,6 +23,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
     family_problems = server_problems if scenario.has_server else peer_problems
     return [
         *(Problem("data", text) for text in scenario.data.problems()),
+        *scenario.model.problems(),
         *_model_problems(scenario),
         *_server_data_problems(scenario),
         *scenario.algorithm.problems(scenario),
@@ -35,9 +36,11 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
     if isinstance(data, Quadratic) != isinstance(model, Vector):
         text = f"the model vector goes with the data quadratic only, got {model.name} on {data.name}"
         yield Problem("model.name", text)
-    elif isinstance(data, LinearRegression) and not isinstance(model, Linear | MLP):
-        text = f"the data linear_regression goes with the models linear and mlp only, got {model.name}"
+    elif isinstance(data, LinearRegression) and not isinstance(model, Linear | MLP | Module):
+        text = f"the data linear_regression goes with the models linear, mlp and module only, got {model.name}"
         yield Problem("model.name", text)
+    elif isinstance(model, Module):
+        pass  # a module of one's own may be made for any data
     elif isinstance(data, Shakespeare) != isinstance(model, TextModel):
         text = f"models of text go with the data shakespeare only, got {model.name} on {data.name}"
         yield Problem("model.name", text)

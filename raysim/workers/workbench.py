@@ -19,6 +19,7 @@ from raysim.local.task import Task
 from raysim.models.build import initialise
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described, MetricSums, TrainingColumns
+from raysim.workers.trial import try_model
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
 # Draws outside of training have keys of their own: this number, above any number of dispatches, plus the version.
@@ -35,7 +36,14 @@ class Workbench:
         self.scenario, self.federation, self.device = scenario, federation, device
         self.shape = _input_shape(federation)
         module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed)
-        self.net = Net(module, scenario.model.personal, federation.loss, device)
+        self.net = Net(
+            module,
+            scenario.model.personal,
+            federation.loss,
+            device,
+            channels_last=scenario.model.channels_last,
+            head=scenario.model.embeds_at,
+        )
         if self.net.layout.cut == 0:
             named = ", ".join(scenario.model.personal)
             text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
@@ -45,8 +53,9 @@ class Workbench:
         self.population = scenario.population(federation.samples)
 
     def describe(self) -> Described:
-        """Returns what the scheduler must know of the data and the model."""
+        """Returns what the scheduler must know of the data and the model, after a trial of the model."""
         federation, layout = self.federation, self.net.layout
+        try_model(self)
         return Described(
             samples=federation.samples,
             held_out=federation.held_out.sizes,
