@@ -115,3 +115,25 @@ def _wrong(annotation: Any, value: Any) -> str | None:
     except (PydanticSchemaGenerationError, PydanticUserError):
         return None
     return None
+
+
+def as_function(value: Any, base: type, *kept: str) -> Any:
+    """Returns the block {name: function} that "my_module:name", or a block with that name, is short for.
+
+    A function may be given itself, in Python. Keys of the block other than `kept` are arguments of the function. The
+    name of a subclass of `base` is returned as it is, and so are all other values.
+    """
+    block = value if isinstance(value, dict) else {"name": value}
+    name = _path_of(block.get("name"))
+    if not isinstance(name, str) or ":" not in name:
+        return value
+    try:
+        found: Any = find(name)
+    except ValueError:  # the scenario's check tells it
+        found = None
+    if isinstance(found, type) and issubclass(found, base):
+        return value
+    of_part = {key: block[key] for key in kept if key in block}
+    given = block.get("args", {})
+    others = {key: inner for key, inner in block.items() if key not in ("name", "args", *kept)}
+    return {"name": "function", "function": name, "args": {**given, **others}, **of_part}

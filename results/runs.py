@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from results.compare import compare as compare_runs
 from results.keys import Value, column, flatten, spell_out, varying
 from results.measure import Measure
+from results.metrics import directions
 from results.reader import NotARun, Run, check_schema
 from results.schemas import TABLES, require
 
@@ -82,6 +83,11 @@ class Runs:
     def varying(self) -> list[str]:
         """The scenario keys whose values differ between the runs."""
         return varying(self.scenarios)
+
+    @property
+    def directions(self) -> dict[str, bool]:
+        """Whether larger is better, by metric; without metrics of which that is not known."""
+        return directions(*(run.info for run in self.runs))
 
     def keys(self, names: Iterable[str] | None = None) -> dict[str, pa.Array[Any]]:
         """Returns the values, shape (runs,), of scenario keys by whole path; by default of the keys that differ.
@@ -188,7 +194,7 @@ class Runs:
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
-        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over)
+        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions)
         comparison = compare_runs(self, None if by is None else _listed(by), _listed(columns), measure, unfinished)
         for note in comparison.notes:
             warnings.warn(note, stacklevel=2)

@@ -65,3 +65,29 @@ def frozen(classes: int) -> nn.Module:
 
 def no_module() -> dict[str, int]:
     return {}
+
+
+def hits(outputs: Tensor, labels: Tensor) -> float:
+    """Accuracy, computed here."""
+    return float((outputs.argmax(1) == labels).double().mean())
+
+
+def above(outputs: Tensor, labels: Tensor, threshold: float) -> Tensor:
+    """The share of outputs above a threshold; the fewer, the better."""
+    return (outputs > threshold).float().mean()
+
+
+above.larger_is_better = False  # type: ignore[attr-defined]
+
+
+def shapes(outputs: Tensor, labels: Tensor) -> Any:
+    return outputs
+
+
+def hinge(outputs: Tensor, labels: Tensor, margin: float = 1.0) -> Tensor:
+    """The multi-class hinge loss of each sample."""
+    return F.multi_margin_loss(outputs, labels, margin=margin, reduction="none")
+
+
+def mean_hinge(outputs: Tensor, labels: Tensor) -> Tensor:
+    return hinge(outputs, labels).mean()

@@ -55,7 +55,7 @@ class KNNPer(FedAvg):
         import torch
         from sklearn.neighbors import NearestNeighbors
 
-        from raysim.local.net import predicted
+        from raysim.local.outputs import predicted
 
         # A sequence has an embedding at each place, and a label at each place or for the last one only.
         labels = task.y.flatten()

@@ -78,9 +78,10 @@ def compare(
 
     with refusing_wrong_runs():
         targets = tuple(map(parse_target, target or []))
-        measure = Measure(tuple(metric or ["accuracy"]), reduce, targets, subject, split, over)
+        found = load(*runs)
+        measure = Measure(tuple(metric or ["accuracy"]), reduce, targets, subject, split, over, found.directions)
         published = None if paper is None else read_paper(paper)
-        comparison = compare_runs(load(*runs), by, columns or [], measure, unfinished)
+        comparison = compare_runs(found, by, columns or [], measure, unfinished)
         comparison = comparison if published is None else beside(comparison, published)
     _print_comparison(comparison, format, percent)
 

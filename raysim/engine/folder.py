@@ -22,6 +22,7 @@ VERSIONS = ("raysim", "numpy", "ray", "torch")
 
 def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
     """Returns the content of run.json at the start of a run."""
+    own = {"larger_is_better": scenario.run.directions} if scenario.run.metrics else {}
     return {
         "run": run,
         "name": scenario.name,
@@ -34,6 +35,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "finished_at": None,
         "ended_early": None,
         "error": None,
+        **own,
     }
 
 

@@ -17,18 +17,21 @@ from raysim.local.task import Task
 from raysim.scenario import Scenario
 from raysim.terms import Record
 from raysim.workers import records, wire
-from raysim.workers.replies import MetricSums, TrainedClient
+from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, TrainedClient
 from raysim.workers.requests import (
     ChunkMember,
     EvaluateClientsRequest,
+    EvaluateKeepingRequest,
     EvaluateRequest,
+    Kept,
+    MetricsRequest,
     OwnModels,
     SaveClientsRequest,
     TrainedChunk,
     TrainRequest,
 )
 from raysim.workers.wire import Wire
-from raysim.workers.workbench import EVALUATING, LOGGED, Workbench
+from raysim.workers.workbench import EVALUATING, LOGGED, Workbench, joined
 
 
 class ClientWorker(Workbench):
@@ -87,26 +90,41 @@ class ClientWorker(Workbench):
 
     def evaluate(self, request: EvaluateRequest) -> MetricSums:
         """Evaluates the server's model on some rows of a split."""
+        return self._evaluate(request, None)
+
+    def evaluate_keeping(self, request: EvaluateKeepingRequest) -> Answer[MetricSums, Kept]:
+        """Evaluates the server's model on some rows of a split. Leaves its outputs and the labels."""
+        pairs: list[tuple[Tensor, Tensor]] = []
+        sums = self._evaluate(request.rows, pairs)
+        outputs, labels = joined(pairs)
+        return Answer(sums, Kept(outputs=Value(wire.send({"outputs": outputs, "labels": labels}))))
+
+    def _evaluate(self, request: EvaluateRequest, pairs: list[tuple[Tensor, Tensor]] | None) -> MetricSums:
         model = self.received(wire.receive(request.message.content, self.device))
         samples, rows = self.evaluated[request.split]
         self.net.take_solves()
         with self.net.evaluating(model) as module:
-            return self.measure(module, samples, rows[request.first : request.last])
+            return self.sums(module, samples, rows[request.first : request.last], pairs)
 
-    def evaluate_clients(self, request: EvaluateClientsRequest) -> list[MetricSums]:
+    def metrics(self, request: MetricsRequest) -> OwnMetrics:
+        """Computes own metrics of the outputs that evaluations left."""
+        kept = [wire.receive(outputs.content, torch.device("cpu")) for outputs in request.outputs]
+        return self.own_metrics([(record["outputs"], record["labels"]) for record in kept])
+
+    def evaluate_clients(self, request: EvaluateClientsRequest) -> list[Evaluated]:
         """Evaluates each client's own model on its own test samples."""
         message = wire.receive(request.own.message.content, self.device)
-        sums = []
+        evaluated = []
         for place, client in enumerate(request.own.clients):
             self.net.take_solves()
             own = self._personal(request.own, place, message)
             tested = self.federation.local_test(client)
             if isinstance(own, Model):
                 with self.net.evaluating(own) as module:
-                    sums.append(self.measure(module, *tested))
+                    evaluated.append(self.measure(module, *tested))
             else:
-                sums.append(self.measure(own, *tested))
-        return sums
+                evaluated.append(self.measure(own, *tested))
+        return evaluated
 
     def save_clients(self, request: SaveClientsRequest) -> dict[str, np.ndarray]:
         """Returns clients' own models as flat vectors `w` and `buffers`, with a row for each client.

@@ -31,7 +31,7 @@ from raysim.workers.peer_requests import (
     Place,
     Turn,
 )
-from raysim.workers.replies import Apart, MetricSums, MixedPeer, PeerCost, TrainedPeer
+from raysim.workers.replies import Apart, Evaluated, MixedPeer, PeerCost, TrainedPeer
 from raysim.workers.wire import Wire
 from raysim.workers.workbench import EVALUATING, LOGGED, Workbench
 
@@ -119,15 +119,15 @@ class PeersWorker(Workbench):
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
-    def evaluate(self, request: EvaluatePeersRequest) -> list[dict[str, MetricSums]]:
-        """Returns the sums of metrics over all samples, by split, for each peer."""
-        sums = []
+    def evaluate(self, request: EvaluatePeersRequest) -> list[dict[str, Evaluated]]:
+        """Evaluates peers on all samples of each split. Returns, for each peer, what that gave by split."""
+        evaluated = []
         for asked in request.peers:
             self.net.take_solves()
             with self.net.evaluating(self._personal(asked, request.version)) as module:
                 splits: tuple[str, ...] = self.scenario.run.evaluate_on
-                sums.append({split: self.measure(module, *self.evaluated[split]) for split in splits})
-        return sums
+                evaluated.append({split: self.measure(module, *self.evaluated[split]) for split in splits})
+        return evaluated
 
     def _personal(self, asked: PeerState, version: int) -> Model:
         _, state = asked.own.content

@@ -9,6 +9,27 @@ import numpy as np
 MetricSums: TypeAlias = dict[str, float]
 """The sum of each metric over samples, such as `loss` and `accuracy`, and under `samples` the number of samples."""
 
+OwnMetrics: TypeAlias = "dict[str, float | None]"
+"""The metrics of `run.metrics`; None where one is not defined."""
+
+
+class Evaluated(NamedTuple):
+    """What evaluating a model on a split gave."""
+
+    sums: MetricSums
+    own: OwnMetrics
+
+    @property
+    def samples(self) -> int:
+        """The number of predictions."""
+        return int(self.sums["samples"])
+
+    @property
+    def values(self) -> OwnMetrics:
+        """The value of each metric."""
+        means = {metric: total / self.sums["samples"] for metric, total in self.sums.items() if metric != "samples"}
+        return {**means, **self.own}
+
 
 class Described(NamedTuple):
     """What the scheduler must know of the data and the model."""

@@ -13,12 +13,13 @@ from torch import Tensor
 from raysim.data import Federation, Split
 from raysim.local import Local
 from raysim.local.model import Model
-from raysim.local.net import Net, predicted
+from raysim.local.net import LOSSES, Net
+from raysim.local.outputs import per_label, predicted
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models.build import initialise
 from raysim.scenario import Scenario
-from raysim.workers.replies import Described, MetricSums, TrainingColumns
+from raysim.workers.replies import Described, Evaluated, MetricSums, OwnMetrics, TrainingColumns
 from raysim.workers.trial import try_model
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
@@ -39,7 +40,7 @@ class Workbench:
         self.net = Net(
             module,
             scenario.model.personal,
-            federation.loss,
+            scenario.run.loss or LOSSES[federation.loss],
             device,
             channels_last=scenario.model.channels_last,
             head=scenario.model.embeds_at,
@@ -105,16 +106,37 @@ class Workbench:
             "train": (federation.train, federation.training_rows),
         }
 
-    def measure(self, predict: Any, split: Split, rows: np.ndarray) -> MetricSums:
-        """Returns the sums of metrics over predictions for rows of a split. A row may have one label, or several.
+    def measure(self, predict: Any, split: Split, rows: np.ndarray) -> Evaluated:
+        """Evaluates predictions for rows of a split. A row may have one label, or several.
 
         predict: a function from inputs to logits. If the model has deep equilibrium layers, metrics of their solves are
         added, for all solves since `take_solves` was last called, such as those of adapting the model.
+        """
+        pairs: list[tuple[Tensor, Tensor]] | None = [] if self.scenario.run.metrics else None
+        return Evaluated(self.sums(predict, split, rows, pairs), self.own_metrics(pairs))
+
+    def own_metrics(self, pairs: list[tuple[Tensor, Tensor]] | None) -> OwnMetrics:
+        """Computes the metrics of `run.metrics`. pairs: outputs and labels, as `sums` adds them; None: no metrics."""
+        if not pairs:
+            return {}
+        outputs, labels = joined(pairs)
+        return {metric.title: metric.value(outputs, labels) for metric in self.scenario.run.metrics}
+
+    def sums(
+        self, predict: Any, split: Split, rows: np.ndarray, pairs: list[tuple[Tensor, Tensor]] | None
+    ) -> MetricSums:
+        """Returns the sums of metrics over predictions, as `measure` says.
+
+        pairs: a list to which the outputs (n, classes) and labels (n,) of each batch are added, on the CPU; None: they
+        are not kept.
         """
         loss, correct, labelled = 0.0, 0, self.federation.loss == "cross_entropy"
         for start in range(0, len(rows), EVALUATION_BATCH):
             x, y = self.loader(split, rows[start : start + EVALUATION_BATCH])
             output: Tensor = predict(x)
+            if pairs is not None:
+                outputs, labels = per_label(output, y)
+                pairs.append((outputs.float().cpu(), labels.cpu()))
             loss += float(self.net.loss(output, y, reduction="sum"))
             if labelled:
                 correct += int((predicted(output, y).argmax(-1) == y).sum())
@@ -143,6 +165,12 @@ class Workbench:
             solver_residual=solves.residual if solves.solves else None,
             unconverged=solves.unconverged if solves.solves else None,
         )
+
+
+def joined(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Joins the outputs and the labels of batches."""
+    outputs, labels = zip(*pairs, strict=True)
+    return torch.cat(outputs), torch.cat(labels)
 
 
 def _input_shape(federation: Federation) -> tuple[int, ...]:

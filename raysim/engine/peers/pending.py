@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from actors import Job
 from raysim.engine.pending import Pending
 from raysim.workers.peer_requests import Differences, Mixture
-from raysim.workers.replies import Apart, MetricSums, MixedPeer, TrainedPeer
+from raysim.workers.replies import Apart, Evaluated, MixedPeer, TrainedPeer
 
 
 class TrainedAt(NamedTuple):
@@ -30,7 +30,7 @@ class TrainedAt(NamedTuple):
 class PendingPeersEvaluation(Pending):
     """The evaluation of peers after a round."""
 
-    evaluated: list[tuple[Sequence[int], Job[list[dict[str, MetricSums]], tuple[()]]]]
+    evaluated: list[tuple[Sequence[int], Job[list[dict[str, Evaluated]], tuple[()]]]]
     compared: list[Job[Apart, Differences]]
     consensus: Job[dict[str, float], tuple[()]]
 
@@ -39,8 +39,8 @@ class PendingPeersEvaluation(Pending):
         return [*(job for _, job in self.evaluated), *self.compared, self.consensus]
 
     @property
-    def peer_sums(self) -> list[tuple[int, dict[str, MetricSums]]]:
-        """Pairs of a peer that was evaluated and the sums of its metrics, by split."""
+    def of_peers(self) -> list[tuple[int, dict[str, Evaluated]]]:
+        """Pairs of a peer that was evaluated and what that gave, by split."""
         return [pair for peers, job in self.evaluated for pair in zip(peers, job.result, strict=True)]
 
     @property

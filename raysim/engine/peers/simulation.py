@@ -46,11 +46,11 @@ class PeersSimulation:
 
     def _record_evaluation(self, exchanged: Exchanged, pending: PendingPeersEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the peers' metrics on the first split, and how far their models are apart."""
-        peer_sums, apart = pending.peer_sums, pending.apart
-        self._recorder.evaluated(exchanged, peer_sums, apart)
+        of_peers, apart = pending.of_peers, pending.apart
+        self._recorder.evaluated(exchanged, of_peers, apart)
         self._recorder.jobs(exchanged, pending.jobs, self.stopwatch.began)
         first = self.scenario.run.evaluate_on[0]
-        return spread([rows.means(splits[first]) for _, splits in peer_sums]) | apart
+        return rows.numbers({**spread([splits[first].values for _, splits in of_peers]), **apart})
 
     def finish(self) -> Final:
         return Final(self._jobs.final_models(), None)
