@@ -12,7 +12,7 @@ from ray.util.metrics import Gauge
 
 from actors.gang import Address, Seat
 from actors.host import Done, Failure, Host
-from actors.job import Job, Left, Outcome, Request, Result, Setup, Value, values_of
+from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.placement import Placement
 from actors.pool import Group, JobFailed
 from actors.queue import Queue
@@ -107,6 +107,11 @@ class RayPool:
 
     def put(self, content: Any) -> Value[Any]:
         return Value(ray.put(content))
+
+    def get(self, value: Value[Content]) -> Content:
+        reference: Any = value.content
+        content: Content = ray.get(reference)
+        return content
 
     def _hand_out(self) -> None:
         """Gives ready jobs to workers, in each group until its first job finds no free worker."""

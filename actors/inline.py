@@ -5,7 +5,7 @@ from typing import Any
 
 from actors.gang import Alone
 from actors.host import describe, timed
-from actors.job import Job, Left, Outcome, Request, Result, Setup, Value, values_of
+from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.pool import Group, JobFailed
 
 
@@ -40,6 +40,10 @@ class InlinePool:
 
     def put(self, content: Any) -> Value[Any]:
         return Value(content)
+
+    def get(self, value: Value[Content]) -> Content:
+        content: Content = value.content
+        return content
 
     def gauge(self, readings: dict[str, float]) -> None:
         """Does nothing: there is no dashboard."""

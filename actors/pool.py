@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from actors.job import Job, Left, Request, Result, Setup, Value
+from actors.job import Content, Job, Left, Request, Result, Setup, Value
 
 
 class JobFailed(Exception):
@@ -61,6 +61,9 @@ class Pool(Protocol):
 
     def put(self, content: Any) -> Value[Any]:
         """Returns a value that holds the content, without a job."""
+
+    def get(self, value: Value[Content]) -> Content:
+        """Returns the content of a value whose job is done. It must not be changed."""
 
     def gauge(self, readings: dict[str, float]) -> None:
         """Shows readings on a dashboard, if there is one."""

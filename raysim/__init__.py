@@ -10,14 +10,16 @@ Load a scenario with `load_scenario` and run it with `run`, which returns a `Res
     print(result.pandas("evaluations"))
 """
 
-from raysim.errors import RaysimError, RunFailed, ScenarioError, StopRun
+from raysim.errors import CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
 from raysim.result import Result
+from raysim.resumption import fork, resume
 from raysim.runner import run
 from raysim.scenario import Scenario, load_scenario, parse_scenario
 from raysim.sweep import Plan, load_sweep, run_all
 from results import Runs, load
 
 __all__ = [
+    "CannotGoOn",
     "Plan",
     "RaysimError",
     "Result",
@@ -27,10 +29,12 @@ __all__ = [
     "ScenarioError",
     "StopRun",
     "__version__",
+    "fork",
     "load",
     "load_scenario",
     "load_sweep",
     "parse_scenario",
+    "resume",
     "run",
     "run_all",
 ]

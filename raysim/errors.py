@@ -2,6 +2,8 @@
 
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
+├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
+│   └── DamagedCheckpoint
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
@@ -33,6 +35,14 @@ class ScenarioError(RaysimError):
 
     def __str__(self) -> str:
         return "\n".join(f"{self.source}: {problem}" for problem in self.problems)
+
+
+class CannotGoOn(RaysimError):
+    """A run cannot be resumed or forked, for a reason that its text gives."""
+
+
+class DamagedCheckpoint(CannotGoOn):
+    """A file of a run's checkpoint is missing or was changed."""
 
 
 class RunFailed(RaysimError):

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PydanticSchemaGenerationError,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.errors import PydanticUserError
+
+from raysim.own import WrongClass, import_class, path_of
 
 
 def _path_of(value: Any) -> Any:
     """Returns the import path of a function or class that is given in Python, and any other value as it is."""
-    return f"{value.__module__}:{value.__qualname__}" if callable(value) else value
+    return path_of(value) if callable(value) else value
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
@@ -35,18 +44,10 @@ Arguments: TypeAlias = Annotated[dict[str, Any], AfterValidator(_plain)]
 
 
 def find(path: str) -> Callable[..., Any]:
-    """Imports what `module:name` names. Raises ValueError, which says what must hold, if it cannot be called."""
-    module, _, attributes = path.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-        for attribute in attributes.split("."):
-            found = getattr(found, attribute)
-    except Exception as error:  # a module can raise anything while it is imported
-        cause = f"{type(error).__name__}: {error}"
-        text = f"must be module:name, with the module here or on PYTHONPATH, got {path!r}, whose import raises {cause}"
-        raise ValueError(text) from error
+    """Imports what `module:name` names. Raises own.WrongClass, which says what must hold, if it cannot be called."""
+    found = import_class(path)
     if not callable(found):
-        raise ValueError(f"must name a function or a class, got {path!r}, which is {found!r}")
+        raise WrongClass(f"must name a function or a class, got {path!r}, which is {found!r}")
     function: Callable[..., Any] = found
     return function
 
@@ -123,13 +124,15 @@ def as_function(value: Any, base: type, *kept: str) -> Any:
     A function may be given itself, in Python. Keys of the block other than `kept` are arguments of the function. The
     name of a subclass of `base` is returned as it is, and so are all other values.
     """
+    if isinstance(value, BaseModel):
+        return value
     block = value if isinstance(value, dict) else {"name": value}
     name = _path_of(block.get("name"))
     if not isinstance(name, str) or ":" not in name:
         return value
     try:
         found: Any = find(name)
-    except ValueError:  # the scenario's check tells it
+    except WrongClass:  # the scenario's check tells it
         found = None
     if isinstance(found, type) and issubclass(found, base):
         return value

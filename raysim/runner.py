@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from actors import InlinePool, JobFailed
 from actors.host import describe
@@ -17,14 +17,15 @@ from raysim.engine.families import family_of
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
-from raysim.scenario import Scenario
+from raysim.scenario import Scenario, parse_scenario
+from raysim.scenario.load import checked
 
 if TYPE_CHECKING:
     from actors.placement import Demand, Placement
 
 
 def run(
-    scenario: Scenario,
+    scenario: Scenario | dict[str, Any],
     *,
     out: str | Path = "runs",
     inline: bool = False,
@@ -34,18 +35,41 @@ def run(
 ) -> Result:
     """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`.
 
+    scenario: also plain data, as a file holds them. In both, an object of any class of parts may stand for a block.
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
 
-    Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if a dry run cannot know
-    the timeline; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
+    Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
+    or if a dry run cannot know the timeline; actors.MissingResources if there is no cluster or it is too small. After
+    the last two, no folder is made.
     """
+    scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
     if dry:
         return _dry(scenario, Path(out))
+    return carry_out(
+        scenario,
+        lambda: Execution(scenario, new_folder(Path(out), scenario.name)),
+        inline=inline,
+        address=address,
+        progress=progress,
+    )
+
+
+def carry_out(
+    scenario: Scenario,
+    make: Callable[[], Execution],
+    *,
+    inline: bool,
+    address: str | None,
+    progress: Callable[[Progress], None] | None,
+) -> Result:
+    """Carries out a run, as `run` does.
+
+    make: returns the execution. It is called once the cluster has room, so that no folder is made before.
+    """
     with nullcontext() if inline else _reserved(scenario, address) as placement:
-        folder = new_folder(Path(out), scenario.name)
-        execution = Execution(scenario, folder)
+        execution = make()
         try:
             with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
                 for step in steps:
@@ -59,7 +83,7 @@ def run(
         except BaseException:  # such as Ctrl-C
             execution.settle("interrupted")
             raise
-    return Result(folder)
+    return Result(execution.folder)
 
 
 def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:

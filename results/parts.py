@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -37,19 +38,67 @@ def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
 
 def compact(run: Path, table: str, schema: pa.Schema) -> None:
     """Merges a table's part files into one, with the rows in the same order."""
-    folder, parts = run / table, part_files(run, table)
-    if len(parts) < 2:
-        return
+    parts = part_files(run, table)
+    if len(parts) > 1:
+        _rewrite(run, table, parts, schema, _groups(parts))
+
+
+def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str) -> Iterator[pa.Table]:
+    """Keeps the first rows of a table, gives them the id of a run, and deletes the others. Yields the rows it keeps.
+
+    It also tidies up after a writer that was killed. Raises ValueError if the table holds fewer rows.
+    """
+    _finish_swap(run / table)
+    parts = part_files(run, table)
+    kept = list(_first(_groups(parts), rows, run_id)) if rows else []
+    if (found := sum(group.num_rows for group in kept)) < rows:
+        raise ValueError(f"{run / table}: must hold {rows} rows, which a checkpoint counts on, got {found}")
+    if kept:
+        _rewrite(run, table, parts, schema, iter(kept))
+    elif parts:
+        shutil.rmtree(run / table)
+    yield from kept
+
+
+def last_serial(run: Path, table: str) -> int:
+    """Returns the largest serial number of a table's part files; -1 if there are none."""
+    parts = part_files(run, table)
+    return int(parts[-1].stem[-6:]) if parts else -1
+
+
+def _rewrite(run: Path, table: str, parts: list[Path], schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
+    """Replaces the part files of a table by one that holds the groups of rows."""
+    folder = run / table
     new = folder.with_name(f".{table}.new")
     new.mkdir()
     # No part has this name: a reader that listed the parts before the swap fails to open them, and reads no row twice.
-    merged = new / f"{parts[0].stem[:6]}-{parts[-1].stem[-6:]}.parquet"
+    merged = new / f"{parts[0].stem[:6]}-{int(parts[-1].stem[-6:]) + 1:06d}.parquet"
     with pq.ParquetWriter(merged, schema, compression="zstd") as file:
-        for group in _groups(parts):
+        for group in groups:
             file.write_table(group)
     os.rename(folder, _old(folder))
     os.rename(new, folder)
     shutil.rmtree(_old(folder))
+
+
+def _finish_swap(folder: Path) -> None:
+    """Brings a table's folder to the state before or after a swap in which the writer was killed."""
+    shutil.rmtree(folder.with_name(f".{folder.name}.new"), ignore_errors=True)
+    if folder.is_dir():
+        shutil.rmtree(_old(folder), ignore_errors=True)
+    elif _old(folder).is_dir():
+        os.rename(_old(folder), folder)
+
+
+def _first(groups: Iterator[pa.Table], rows: int, run_id: str) -> Iterator[pa.Table]:
+    """Yields the first rows of groups, as rows of the run with this id."""
+    for group in groups:
+        group = group.slice(0, rows)
+        rows -= group.num_rows
+        ids = pa.DictionaryArray.from_arrays(np.zeros(group.num_rows, np.int32), pa.array([run_id]))
+        yield group.set_column(group.schema.get_field_index("run"), group.schema.field("run"), ids)
+        if rows == 0:
+            return
 
 
 def hidden_name(path: Path) -> Path:

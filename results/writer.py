@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from results.columns import is_wall
-from results.parts import compact, hidden_name, part_files, write_part
+from results.parts import compact, hidden_name, keep_first, last_serial, part_files, write_part
 from results.schemas import TABLES, require
 
 BUFFER_ROWS = 50_000  # a buffer with so many rows is written to disk
@@ -27,17 +27,30 @@ _NULL = (
 class Writer:
     """Writes a run's tables, as `folder/<table>/*.parquet`.
 
-    folder: the run's folder, which is made if it is missing; raises ValueError if it holds tables already.
+    folder: the run's folder, which is made if it is missing.
     run: the id to put in every row.
+    keep: how many rows of each table stay of those that the folder holds; all others are deleted. A table that is not
+    named keeps none. None: the folder must hold no rows; raises ValueError if it does.
     flush_seconds: how much real time may pass between two flushes, as long as rows are added.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], run: str, *, flush_seconds: float = 5.0) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        run: str,
+        *,
+        keep: dict[str, int] | None = None,
+        flush_seconds: float = 5.0,
+    ) -> None:
         folder = Path(folder)
-        if taken := [table for table in TABLES if part_files(folder, table)]:
+        taken = [table for table in TABLES if part_files(folder, table)]
+        if taken and keep is None:
             raise ValueError(f"{folder}: must hold no rows yet, got {', '.join(taken)}; write to another folder")
         folder.mkdir(parents=True, exist_ok=True)
         self._buffers = {table: _Buffer(folder, table, run) for table in TABLES}
+        for table, buffer in self._buffers.items():
+            if keep is not None:
+                buffer.restore(keep.get(table, 0))
         self._flush_seconds = flush_seconds
         self._flushed_at = time.monotonic()
 
@@ -52,6 +65,11 @@ class Writer:
         held = self._buffers[table].add(row)
         if held >= BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
             self.flush()
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many rows each table has so far, with those that are not flushed yet."""
+        return {table: buffer.rows for table, buffer in self._buffers.items()}
 
     def flush(self) -> None:
         """Writes all rows added so far to new part files. Raises ValueError for a value of a wrong type."""
@@ -99,7 +117,21 @@ class _Buffer:
         self._required = frozenset(column.name for column in columns if not column.nullable)
         self._hashes = {column.name: hashlib.sha256() for column in columns if not is_wall(column)}
         self._rows: list[tuple[Any, ...]] = []
-        self._parts = 0
+        self._parts = 0  # serial number of the next part file
+        self._written = 0  # rows in part files
+
+    @property
+    def rows(self) -> int:
+        return self._written + len(self._rows)
+
+    def restore(self, rows: int) -> None:
+        """Goes on after the first rows that the folder holds, and deletes the others."""
+        for kept in keep_first(self._folder, self._table, TABLES[self._table], rows, self._run):
+            for name in self._hashes:
+                column = kept.column(name).unify_dictionaries().combine_chunks()
+                self._hashes[name].update(_bytes(column))
+        self._parts = last_serial(self._folder, self._table) + 1
+        self._written = rows
 
     def add(self, row: dict[str, Any]) -> int:
         if not self._required <= row.keys() <= self._known:
@@ -118,6 +150,7 @@ class _Buffer:
             if name in self._hashes:
                 self._hashes[name].update(_bytes(array))
         self._parts += 1
+        self._written += len(self._rows)
         self._rows = []
 
     def compact(self) -> None:

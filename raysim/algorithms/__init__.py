@@ -39,6 +39,7 @@ from raysim.algorithms.local_only import LocalOnly as LocalOnly
 from raysim.algorithms.peer import Inbox as Inbox
 from raysim.algorithms.peer import Peer as Peer
 from raysim.algorithms.scaffold import Scaffold as Scaffold
+from raysim.algorithms.staleness import StalenessFunction as StalenessFunction
 from raysim.terms import Arrival as Arrival
 from raysim.terms import Buffer as Buffer
 from raysim.terms import Population as Population

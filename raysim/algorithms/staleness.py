@@ -50,4 +50,4 @@ class Hinge(StalenessFunction):
 
 
 STALENESS: tuple[type[StalenessFunction], ...] = (ConstantStaleness, Polynomial, Hinge)
-Staleness = Annotated[StalenessFunction, OneOf(STALENESS)]
+Staleness = Annotated[StalenessFunction, OneOf(STALENESS, "raysim.staleness")]

@@ -16,10 +16,11 @@ from raysim import __version__
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.check import check, schema
 from raysim.cli.parts import list_parts
+from raysim.cli.resume import fork, resume
 from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.sweep import sweep
-from raysim.errors import RunFailed, ScenarioError
+from raysim.errors import CannotGoOn, RunFailed, ScenarioError
 
 app = typer.Typer(
     help="Simulates federated learning at scale, in virtual time.",
@@ -32,6 +33,8 @@ app.command("list")(list_parts)
 app.command()(check)
 app.command()(run)
 app.command()(sweep)
+app.command()(resume)
+app.command()(fork)
 app.command()(show)
 app.command()(compare)
 app.command()(report)
@@ -61,7 +64,7 @@ def main() -> None:
         sys.path.insert(0, str(Path.cwd()))
     try:
         app()
-    except (MissingResources, ScenarioError) as error:
+    except (CannotGoOn, MissingResources, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from raysim.engine.progress import Progress
+from raysim.result import Result
 from raysim.runner import run
 from raysim.scenario import Scenario
 from results import open_run, summary
@@ -21,6 +22,20 @@ from results.show import render
 
 def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> None:
     """Runs a scenario with a progress display, then prints its summary and where its folder is."""
+
+    def start(progress: Callable[[Progress], None]) -> Result:
+        return run(scenario, out=out, inline=inline, dry=dry, address=address, progress=progress)
+
+    watch(scenario, start, where="this process" if inline or dry else "Ray", dry=dry)
+
+
+def watch(
+    scenario: Scenario, start: Callable[[Callable[[Progress], None]], Result], *, where: str, dry: bool = False
+) -> None:
+    """Shows the progress of a run, then its summary and where its folder is.
+
+    start: runs the scenario; gets the function to call with progress. where: where it runs, for the display.
+    """
     console = Console()
     bar = Bar(
         TextColumn("[bold]{task.description}"),  # there is no bar, because all of this must fit in 80 columns
@@ -30,14 +45,13 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
         console=console,
         transient=dry,  # a dry run makes no progress that could be shown
     )
-    where = "this process" if inline or dry else "Ray"
     with bar:
         task = bar.add_task(scenario.name, total=scenario.run.rounds, state=f"starting in {where}")
 
         def show(progress: Progress) -> None:
             bar.update(task, completed=progress.round, state=describe(progress))
 
-        result = run(scenario, out=out, inline=inline, dry=dry, address=address, progress=show)
+        result = start(show)
     console.print(render(summary(open_run(result.folder))))
     if dry:
         console.print(timeline(result.pandas("updates").head(20).to_dict("records")))

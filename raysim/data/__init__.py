@@ -2,8 +2,11 @@
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.federation import Federation, federate
-from raysim.data.pool import PARTITIONS, Partition
+from raysim.data.images import Images
+from raysim.data.partition import Partitioner
+from raysim.data.pool import PARTITIONS, Partition, PooledData
 from raysim.data.public import Public
+from raysim.data.quadratic import Quadratic
 from raysim.data.server import SERVER_DATA, ServerData
 from raysim.data.sets import DATA_SETS
 
@@ -13,8 +16,12 @@ __all__ = [
     "SERVER_DATA",
     "Dataset",
     "Federation",
+    "Images",
     "Partition",
+    "Partitioner",
+    "PooledData",
     "Public",
+    "Quadratic",
     "ServerData",
     "Split",
     "federate",

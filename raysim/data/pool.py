@@ -14,7 +14,7 @@ from raysim.data.shards import Classes, Shards
 from raysim.part import Count, Fraction, OneOf, Part
 
 PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural)
-Partition = Annotated[Partitioner, OneOf(PARTITIONS)]
+Partition = Annotated[Partitioner, OneOf(PARTITIONS, "raysim.partitions")]
 
 Share = Annotated[float, Field(gt=0, lt=1)]  # more than nothing and less than all
 

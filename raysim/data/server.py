@@ -1,12 +1,13 @@
 """The data that the server itself has."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
-from pydantic_core import CoreSchema, core_schema
+from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
@@ -96,24 +97,21 @@ class _Undivided(OneOf):
 
     keys: ClassVar[dict[str, Any]] = {"clients": 1, "partition": {"name": "iid"}}
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        union = super().__get_pydantic_core_schema__(source, handler)
-        return core_schema.no_info_before_validator_function(self._complete, union)
+    def _validate(self, value: Any, among_parts: Callable[[Any], Any]) -> Any:
+        block = spell_out(value)
+        return super()._validate({**self.keys, **block} if isinstance(block, dict) else block, among_parts)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        names, _ = super().__get_pydantic_json_schema__(schema, handler)["anyOf"]
-        return {"anyOf": [names, {"type": "object", "properties": {"name": names}, "required": ["name"]}]}
-
-    def _complete(self, value: Any) -> Any:
-        block = spell_out(value)
-        return {**self.keys, **block} if isinstance(block, dict) else block
+        names, *_, own, _ = super().__get_pydantic_json_schema__(schema, handler)["anyOf"]
+        block = {"type": "object", "properties": {"name": {"anyOf": [names, own]}}, "required": ["name"]}
+        return {"anyOf": [names, own, block]}
 
 
 class OutOfDomain(ServerData):
     """The server has labelled images of another data set, resized to the size of the clients' images."""
 
     name: str = "out_of_domain"
-    data: Annotated[Images, _Undivided(IMAGES)]
+    data: Annotated[Images, _Undivided(IMAGES, "raysim.data")]
     """An image data set, without `clients` and the other keys about clients."""
     samples: Count | None = None
     """Number of its training samples that the server has, drawn at random. null: all."""

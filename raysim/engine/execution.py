@@ -6,15 +6,20 @@ import json
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from actors import JobFailed, Pool
+from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.families import family_of
+from raysim.engine.family import Simulation
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Recorder
+from raysim.engine.saver import Saver
 from raysim.scenario import Scenario
 from results import Writer, write_json
 
@@ -25,6 +30,9 @@ class Execution:
 
     scenario: Scenario
     folder: Path
+    goes_on: bool = False  # whether the folder holds a run that ended early, which goes on from its checkpoint
+    until: int | None = None  # the version of the model, or rounds of peers, after which it stops with a checkpoint
+    facts: dict[str, Any] = field(default_factory=dict)  # what run.json says besides, such as where a fork is from
 
     @property
     def run(self) -> str:
@@ -34,29 +42,27 @@ class Execution:
     def __call__(self, pool: Pool) -> Iterator[Progress]:
         """Does the run, and yields Progress on the way.
 
-        Raises JobFailed if a job fails. The tables then stay readable, and run.json says what failed.
+        Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can go on
+        from its checkpoint. Raises DamagedCheckpoint if it goes on and a file of the checkpoint is damaged.
         """
         began = time.perf_counter()
-        info = run_info(self.scenario, self.run, "running")
+        checkpoint = Checkpoint.read(self.folder) if self.goes_on else None
+        info = self._info(checkpoint)
         write_json(self.folder, info)
-        writer = Writer(self.folder, self.run)
+        writer = Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None)
         family = family_of(self.scenario)
         recorder: Recorder = family.recorder(writer)
+        if checkpoint:
+            recorder.recall(checkpoint.totals, checkpoint.memory["recorder"])
+        saver: Saver | None = None
         loop_s = None
         try:
-            simulation = family.start(pool, recorder)
-            yield from Loop(simulation, pool, recorder.totals, self.scenario.run.rounds)
-            final = simulation.finish()
+            simulation = family.start(pool, recorder, checkpoint)
+            saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
+            yield from Loop(simulation, pool, saver, recorder.totals, self.scenario.run.rounds)
+            if not saver.reached:
+                info |= self._finish(simulation, writer)
             loop_s = simulation.stopwatch.seconds
-            described = simulation.described
-            save(self.folder, final, described.entries)
-            info |= {
-                "status": "finished",
-                "parameters": described.parameters,
-                "input_shape": list(described.shape),
-                "classes": described.classes,
-                "digest": digest(final.model, writer.digest()),
-            }
         except JobFailed as failed:
             info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
             raise
@@ -67,10 +73,38 @@ class Execution:
             info["status"] = "interrupted"
             raise
         finally:
+            if saver and info["status"] != "finished":
+                _save_if_possible(saver)
             writer.close()
             info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
-            info["seconds"] = {"total": time.perf_counter() - began, "loop": loop_s}
+            already = checkpoint.seconds if checkpoint else 0.0
+            info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
             write_json(self.folder, info)
+
+    def _info(self, checkpoint: Checkpoint | None) -> dict[str, Any]:
+        """Returns the content of run.json at the start, or when the run goes on."""
+        status = "running" if self.until is None else "forking"
+        info = run_info(self.scenario, self.run, status) | self.facts
+        if self.goes_on:
+            before = json.loads((self.folder / "run.json").read_text())
+            info = {"forked_from": before.get("forked_from"), **info, "started_at": before["started_at"]}
+            version, round = (checkpoint.version, checkpoint.round) if checkpoint else (0, 0)
+            resumed = {"resumed_at": now(), "version": version, "round": round}
+            info["resumed"] = [*before.get("resumed", []), resumed]
+        return info
+
+    def _finish(self, simulation: Simulation[Any, Any], writer: Writer) -> dict[str, Any]:
+        """Does what is left after the loop, and returns what run.json says of a finished run."""
+        final = simulation.finish()
+        described = simulation.described
+        save(self.folder, final, described.entries)
+        return {
+            "status": "finished",
+            "parameters": described.parameters,
+            "input_shape": list(described.shape),
+            "classes": described.classes,
+            "digest": digest(final.model, writer.digest()),
+        }
 
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> None:
         """Corrects run.json after the run, if the process that did the run could not write how it ended.
@@ -82,3 +116,14 @@ class Execution:
         if info["status"] == "running" or status == "stopped":
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             write_json(self.folder, info | ended)
+
+
+def _rows(checkpoint: Checkpoint | None) -> dict[str, int]:
+    """Returns how many rows of each table belong to a checkpoint; {} without one, for a run that starts again."""
+    return checkpoint.rows if checkpoint else {}
+
+
+def _save_if_possible(saver: Saver) -> None:
+    """Makes a checkpoint of a run that ends early. If that fails, the one before stays."""
+    with suppress(Exception, KeyboardInterrupt):  # the same fault may be why the run ends: a full disk, a lost cluster
+        saver.save()

@@ -8,13 +8,16 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from actors import Group, Pool
+from raysim.engine.checkpoint import Checkpoint
+from raysim.engine.committed import Change, Committed
 from raysim.engine.pending import Pending
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.recorder import Recorder
+from raysim.engine.rows import Happened
 from raysim.workers.replies import Described
 from results import Writer
 
-HappeningT = TypeVar("HappeningT")  # something on a timeline, such as a server step or the end of a round
+HappeningT = TypeVar("HappeningT", bound=Happened)  # something on a timeline, such as a server step
 PendingT = TypeVar("PendingT", bound=Pending)  # the jobs of a happening
 RecorderT = TypeVar("RecorderT", bound=Recorder)
 
@@ -37,18 +40,26 @@ class Simulation(Protocol[HappeningT, PendingT]):
 
     described: Described
     stopwatch: Stopwatch
+    committed: Committed
+    """The records that the run needs to go on from the happening that was written last."""
     ahead: int
     """How many jobs may be submitted and not yet done. More keep all workers busy; fewer keep fewer model versions and
     updates in memory."""
 
     def happenings(self) -> Iterator[HappeningT]:
-        """Returns the happenings of the timeline, in order."""
+        """Returns the happenings of the timeline, in order. A run that goes on starts after those already written."""
 
-    def hand_out(self, happening: HappeningT) -> PendingT | None:
-        """Submits the jobs of a happening and returns them; None if it has none."""
+    def is_last(self, happening: HappeningT) -> bool:
+        """Whether the happening would differ if the run had more rounds, as the last evaluation does."""
+
+    def hand_out(self, happening: HappeningT) -> tuple[PendingT | None, Change]:
+        """Submits the jobs of a happening. Returns them, or None if it has none, and what the happening changes."""
 
     def record(self, happening: HappeningT, pending: PendingT | None) -> Mark | None:
         """Writes a happening to the tables, once its jobs are done. Returns a mark if it ends a round, else None."""
+
+    def memory(self) -> dict[str, Any]:
+        """Returns what a checkpoint must hold beside records, as plain data."""
 
     def finish(self) -> Final:
         """Does what is left after the timeline, and returns the final models."""
@@ -64,8 +75,11 @@ class Family(Protocol[RecorderT]):
     def recorder(self, writer: Writer) -> RecorderT:
         """Returns a new recorder, which writes to the writer's tables."""
 
-    def start(self, pool: Pool, recorder: RecorderT) -> Simulation[Any, Any]:
-        """Starts a run: makes the workers and loads the data. Raises JobFailed if that fails."""
+    def start(self, pool: Pool, recorder: RecorderT, checkpoint: Checkpoint | None) -> Simulation[Any, Any]:
+        """Starts a run: makes the workers and loads the data. Raises JobFailed if that fails.
+
+        checkpoint: where the run goes on; None if it starts from its beginning.
+        """
 
     def dry(self, recorder: RecorderT) -> None:
         """Writes the timeline to the recorder, and trains nothing."""

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Generic
 
 from actors import Pool
+from raysim.engine.committed import Change
 from raysim.engine.family import HappeningT, PendingT, Simulation
 from raysim.engine.progress import Mark, Progress, Stopwatch
+from raysim.engine.saver import Saver
 
 PROGRESS_S = 0.1  # least wall seconds between two reports of progress, unless models were evaluated
 
@@ -17,28 +19,36 @@ class Loop(Generic[HappeningT, PendingT]):
     """Carries out a simulation while one iterates over it, and yields Progress. Raises JobFailed if a job fails."""
 
     def __init__(
-        self, simulation: Simulation[HappeningT, PendingT], pool: Pool, totals: Counter[str], rounds: int
+        self, simulation: Simulation[HappeningT, PendingT], pool: Pool, saver: Saver, totals: Counter[str], rounds: int
     ) -> None:
         """totals: the recorder's totals, which change as the run goes on. rounds: how many the whole run has."""
-        self._simulation, self._pool = simulation, pool
+        self._simulation, self._pool, self._saver = simulation, pool, saver
         self._teller = Teller(simulation.stopwatch, totals, rounds)
-        self._queue: deque[tuple[HappeningT, PendingT | None]] = deque()  # submitted, not yet written
+        self._queue: deque[tuple[HappeningT, PendingT | None, Change]] = deque()  # submitted, not yet written
 
     def __iter__(self) -> Iterator[Progress]:
         for happening in self._simulation.happenings():
-            self._queue.append((happening, self._simulation.hand_out(happening)))
+            self._queue.append((happening, *self._simulation.hand_out(happening)))
             yield from self._write(self._simulation.ahead)
+            if self._saver.reached:
+                return
         yield from self._write(0)
 
     def _write(self, ahead: int) -> Iterator[Progress]:
         """Writes happenings from the head of the queue as their jobs get done, until at most `ahead` jobs are left."""
         while True:
-            while self._queue and not _undone(self._queue[0][1]):
-                if mark := self._simulation.record(*self._queue.popleft()):
+            while self._queue and not _undone(self._queue[0][1]) and not self._saver.reached:
+                if mark := self._record(*self._queue.popleft()):
                     yield from self._tell(mark)
-            if sum(_undone(pending) for _, pending in self._queue) <= ahead:
+            if self._saver.reached or sum(_undone(pending) for _, pending, _ in self._queue) <= ahead:
                 return
             self._pool.wait()
+
+    def _record(self, happening: HappeningT, pending: PendingT | None, change: Change) -> Mark | None:
+        self._saver.before(last=self._simulation.is_last(happening))
+        mark = self._simulation.record(happening, pending)
+        self._saver.after(happening, change, mark)
+        return mark
 
     def _tell(self, mark: Mark) -> Iterator[Progress]:
         if progress := self._teller.progress(mark):

@@ -36,8 +36,9 @@ class Stopwatch(NamedTuple):
     counted: float  # the same moment on a clock that never goes back, in seconds
 
     @classmethod
-    def start(cls) -> Stopwatch:
-        return cls(time.time(), time.perf_counter())
+    def start(cls, already: float = 0.0) -> Stopwatch:
+        """Starts it. already: seconds that it shows at once, which a run took before it was interrupted."""
+        return cls(time.time() - already, time.perf_counter() - already)
 
     @property
     def seconds(self) -> float:

@@ -34,6 +34,15 @@ class Recorder:
         """Writes the jobs of a happening. began: when the timeline began, in seconds since the epoch."""
         self.add("tasks", rows.job_rows(happened, jobs, began))
 
+    def memory(self) -> dict[str, Any]:
+        """Returns what the recorder remembers beside the totals, as plain data, for a checkpoint."""
+        return {}
+
+    def recall(self, totals: dict[str, int], memory: dict[str, Any]) -> None:
+        """Goes on from a checkpoint. totals and memory: what it holds of them."""
+        del memory  # a recorder that remembers something overrides this
+        self.totals.update(totals)
+
     def add(self, table: str, new: list[rows.Row]) -> None:
         """Writes new rows of a table."""
         for row in new:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from raysim.own import WrongClass
 from raysim.own_function import Arguments, ImportPath, argument_problems, as_function, call, find
 from raysim.part import Fraction, NonNegative, Part, Positive
 
@@ -118,7 +119,7 @@ class FunctionLoss(TrainingLoss):
     def problems(self) -> Iterator[tuple[str, str]]:
         try:
             function = find(self.function)
-        except ValueError as error:
+        except WrongClass as error:
             yield "name", str(error)
             return
         yield from argument_problems(function, self.args, frozenset(), first=2)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class ClassificationMetric(Metric):
     """The base of metrics of predicted probabilities."""
 
+    library: ClassVar[str | None] = "torchmetrics"
+
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
         probabilities = outputs.softmax(-1)
         if probabilities.isnan().any():  # the model has diverged, and torchmetrics would give any number

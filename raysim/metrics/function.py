@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from raysim.metrics.metric import Metric
+from raysim.own import WrongClass
 from raysim.own_function import Arguments, ImportPath, argument_problems, as_function, call, find
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ class FunctionMetric(Metric):
     """A function of your own, of all outputs and labels; "my_module:metric" is short for it."""
 
     needs: ClassVar[str | None] = None
-    library: ClassVar[str | None] = None
 
     name: str = "function"
     function: ImportPath
@@ -47,7 +47,7 @@ class FunctionMetric(Metric):
     def problems(self) -> Iterator[tuple[str, str]]:
         try:
             function = find(self.function)
-        except ValueError as error:
+        except WrongClass as error:
             yield "name", str(error)
             return
         yield from argument_problems(function, self.args, frozenset(), first=2)

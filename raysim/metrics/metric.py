@@ -18,7 +18,7 @@ class Metric(Part):
 
     needs: ClassVar[str | None] = "labels"
     """What the data must have: labels or targets; None: either will do."""
-    library: ClassVar[str | None] = "torchmetrics"
+    library: ClassVar[str | None] = None
     """The package that computes it, if it is an optional one."""
     larger: ClassVar[bool] = True
     """Whether larger values are better."""
@@ -27,8 +27,8 @@ class Metric(Part):
 
     @property
     def title(self) -> str:
-        """Its name in the tables."""
-        return self.name
+        """Its name in the tables; of a class that is named by module:Class, the name of the class."""
+        return self.name.rpartition(":")[2]
 
     @property
     def direction(self) -> bool | None:

@@ -14,6 +14,7 @@ class RMSE(Metric):
     """Root of the mean squared error of predicted targets."""
 
     needs: ClassVar[str | None] = "targets"
+    library: ClassVar[str | None] = "torchmetrics"
     larger: ClassVar[bool] = False
 
     name: str = "rmse"
@@ -28,6 +29,7 @@ class MAE(Metric):
     """Mean absolute error of predicted targets."""
 
     needs: ClassVar[str | None] = "targets"
+    library: ClassVar[str | None] = "torchmetrics"
     larger: ClassVar[bool] = False
 
     name: str = "mae"
@@ -42,6 +44,7 @@ class R2(Metric):
     """Coefficient of determination, the share of the targets' variance that predictions explain."""
 
     needs: ClassVar[str | None] = "targets"
+    library: ClassVar[str | None] = "torchmetrics"
 
     name: str = "r2"
 

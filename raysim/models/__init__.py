@@ -11,7 +11,8 @@ from raysim.models.mlp import MLP
 from raysim.models.module import Module
 from raysim.models.part import ModelPart
 from raysim.models.resnet import ResNet
-from raysim.models.solver import SOLVERS, Anderson, Iteration
+from raysim.models.solver import SOLVERS, Anderson, Iteration, Solver
+from raysim.models.text_model import TextModel
 from raysim.models.timm_model import Timm
 from raysim.models.torchvision_model import Torchvision
 from raysim.models.transformer import Transformer
@@ -38,6 +39,8 @@ __all__ = [
     "ModelPart",
     "Module",
     "ResNet",
+    "Solver",
+    "TextModel",
     "Timm",
     "Torchvision",
     "Transformer",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class DEQ(ModelPart):
     """A model with a deep equilibrium layer z = g(z, x)."""
 
-    solver: Annotated[Solver, OneOf(SOLVERS)] = Anderson()
+    solver: Annotated[Solver, OneOf(SOLVERS, "raysim.solvers")] = Anderson()
     """Solver that finds the fixed point."""
     backward: Backward = "jacobian_free"
     """How gradients are computed. jacobian_free: those of the last application of g alone. implicit: exact ones, by

@@ -35,7 +35,7 @@ def solve(g: Callable[[Tensor], Tensor], start: Tensor, solver: Solver) -> Solut
     point = _rows(start)
     best, residual = point, point.new_full((len(point),), torch.inf)
     iterations = torch.zeros(len(point), dtype=torch.int64, device=point.device)
-    history = History(point, solver) if isinstance(solver, Anderson) else None
+    following = solver.steps(point)
     for _ in range(solver.max_iterations):
         image = _rows(g(_like(point, start)))
         reached = (image - point).norm(dim=1) / image.norm(dim=1).clamp_min(TINY)
@@ -46,7 +46,7 @@ def solve(g: Callable[[Tensor], Tensor], start: Tensor, solver: Solver) -> Solut
         iterations += running
         if bool((residual <= solver.tolerance).all()):
             break
-        point = image if history is None else history.next(point, image)
+        point = following(point, image)
     return Solution(_like(best, start), residual, iterations, residual <= solver.tolerance)
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from raysim.errors import Problem
 from raysim.models.part import ModelPart
+from raysim.own import WrongClass
 from raysim.own_function import Arguments, ImportPath, argument_problems, call, find
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Module(ModelPart):
     def problems(self) -> Iterator[Problem]:
         try:
             factory = find(self.module)
-        except ValueError as error:
+        except WrongClass as error:
             yield Problem("model.module", str(error))
             return
         for argument, text in argument_problems(factory, self.args, _OFFERED):

@@ -1,10 +1,17 @@
 """The solvers with which deep equilibrium layers find their fixed points, as a scenario file names them."""
 
-from typing import Annotated, Literal, Self
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from raysim.part import Count, NonNegative, Part, Positive
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Solver(Part):
@@ -16,12 +23,23 @@ class Solver(Part):
     max_iterations: Count = 20
     """Number of applications of g after which a solve ends as unconverged."""
 
+    @abstractmethod
+    def steps(self, start: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+        """Returns a function that makes the next points of a solve from its last points and their images under g.
+
+        start: the first points, (B, D). The function is called once for each application of g. It takes and returns
+        (B, D) too, and what it returns for a sample must not depend on the other samples.
+        """
+
 
 class Iteration(Solver):
     """Plain fixed-point iteration, which replaces z by g(z)."""
 
     name: str = "iteration"
     tolerance: Positive = 1e-2
+
+    def steps(self, start: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+        return lambda point, image: image
 
 
 class Anderson(Solver):
@@ -44,6 +62,11 @@ class Anderson(Solver):
                 f"{self.history}; lower it, or take `name: iteration`"
             )
         return self
+
+    def steps(self, start: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+        from raysim.models.fixed_point import History
+
+        return History(start, self).next
 
 
 SOLVERS: tuple[type[Solver], ...] = (Iteration, Anderson)

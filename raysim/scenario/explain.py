@@ -1,6 +1,7 @@
 """Turns pydantic's errors about a scenario into problems that speak of the keys of its file."""
 
 import re
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, get_origin
 
@@ -8,7 +9,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from raysim.errors import Problem
-from raysim.part import Part, names_of, parts_of
+from raysim.own import WrongClass
+from raysim.part import Part, names_of, one_of, parts_of, spell_out
 
 # What must hold, by the type of pydantic's error, for those that pydantic words in terms of Python instead of YAML.
 _MUST = {
@@ -56,6 +58,8 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         return path, "must be given, got nothing"
     if kind == "value_error":  # raised by a validator of raysim's own
         return path, details["msg"].removeprefix("Value error, ")
+    if kind == "wrong_class":
+        return (path if isinstance(value, Part) else f"{path}.name"), details["msg"]
     must = _MUST[kind].format_map(context) if kind in _MUST else details["msg"].replace("Input should", "must")
     if kind == "union_tag_invalid":
         path, value = f"{path}.name", value["name"] if isinstance(value, dict) else value
@@ -105,11 +109,25 @@ def _locate(
             keys.append(key)
             owner = part
             field = part.model_fields.get(str(key)) if part else None
-            options = parts_of(field.rebuild_annotation()) if field else []
+            value = value[key] if _holds(value, key) else None
+            options = _options(field.rebuild_annotation(), value) if field else []
             mapping = field is not None and get_origin(field.annotation) is dict
             part = options[0] if len(options) == 1 else None
-            value = value[key] if _holds(value, key) else None
     return keys, owner, value
+
+
+def _options(annotation: Any, value: Any) -> list[type[Part]]:
+    """Returns the parts that a value may be, where a field has this annotation. A class from outside is the only one.
+
+    Pydantic's location has no name for that one, since its errors are not those of an alternative of a union.
+    """
+    block = spell_out(value)
+    name = block.get("name") if isinstance(block, dict) else None
+    if (choice := one_of(annotation)) and isinstance(name, str):
+        with suppress(WrongClass):
+            if (part := choice.find(name)) and part not in choice.parts:
+                return [part]
+    return parts_of(annotation)
 
 
 def _holds(value: Any, key: int | str) -> bool:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -14,15 +15,29 @@ from raysim.data.pool import PooledData
 from raysim.data.public import NO_PUBLIC
 from raysim.data.quadratic import Quadratic
 from raysim.data.server import NoServerData
-from raysim.local import Local
-from raysim.local.loss import TRAINING_LOSSES, TrainingLoss
+from raysim.local import Local, TrainingLoss
+from raysim.local.loss import TRAINING_LOSSES
 from raysim.local.loss import spelled as loss_block
 from raysim.metrics import METRICS, Metric
 from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
 from raysim.part import Count, NonNegative, OneOf, Part
+from raysim.scenario.own_modules import own_modules, root_of
 from raysim.terms import Population
 from raysim.world import TOPOLOGIES, Topology, World
+
+
+class Checkpointing(Part):
+    """When a run makes a checkpoint, from which `raysim resume` goes on. Results do not depend on it."""
+
+    every_s: NonNegative | None = 300.0
+    """Least wall seconds from one checkpoint to the next. Longer if checkpoints would otherwise take more than 2 % of
+    the run's time. null: none by time."""
+    every_rounds: Count | None = None
+    """Rounds from one checkpoint to the next. null: none by rounds."""
+    at_end: bool = True
+    """Whether a run that ends leaves a checkpoint, so that it can be extended by more rounds without doing again what
+    it has done. A run that is interrupted always leaves one."""
 
 
 class Schedule(Part):
@@ -40,14 +55,16 @@ class Schedule(Part):
     """Number of clients, or all, whose own models are evaluated on their own test samples (`data.local_test`); they are
     the same clients each time. null: none. Clients that are `data.unseen` are all evaluated after the last round,
     whatever this says. With peers: the number of peers that are evaluated; null: all."""
-    metrics: tuple[Annotated[Metric, OneOf(METRICS), BeforeValidator(metric_block)], ...] = ()
+    metrics: tuple[Annotated[Metric, OneOf(METRICS, "raysim.metrics"), BeforeValidator(metric_block)], ...] = ()
     """Metrics of all models that are evaluated, beside accuracy and loss: names, or functions of your own as
     my_module:metric. All outputs of a model on a split are kept in memory for them."""
-    loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES), BeforeValidator(loss_block)] | None = None
+    loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES, "raysim.losses"), BeforeValidator(loss_block)] | None = None
     """Loss that training minimises, unless the algorithm says otherwise, and that evaluations show as `loss`: a name,
     or a function of your own as my_module:loss. null: cross-entropy of labels, half the squared error of targets."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
+    checkpoint: Checkpointing = Checkpointing()
+    """When the run makes a checkpoint. The newest one is kept, in the folder `checkpoint` of the run."""
 
     @property
     def directions(self) -> dict[str, bool | None]:
@@ -85,10 +102,20 @@ class Resources(Part):
     fails at once."""
 
 
-def _or_own_class(schema: dict[str, Any]) -> None:
-    """Allows any block with a name like module:Class in the JSON Schema, which cannot know the keys of such a class."""
-    name = {"type": "string", "pattern": "^[^:]+:[^:]+$"}
-    schema["anyOf"] += [name, {"type": "object", "properties": {"name": name}, "required": ["name"]}]
+class _Roots(list[str]):
+    """Folders from which modules are imported. They are added to those of the process that unpickles this list."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _find_modules, (list(self),)
+
+
+def _find_modules(roots: list[str]) -> None:
+    sys.path.extend(root for root in roots if root not in sys.path)
+
+
+def _restore(roots: None, schema: "type[Scenario]", values: dict[str, Any]) -> "Scenario":
+    del roots  # unpickled before the values, which may be of classes in these folders
+    return schema.model_construct(**values)
 
 
 class Scenario(Part):
@@ -98,17 +125,17 @@ class Scenario(Part):
     """Name of the runs, which their folders' names start with and reports show."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws: who holds which data, the first model, batches, delays, who is picked."""
-    data: Annotated[PooledData | Quadratic, OneOf(DATA_SETS)]
+    data: Annotated[PooledData | Quadratic, OneOf(DATA_SETS, "raysim.data")]
     """Data set, and who holds which of its samples."""
-    server_data: Annotated[ServerData, OneOf(SERVER_DATA)] = NoServerData()
+    server_data: Annotated[ServerData, OneOf(SERVER_DATA, "raysim.server_data")] = NoServerData()
     """Samples that the server itself holds."""
     public: Public = NO_PUBLIC
     """Samples without labels that everybody has; some algorithms need them."""
-    model: Annotated[ModelPart, OneOf(MODELS)]
+    model: Annotated[ModelPart, OneOf(MODELS, "raysim.models")]
     """Model that is trained."""
-    algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS), Field(json_schema_extra=_or_own_class)]
-    """Algorithm, by its name, or as module:Class for a class of your own."""
-    topology: Annotated[Topology, OneOf(TOPOLOGIES)] | None = None
+    algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS, "raysim.algorithms")]
+    """Algorithm."""
+    topology: Annotated[Topology, OneOf(TOPOLOGIES, "raysim.topologies")] | None = None
     """Which peers are neighbours. Algorithms without a server need it; others must not have it."""
     local: Local = Local()
     """How clients train."""
@@ -118,6 +145,11 @@ class Scenario(Part):
     """How long the run lasts, and what is evaluated when."""
     resources: Resources = Resources()
     """What the run asks of the cluster."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets a process that is sent a scenario find modules of the user's own where this process found them."""
+        roots = {str(root) for module in own_modules(self) if (root := root_of(module))}
+        return _restore, (_Roots(sorted(roots)), type(self), dict(self))
 
     def resolved(self) -> dict[str, Any]:
         """Returns all keys as plain data, with defaults filled in."""
@@ -129,6 +161,7 @@ class Scenario(Part):
         """A hash of everything that the run's results depend on: not of its name, nor of how many workers it has."""
         resolved = self.resolved()
         resolved.pop("name")
+        resolved["run"].pop("checkpoint")
         asked = resolved.pop("resources")
         on_gpu = {key: asked[key] > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}

@@ -23,7 +23,7 @@ from raysim.workers.requests import (
     EvaluateClientsRequest,
     EvaluateKeepingRequest,
     EvaluateRequest,
-    Kept,
+    KeptOutputs,
     MetricsRequest,
     OwnModels,
     SaveClientsRequest,
@@ -92,14 +92,16 @@ class ClientWorker(Workbench):
         """Evaluates the server's model on some rows of a split."""
         return self._evaluate(request, None)
 
-    def evaluate_keeping(self, request: EvaluateKeepingRequest) -> Answer[MetricSums, Kept]:
+    def evaluate_keeping(self, request: EvaluateKeepingRequest) -> Answer[MetricSums, KeptOutputs]:
         """Evaluates the server's model on some rows of a split. Leaves its outputs and the labels."""
         pairs: list[tuple[Tensor, Tensor]] = []
-        sums = self._evaluate(request.rows, pairs)
+        sums = self._evaluate(request, pairs)
         outputs, labels = joined(pairs)
-        return Answer(sums, Kept(outputs=Value(wire.send({"outputs": outputs, "labels": labels}))))
+        return Answer(sums, KeptOutputs(outputs=Value(wire.send({"outputs": outputs, "labels": labels}))))
 
-    def _evaluate(self, request: EvaluateRequest, pairs: list[tuple[Tensor, Tensor]] | None) -> MetricSums:
+    def _evaluate(
+        self, request: EvaluateRequest | EvaluateKeepingRequest, pairs: list[tuple[Tensor, Tensor]] | None
+    ) -> MetricSums:
         model = self.received(wire.receive(request.message.content, self.device))
         samples, rows = self.evaluated[request.split]
         self.net.take_solves()

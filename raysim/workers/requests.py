@@ -156,23 +156,26 @@ class EvaluateRequest(Query[MetricSums]):
         return worker.evaluate(self)
 
 
-class Kept(NamedTuple):
+class KeptOutputs(NamedTuple):
     """What an evaluation leaves if there are own metrics."""
 
     outputs: Value[Wire]  # `outputs` and `labels` of the rows
 
 
-@dataclass(frozen=True)
-class EvaluateKeepingRequest(Request[MetricSums, Kept]):
+@dataclass(frozen=True, kw_only=True)
+class EvaluateKeepingRequest(Request[MetricSums, KeptOutputs]):
     """Evaluates the server's model on some rows, and keeps its outputs, of which own metrics are computed."""
 
     name = "evaluate"
-    rows: EvaluateRequest
+    split: str
+    first: int
+    last: int  # exclusive
+    message: Value[Wire]
 
-    def leaves(self) -> Kept:
-        return Kept(outputs=Value())
+    def leaves(self) -> KeptOutputs:
+        return KeptOutputs(outputs=Value())
 
-    def call(self, worker: ClientWorker, gang: Gang) -> Answer[MetricSums, Kept]:
+    def call(self, worker: ClientWorker, gang: Gang) -> Answer[MetricSums, KeptOutputs]:
         return worker.evaluate_keeping(self)
 
 

@@ -1,8 +1,10 @@
 """The simulated world: dispatch, delays, availability and topologies, and the timelines that follow from them."""
 
-from raysim.world.availability import AVAILABILITY, Dropout
+from raysim.world.availability import AVAILABILITY, Availability, Dropout
 from raysim.world.delay import DELAYS, Cost, Delay
-from raysim.world.mixing import Neighbours
+from raysim.world.distribution import Distribution
+from raysim.world.edge_delay import EdgeDelay
+from raysim.world.mixing import Neighbours, Weighting
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology
 from raysim.world.world import Dispatch, World
@@ -24,11 +26,15 @@ __all__ = [
     "AVAILABILITY",
     "DELAYS",
     "TOPOLOGIES",
+    "Availability",
     "Cost",
     "Delay",
     "Dispatch",
+    "Distribution",
     "Dropout",
+    "EdgeDelay",
     "Neighbours",
     "Topology",
+    "Weighting",
     "World",
 ]

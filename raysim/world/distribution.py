@@ -112,4 +112,4 @@ class Exponential(Distribution):
 
 
 DISTRIBUTIONS: tuple[type[Distribution], ...] = (Constant, HalfNormal, LogNormal, Uniform, Exponential)
-AnyDistribution = Annotated[Distribution, OneOf(DISTRIBUTIONS)]
+AnyDistribution = Annotated[Distribution, OneOf(DISTRIBUTIONS, "raysim.distributions")]

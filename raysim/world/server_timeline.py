@@ -43,6 +43,18 @@ class Started(NamedTuple):
 
     dispatched: Dispatched  # its `arrives` is infinite
 
+    @property
+    def version(self) -> int:
+        return self.dispatched.version
+
+    @property
+    def round(self) -> int:
+        return self.dispatched.round
+
+    @property
+    def time(self) -> float:
+        return self.dispatched.time
+
 
 class Ended(NamedTuple):
     """A dispatch whose update no step uses: it is late, dropped out, or unfinished at the end."""
@@ -211,16 +223,14 @@ class ServerTimeline:
     def _can_matter(self, dispatched: Dispatched) -> bool:
         """Whether a step may use the dispatch's update, so that it may still have to be trained.
 
-        It cannot if the update is lost, certain to be late, or arrives after the end. False if training starts with the
-        dispatch, because then it needs no training later.
+        It cannot if the update is lost or certain to be late. It may if it arrives after the end, because a checkpoint
+        holds all that a longer run would need. It may if its training has started with the dispatch, because a run that
+        is resumed starts it again.
         """
-        if not dispatched.reports or self._measured is not None:
-            return False
-        if self.length is None:
-            return True
-        late = isinstance(self.trigger, Round) and self.trigger.late == "discard"
-        last = dispatched.round + 1 if late else self.rounds
-        return dispatched.arrives < last * self.length
+        discards = isinstance(self.trigger, Round) and self.trigger.late == "discard"
+        if not dispatched.reports or self._measured is not None or self.length is None or not discards:
+            return dispatched.reports
+        return dispatched.arrives < (dispatched.round + 1) * self.length
 
     def _arrive(self, dispatched: Dispatched) -> Iterator[Happening]:
         self.in_flight -= 1

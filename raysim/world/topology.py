@@ -24,7 +24,7 @@ class Topology(Part):
     """An undirected graph of peers, with weights for its edges. A subclass adds its `name`."""
 
     name: str
-    weights: Annotated[Weighting, OneOf(WEIGHTINGS)] = Metropolis()
+    weights: Annotated[Weighting, OneOf(WEIGHTINGS, "raysim.mixing_weights")] = Metropolis()
     """Weights of neighbours' messages, for algorithms that mix by weights."""
 
     @abstractmethod

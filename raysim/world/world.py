@@ -47,9 +47,9 @@ class World(Part):
 
     dispatch: Dispatch = Dispatch()
     """Which clients are picked, and when. Needed with a server; without one, all peers train all the time."""
-    delay: Annotated[Delay, OneOf(DELAYS)] = NoDelay()
+    delay: Annotated[Delay, OneOf(DELAYS, "raysim.delays")] = NoDelay()
     """How long a client takes from dispatch to arrival or, without a server, how long a peer's training takes."""
-    availability: Annotated[Availability, OneOf(AVAILABILITY)] = Always()
+    availability: Annotated[Availability, OneOf(AVAILABILITY, "raysim.availability")] = Always()
     """Which clients can be picked at what time."""
     dropout: Dropout = Dropout()
     """How often picked clients never report."""
@@ -57,7 +57,7 @@ class World(Part):
     """Unit of staleness: rounds or versions (server steps) from dispatch to arrival. null: rounds, if there are any."""
     synchronous: bool = True
     """For peers only. true: all wait for all, round by round. false: each peer mixes when its own training is over."""
-    edge_delay: Annotated[EdgeDelay, OneOf(EDGE_DELAYS)] = ConstantEdgeDelay(value=0.0)
+    edge_delay: Annotated[EdgeDelay, OneOf(EDGE_DELAYS, "raysim.edge_delays")] = ConstantEdgeDelay(value=0.0)
     """For peers only: how long a message to a neighbour takes, in seconds."""
     loss: Fraction = 0.0
     """For peers only: probability that a message to a neighbour is lost."""

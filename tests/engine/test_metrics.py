@@ -206,7 +206,7 @@ def test_losses_are_their_formulas(loss: Any, expected: Any) -> None:
     ("run", "expected"),
     [
         ({"metrics": ["nope"]}, "run.metrics.0.name: must be one of 'macro_f1', "),
-        ({"metrics": ["own_modules:nope"]}, "run.metrics.0.name: must be module:name, with the module here or on"),
+        ({"metrics": ["own_modules:nope"]}, "run.metrics.0.name: must be module:Class, with the module here or on"),
         ({"metrics": ["own_modules:above"]}, "run.metrics.0.threshold: must be given, got nothing"),
         (
             {"metrics": [{"name": "own_modules:above", "threshhold": 1}]},

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from actors import Group, Pool, Value
 from raysim.data import federate
+from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.recorder import PeersRecorder
 from raysim.engine.peers.simulation import PeersSimulation
@@ -32,17 +33,18 @@ class PeersFamily:
     def recorder(self, writer: Writer) -> PeersRecorder:
         return PeersRecorder(writer, synchronous=self.scenario.world.synchronous)
 
-    def start(self, pool: Pool, recorder: PeersRecorder) -> PeersSimulation:
+    def start(self, pool: Pool, recorder: PeersRecorder, checkpoint: Checkpoint | None) -> PeersSimulation:
         """Starts a run. Raises JobFailed if that fails, and ValueError if a peer has no samples to train on."""
         for group in self.groups:
             pool.start(group)
-        return PeersSimulation(self.scenario, PeersJobs(self.scenario, pool), recorder)
+        return PeersSimulation(self.scenario, PeersJobs(self.scenario, pool), recorder, checkpoint)
 
     def dry(self, recorder: PeersRecorder) -> None:
         """Writes who mixes when and which messages are lost, and trains nothing."""
         scenario = self.scenario
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-        recorder.held(federation.partition_table(), federation.samples)
+        recorder.held(federation.samples)
+        recorder.partition(federation.partition_table())
 
         def cost() -> PeerCost:
             return BecomePeers(Value(federation)).build(Workshop(scenario, 0.0)).cost()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from actors import Job, Pool, finished
+from raysim.engine.checkpoint import Checkpoint
+from raysim.engine.committed import Committed, Kept
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound, TrainedAt
 from raysim.rng import generator
 from raysim.scenario import Scenario
@@ -102,10 +104,48 @@ class PeersJobs:
                 self._trained[turn.peer] = TrainedAt(job, row)
         return job
 
-    def forget(self, live: set[tuple[int, int]]) -> None:
-        """Frees the messages that no peer will mix any more. live: the others, by peer and number of the message."""
-        for key in self._messages.keys() - live:
+    def forget(self, live: set[tuple[int, int]]) -> list[str]:
+        """Frees the messages that no peer will mix any more, and returns their keys in checkpoints.
+
+        live: the others, by peer and number of the message.
+        """
+        gone = self._messages.keys() - live
+        for key in gone:
             del self._messages[key]
+        return [f"message/{peer}/{number}" for peer, number in gone]
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def kept(self, made: Sequence[tuple[int, int]]) -> dict[str, Kept]:
+        """Returns records by their keys in checkpoints: what was left by the jobs that were submitted last.
+
+        made: the messages that these jobs make, by peer and number of the message.
+        """
+        records = {}
+        for peer in {peer for peer, _ in made}:
+            if state := self._states.get(peer):
+                records[f"state/{peer}"] = Kept(state.value, (state.row, 1))
+            if draft := self._drafts.get(peer):
+                records[f"draft/{peer}"] = Kept(draft.value, (draft.row, 0), self._trained[peer].note)
+        for peer, number in made:
+            if message := self._messages.get((peer, number)):
+                records[f"message/{peer}/{number}"] = Kept(message.value, (message.row,))
+        return records
+
+    def recall(self, checkpoint: Checkpoint) -> Committed:
+        """Goes on from the records of a checkpoint, and returns them."""
+        records, committed = checkpoint.records(), {}
+        for key, (peer,) in checkpoint.keys("state"):
+            self._states[peer] = Place(self.pool.put((({}, records[key]),)), 0)
+            committed[key] = Kept(self._states[peer].value, (0, 1))
+        for key, (peer,) in checkpoint.keys("draft"):
+            self._drafts[peer] = Place(self.pool.put(((records[key], {}),)), 0)
+            self._trained[peer] = TrainedAt.noted(checkpoint.files[key][1])
+            committed[key] = Kept(self._drafts[peer].value, (0, 0), self._trained[peer].note)
+        for key, (peer, number) in checkpoint.keys("message"):
+            self._messages[peer, number] = Place(self.pool.put((records[key],)), 0)
+            committed[key] = Kept(self._messages[peer, number].value, (0,))
+        return Committed(committed)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 

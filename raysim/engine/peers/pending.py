@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from actors import Job
+from actors import Job, Took, Value
+from actors.job import Outcome
 from raysim.engine.pending import Pending
-from raysim.workers.peer_requests import Differences, Mixture
-from raysim.workers.replies import Apart, Evaluated, MixedPeer, TrainedPeer
+from raysim.workers.peer_requests import Differences, MixRequest, Mixture
+from raysim.workers.replies import Apart, Evaluated, MixedPeer, TrainedPeer, TrainingColumns
+from raysim.workers.shared_requests import CLIENT
 
 
 class TrainedAt(NamedTuple):
@@ -24,6 +26,20 @@ class TrainedAt(NamedTuple):
         found = self.job.result[self.row].trained
         assert found is not None  # this job was asked to train the peer
         return found
+
+    def note(self) -> dict[str, Any]:
+        """Returns the result as plain data, once the job is done."""
+        columns, size = self.trained
+        return {"columns": columns._asdict(), "message_bytes": size, "worker": self.job.worker}
+
+    @classmethod
+    def noted(cls, note: dict[str, Any]) -> TrainedAt:
+        """Returns where the result is that `note` gave: in a job that is done."""
+        mixed = MixedPeer(0.0, TrainedPeer(TrainingColumns(**note["columns"]), note["message_bytes"]))
+        done = Outcome([mixed], note["worker"], Took(0.0, 0.0))
+        left = Mixture(own=Value(), messages=Value())
+        job: Job[list[MixedPeer], Mixture] = Job(CLIENT, None, left, [], MixRequest.name, "recalled", outcome=done)
+        return cls(job, 0)
 
 
 @dataclass(frozen=True)

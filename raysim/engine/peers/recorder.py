@@ -24,13 +24,9 @@ class PeersRecorder(Recorder):
         self._synchronous = synchronous
         self._samples: list[int] = []  # number of samples that each peer trains on; `held` sets it
 
-    def held(self, table: dict[str, NDArray[Any]], samples: NDArray[np.int64]) -> None:
-        """Writes how the data are divided. It must be called first.
-
-        table: columns of the table `partition`. samples: the number of samples that each peer trains on, (peers,).
-        """
+    def held(self, samples: NDArray[np.int64]) -> None:
+        """Notes the number of samples that each peer trains on, (peers,). It must be called first."""
         self._samples = samples.tolist()
-        self.partition(table)
 
     def exchanged(
         self,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from typing import Any
 
 from raysim.engine import rows
+from raysim.engine.checkpoint import Checkpoint, skip
+from raysim.engine.committed import Change, Committed
 from raysim.engine.family import JOBS_AHEAD, Final
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
@@ -18,22 +22,39 @@ from raysim.world.peers_timeline import Exchanged
 class PeersSimulation:
     """A run of peers that has started."""
 
-    def __init__(self, scenario: Scenario, jobs: PeersJobs, recorder: PeersRecorder) -> None:
+    def __init__(
+        self, scenario: Scenario, jobs: PeersJobs, recorder: PeersRecorder, checkpoint: Checkpoint | None
+    ) -> None:
         self.scenario, self.described = scenario, jobs.described
         self.ahead = JOBS_AHEAD * scenario.resources.client_actors
         self._jobs, self._recorder = jobs, recorder
-        recorder.held(self.described.partition, self.described.samples)
+        recorder.held(self.described.samples)
         self._timeline = new_timeline(scenario, self.described.samples, jobs.cost)
-        self.stopwatch = Stopwatch.start()
-        jobs.begin(self._timeline.start)
+        self._happenings = iter(self._timeline)
+        if checkpoint:
+            self.committed = jobs.recall(checkpoint)
+            deque(skip(self._happenings, checkpoint), maxlen=0)
+        else:
+            recorder.partition(self.described.partition)
+        self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)
+        if not checkpoint:
+            jobs.begin(self._timeline.start)
+            self.committed = Committed(jobs.kept([(peer, 0) for peer in range(jobs.peers)]))
 
     def happenings(self) -> Iterator[Exchanged]:
-        return iter(self._timeline)
+        return self._happenings
 
-    def hand_out(self, happening: Exchanged) -> PendingRound:
+    def is_last(self, happening: Exchanged) -> bool:
+        over = happening.version == self.scenario.run.rounds
+        return over or not all(mixed.next.trains for mixed in happening.mixed)
+
+    def memory(self) -> dict[str, Any]:
+        return {}
+
+    def hand_out(self, happening: Exchanged) -> tuple[PendingRound, Change]:
         pending = self._jobs.exchange(happening)
-        self._jobs.forget(self._timeline.live)
-        return pending
+        gone = self._jobs.forget(self._timeline.live)
+        return pending, Change(self._jobs.kept([(mixed.peer, mixed.number + 1) for mixed in happening.mixed]), gone)
 
     def record(self, happening: Exchanged, pending: PendingRound | None) -> Mark:
         assert pending is not None  # every round has jobs

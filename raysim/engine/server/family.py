@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from actors import Group, Pool, Value
 from raysim.data import federate
+from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
@@ -37,10 +38,10 @@ class ServerFamily:
     def recorder(self, writer: Writer) -> ServerRecorder:
         return ServerRecorder(writer)
 
-    def start(self, pool: Pool, recorder: ServerRecorder) -> ServerSimulation:
+    def start(self, pool: Pool, recorder: ServerRecorder, checkpoint: Checkpoint | None) -> ServerSimulation:
         for group in self.groups:
             pool.start(group)
-        return ServerSimulation(self.scenario, ServerJobs(self.scenario, pool), recorder)
+        return ServerSimulation(self.scenario, ServerJobs(self.scenario, pool), recorder, checkpoint)
 
     def dry(self, recorder: ServerRecorder) -> None:
         """Writes the timeline, and trains nothing. It loads the data, because only clients with samples take part."""

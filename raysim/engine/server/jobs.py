@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from actors import Job, Pool, Request, Value, finished
+from raysim.engine.checkpoint import Checkpoint
+from raysim.engine.committed import Committed, Kept
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.training import Training
 from raysim.rng import generator
@@ -91,22 +94,24 @@ class ServerJobs:
             shards: dict[str, list[Job[MetricSums, Any]]] = {}
             metrics = {}
             for split in splits:
-                requests = self._shards(closed.version, split)
                 if self.scenario.run.metrics:
-                    keeping = [self._evaluate(closed.version, EvaluateKeepingRequest(rows)) for rows in requests]
+                    keeping = self._shards(closed.version, split, EvaluateKeepingRequest)
                     outputs = MetricsRequest(tuple(job.left.outputs for job in keeping))
                     shards[split], metrics[split] = [*keeping], self._evaluate(closed.version, outputs)
                 else:
-                    shards[split] = [self._evaluate(closed.version, rows) for rows in requests]
+                    shards[split] = [*self._shards(closed.version, split, EvaluateRequest)]
             clients = self._evaluate_clients(self._evaluated_clients, closed.version)
             self._last = closed.version, PendingEvaluation(clients, shards, metrics)
         return self._last[1]
 
-    def _shards(self, version: int, split: str) -> list[EvaluateRequest]:
+    def _shards(
+        self, version: int, split: str, kind: Callable[..., Request[MetricSums, Left]]
+    ) -> list[Job[MetricSums, Left]]:
+        """Evaluates all rows of a split with requests of a kind."""
         total, message = self.described.evaluation_rows[split], self._messages[version]
+        parts = ((first, min(first + EVALUATION_SHARD, total)) for first in range(0, total, EVALUATION_SHARD))
         return [
-            EvaluateRequest(split=split, first=first, last=min(first + EVALUATION_SHARD, total), message=message)
-            for first in range(0, total, EVALUATION_SHARD)
+            self._evaluate(version, kind(split=split, first=first, last=last, message=message)) for first, last in parts
         ]
 
     def _evaluate(self, version: int, request: Request[Result, Left]) -> Job[Result, Left]:
@@ -150,12 +155,41 @@ class ServerJobs:
             for part in parts
         ]
 
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def kept(self, stepped: Stepped | None) -> dict[str, Kept]:
+        """Returns the records after a step that was just submitted, by their keys in checkpoints.
+
+        stepped: the step; None at the start.
+        """
+        version = stepped.version if stepped else 0
+        state = {f"state/{place}": Kept(value) for place, value in enumerate(self._state.values())}
+        clients = self.training.kept(stepped) if stepped else {}
+        return {f"message/{version}": Kept(self._messages[version]), **state, **clients}
+
+    def recall(self, checkpoint: Checkpoint) -> Committed:
+        """Goes on from the records of a checkpoint, and returns them."""
+        records = checkpoint.records()
+        put = {key: self.pool.put(record.get("", record)) for key, record in records.items()}
+        self._messages.clear()  # training shares it
+        self._messages.update({number: put[key] for key, (number,) in checkpoint.keys("message")})
+        states = {number: put[key] for key, (number,) in checkpoint.keys("state")}
+        self._state = {name: states[place] for place, name in enumerate(self._state)}
+        clients = {number: put[key] for key, (number,) in checkpoint.keys("client")}
+        self.training.recall(clients, checkpoint.memory["simulation"]["training"])
+        return Committed({key: Kept(value) for key, value in put.items()})
+
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def forget(self, live: set[int], newest: int) -> None:
-        """Frees the versions that no later update starts from, except the newest. live: those that are needed."""
-        for version in [version for version in self._messages if version != newest and version not in live]:
+    def forget(self, live: set[int], newest: int) -> list[int]:
+        """Frees the versions that no later update starts from, except the newest, and returns them.
+
+        live: the versions that are needed.
+        """
+        gone = [version for version in self._messages if version != newest and version not in live]
+        for version in gone:
             del self._messages[version]
+        return gone
 
     def final_model(self, version: int) -> dict[str, np.ndarray]:
         """Returns the final model as flat vectors `w` and `buffers`."""

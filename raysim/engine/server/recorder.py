@@ -19,6 +19,13 @@ class ServerRecorder(Recorder):
         super().__init__(writer, "dispatched", "used", "discarded", "dropped", "unfinished", "steps", "rounds")
         self._late = 0  # updates discarded since the last step
 
+    def memory(self) -> dict[str, Any]:
+        return {"late": self._late}
+
+    def recall(self, totals: dict[str, int], memory: dict[str, Any]) -> None:
+        super().recall(totals, memory)
+        self._late = memory["late"]
+
     def ended(self, ended: Ended, samples: int) -> None:
         """Writes a dispatch whose update no step uses. samples: number of samples that the client trains on."""
         self.totals.update(["dispatched", ended.status])

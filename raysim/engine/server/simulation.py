@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from actors import finished
 from raysim.engine import rows
+from raysim.engine.checkpoint import Checkpoint, skip
+from raysim.engine.committed import Change, Committed
 from raysim.engine.family import JOBS_AHEAD, Final
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.server.jobs import ServerJobs
@@ -13,33 +16,64 @@ from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.timeline import new_timeline
 from raysim.scenario import Scenario
-from raysim.world.server_timeline import Closed, Ended, Happening, Started, Stepped
+from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, Started, Stepped
 
 
 class ServerSimulation:
     """A run with a server that has started."""
 
-    def __init__(self, scenario: Scenario, jobs: ServerJobs, recorder: ServerRecorder) -> None:
+    def __init__(
+        self, scenario: Scenario, jobs: ServerJobs, recorder: ServerRecorder, checkpoint: Checkpoint | None
+    ) -> None:
         self.scenario, self.described = scenario, jobs.described
         self.ahead = JOBS_AHEAD * scenario.resources.client_actors
         self._jobs, self._recorder = jobs, recorder
         self._samples = self.described.samples
         self._population = scenario.population(self._samples)
-        self._evaluated: PendingEvaluation | None = None  # the last evaluation that was written
+        self._evaluated: int | None = None  # version of the last evaluation that was written
         self._end: Closed | None = None  # the last round that was written
-        recorder.partition(self.described.partition)
         self._timeline = new_timeline(scenario, self._samples, jobs.cost, jobs.training.measured)
-        self.stopwatch = Stopwatch.start()
+        self._happenings = iter(self._timeline)
+        if checkpoint:
+            self.committed = jobs.recall(checkpoint)
+            self._recall(checkpoint)
+        else:
+            self.committed = Committed(jobs.kept(None))
+            recorder.partition(self.described.partition)
+        self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)
 
     def happenings(self) -> Iterator[Happening]:
-        return iter(self._timeline)
+        return self._happenings
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def memory(self) -> dict[str, Any]:
+        return {"evaluated": self._evaluated, "training": self._jobs.training.memory()}
+
+    def _recall(self, checkpoint: Checkpoint) -> None:
+        """Moves the timeline on to a checkpoint. Training that went on beside the timeline then starts again."""
+        self._evaluated = checkpoint.memory["simulation"]["evaluated"]
+        training: dict[int, Dispatched] = {}
+        for happening in skip(self._happenings, checkpoint):
+            if isinstance(happening, Started):
+                training[happening.dispatched.serial] = happening.dispatched
+            for dispatched in _taken(happening):
+                training.pop(dispatched.serial, None)
+        for dispatched in training.values():  # in order of dispatch: a client's next state follows from its last
+            self._jobs.training.begin(dispatched)
+
+    def is_last(self, happening: Happening) -> bool:
+        if isinstance(happening, Ended):
+            return happening.status == "unfinished"
+        return isinstance(happening, Closed) and (happening.over == self.scenario.run.rounds or bool(happening.early))
 
     # --- handing out --------------------------------------------------------------------------------------------------
 
-    def hand_out(self, happening: Happening) -> PendingStep | PendingEvaluation | None:
+    def hand_out(self, happening: Happening) -> tuple[PendingStep | PendingEvaluation | None, Change]:
         pending = self._submit(happening)
-        self._jobs.forget(set(self._timeline.live), self._timeline.version)
-        return pending
+        gone = self._jobs.forget(set(self._timeline.live), self._timeline.version)
+        new = self._jobs.kept(happening) if isinstance(happening, Stepped) else {}
+        return pending, Change(new, [f"message/{version}" for version in gone])
 
     def _submit(self, happening: Happening) -> PendingStep | PendingEvaluation | None:
         if isinstance(happening, Started):
@@ -93,9 +127,9 @@ class ServerSimulation:
             self._recorder.evaluated(closed, split, found)
         for client, found in pending.of_clients:
             self._recorder.evaluated(closed, "test", found, "client", client)
-        if pending is not self._evaluated:  # rounds without a step in between share one evaluation
+        if closed.version != self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
-        self._evaluated = pending
+        self._evaluated = closed.version
         return rows.numbers(next(iter(of_global.values())).values)
 
     # --- the end ------------------------------------------------------------------------------------------------------
@@ -114,3 +148,10 @@ class ServerSimulation:
         for client, found in pending.of_clients:
             self._recorder.evaluated(closed, "test", found, "unseen", client)
         self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
+
+
+def _taken(happening: Happening) -> tuple[Dispatched, ...]:
+    """Returns the dispatches that end with a happening, used or not."""
+    if isinstance(happening, Ended):
+        return (happening.dispatched,)
+    return happening.members if isinstance(happening, Stepped) else ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from actors import Job, Pool, Value, finished
+from raysim.engine.committed import Kept
 from raysim.scenario import Scenario
 from raysim.workers.replies import TrainedClient, UpdateCost
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest
@@ -35,6 +36,7 @@ class Training:
         self._scenario, self._pool = scenario, pool
         self._messages, self._fresh = messages, fresh
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
+        self._seen: dict[int, int] = {}  # by dispatch: samples seen by training on which its arrival depended
         self._next: dict[int, Value[Wire]] = {}  # by client: as above, or after an update still to be used
 
     def states_of(self, clients: list[int]) -> tuple[Value[Wire], ...]:
@@ -43,6 +45,22 @@ class Training:
 
     def _state(self, client: int) -> Value[Wire] | None:
         return self._states.get(client, self._fresh)
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def memory(self) -> dict[str, Any]:
+        """Returns what arrivals depended on, as plain data."""
+        return {"dispatches": list(self._seen), "samples_seen": list(self._seen.values())}
+
+    def recall(self, states: dict[int, Value[Wire]], memory: dict[str, Any]) -> None:
+        """Goes on from a checkpoint. states: clients' states by client. memory: what `memory` returned."""
+        self._states, self._next = states, dict(states)
+        self._seen = dict(zip(memory["dispatches"], memory["samples_seen"], strict=True))
+
+    def kept(self, stepped: Stepped) -> dict[str, Kept]:
+        """Returns the states of a step's members after it, by their keys in checkpoints."""
+        clients = {dispatched.client for dispatched in stepped.members} if self._fresh else ()
+        return {f"client/{client}": Kept(self._states[client]) for client in clients}
 
     # --- at dispatch, if arrivals depend on the work done -------------------------------------------------------------
 
@@ -61,8 +79,11 @@ class Training:
 
     def measured(self, dispatched: Dispatched, cost: UpdateCost) -> Cost:
         """Waits until a client that was begun has trained. Returns what it cost. cost: FLOPs and bytes of an update."""
-        (trained,) = finished(self._pool, self._begun[dispatched.serial]).result
-        return Cost(cost.flops_per_sample * trained.samples_seen, cost.down_bytes, cost.up_bytes)
+        serial = dispatched.serial
+        if serial not in self._seen:
+            (trained,) = finished(self._pool, self._begun[serial]).result
+            self._seen[serial] = trained.samples_seen
+        return Cost(cost.flops_per_sample * self._seen[serial], cost.down_bytes, cost.up_bytes)
 
     def drop(self, dispatched: Dispatched) -> None:
         """Forgets what a client trained, if it was begun, because no step will use it."""

@@ -1,0 +1,66 @@
+"""The commands `resume` and `fork`, which go on with runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raysim.cli.bad_input import refusing_wrong_runs
+from raysim.cli.options import Address, Out, Overrides
+from raysim.scenario import Scenario
+
+RunFolder = Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)]
+Inline = Annotated[bool, typer.Option("--inline", help="Go on in this process, without Ray; the numbers are the same.")]
+
+
+def resume(folder: RunFolder, overrides: Overrides = None, inline: Inline = False, address: Address = None) -> None:
+    """Go on with a run that ended early, or with a finished one for more rounds."""
+    from raysim.cli.display import watch
+    from raysim.engine.checkpoint import Checkpoint
+    from raysim.resumption import resume as go_on
+    from raysim.resumption import scenario_to_resume
+
+    with refusing_wrong_runs():
+        scenario = scenario_to_resume(folder, overrides or [])
+    checkpoint = Checkpoint.read(folder)
+    where = f"round {checkpoint.round + 1}" if checkpoint else "its beginning, because it has no checkpoint"
+    typer.echo(f"{folder.name} goes on from {where}")
+    _connect(scenario, address, inline)
+    watch(
+        scenario,
+        lambda show: go_on(folder, overrides or [], inline=inline, address=address, progress=show),
+        where="this process" if inline else "Ray",
+    )
+
+
+def fork(
+    folder: RunFolder,
+    at: Annotated[int, typer.Option(min=1, help="Server steps, or rounds of peers, after which the settings change.")],
+    overrides: Overrides = None,
+    inline: Inline = False,
+    address: Address = None,
+    out: Out = Path("runs"),
+) -> None:
+    """Start a new run from a version of another one, with other settings from there on."""
+    from raysim.cli.display import watch
+    from raysim.resumption import fork as start
+    from raysim.resumption import scenario_to_fork
+
+    with refusing_wrong_runs():
+        _, scenario = scenario_to_fork(folder, at, overrides or [])
+    _connect(scenario, address, inline)
+    watch(
+        scenario,
+        lambda show: start(folder, at, overrides or [], out=out, inline=inline, address=address, progress=show),
+        where="this process" if inline else "Ray",
+    )
+
+
+def _connect(scenario: Scenario, address: str | None, inline: bool) -> None:
+    """Connects to Ray before the progress display starts, because Ray prints something."""
+    from raysim.runner import connect
+
+    if not inline:
+        connect([scenario], address)

@@ -1,0 +1,153 @@
+"""Checkpoints on disk: all that a run needs to go on exactly, beside its tables.
+
+The folder `checkpoint` of a run holds `checkpoint.json` and files of records, `records-<n>.safetensors`. A new
+checkpoint writes only the records that have changed since the one before, and refers to the older files for the
+others. It counts from the moment that its `checkpoint.json` takes the place of the old one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from raysim.engine.rows import Happened
+from raysim.errors import DamagedCheckpoint
+from results.parts import hidden_name
+
+if TYPE_CHECKING:
+    from raysim.workers.wire import Wire
+
+HappenedT = TypeVar("HappenedT", bound=Happened)
+FOLDER, INDEX = "checkpoint", "checkpoint.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was read.
+
+    happenings: how many happenings of the timeline were written by then. rows: how many rows each table had. totals and
+    memory: what the recorder and the simulation remember, as plain data. files: by key, the file that holds a record,
+    and the note beside it. digests: the SHA-256 of each file.
+    """
+
+    folder: Path
+    scenario: dict[str, Any]  # the resolved scenario with which the run came here
+    happenings: int
+    version: int  # server steps done by then; with peers, rounds
+    round: int
+    virtual_time: float
+    seconds: float  # wall seconds of the run's timeline by then
+    rows: dict[str, int]
+    totals: dict[str, int]
+    memory: dict[str, Any]
+    files: dict[str, tuple[str, Any]]
+    digests: dict[str, str]
+
+    @classmethod
+    def read(cls, run: Path) -> Checkpoint | None:
+        """Returns the checkpoint of the run in a folder, with its files checked; None if it has none.
+
+        Raises DamagedCheckpoint, which names the file, if one is missing or is not what was written.
+        """
+        path = run / FOLDER / INDEX
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            content["files"] = {key: (file, note) for key, (file, note) in content["files"].items()}
+            checkpoint = cls(folder=path.parent, **content)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DamagedCheckpoint(_told(path, f"it cannot be read: {type(error).__name__}: {error}")) from None
+        for name, digest in checkpoint.digests.items():
+            try:
+                found = digest_of(path.parent / name)
+            except OSError as error:
+                raise DamagedCheckpoint(_told(path.parent / name, f"it cannot be read: {error.strerror}")) from None
+            if found != digest:
+                raise DamagedCheckpoint(_told(path.parent / name, "its content has changed since it was written"))
+        return checkpoint
+
+    def write(self) -> None:
+        """Makes this the run's checkpoint: the old one counts until all of this one is on the disk."""
+        names = ("scenario", "happenings", "version", "round", "virtual_time", "seconds", "rows", "totals", "memory")
+        content = {name: getattr(self, name) for name in (*names, "files", "digests")}
+        path = self.folder / INDEX
+        write_durably(path, json.dumps(content).encode())
+
+    def keys(self, kind: str) -> Iterator[tuple[str, list[int]]]:
+        """Yields each key of a kind, with the numbers in it. The key of a kind with numbers is such as message/3."""
+        for key in self.files:
+            first, *numbers = key.split("/")
+            if first == kind:
+                yield key, [int(number) for number in numbers]
+
+    def records(self) -> dict[str, Wire]:
+        """Returns all records by key. Each file is read once."""
+        from safetensors import safe_open
+
+        records: dict[str, Wire] = {key: {} for key in self.files}
+        for name in self.digests:
+            with safe_open(self.folder / name, framework="np") as file:
+                for entry in file.keys():  # noqa: SIM118 - it is not a dictionary
+                    key, _, inner = entry.partition("|")
+                    if self.files.get(key, ("",))[0] == name:
+                        records[key][inner] = file.get_tensor(entry)
+        return records
+
+
+def skip(happenings: Iterator[HappenedT], checkpoint: Checkpoint) -> Iterator[HappenedT]:
+    """Yields the happenings that were written by a checkpoint, and so moves the timeline on to it.
+
+    Raises DamagedCheckpoint if it then is not where the checkpoint was made.
+    """
+    last = None
+    for last in islice(happenings, checkpoint.happenings):
+        yield last
+    found = (last.version, last.round, last.time) if last else None
+    if found != (wanted := (checkpoint.version, checkpoint.round, checkpoint.virtual_time)):
+        raise DamagedCheckpoint(
+            f"{checkpoint.folder / INDEX}: the timeline must come to (version, round, virtual time) {wanted} after "
+            f"{checkpoint.happenings} happenings, as when the checkpoint was made, but comes to {found}; resume with "
+            "the versions of raysim and numpy that run.json names"
+        )
+
+
+def write_records(path: Path, records: dict[str, Wire]) -> str:
+    """Writes records by key as one safetensors file, and returns its SHA-256."""
+    from safetensors.numpy import save
+
+    named = ((f"{key}|{name}", array) for key, record in records.items() for name, array in record.items())
+    content = save({name: np.asarray(array, order="C") for name, array in named})
+    write_durably(path, content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Writes a file so that it is whole under its name, even if the machine loses power in between."""
+    hidden = hidden_name(path)
+    with open(hidden, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(hidden, path)
+
+
+def digest_of(path: Path) -> str:
+    """Returns the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _told(path: Path, what: str) -> str:
+    return (
+        f"{path}: must be as the run wrote it, but {what}; delete the folder {path.parent} to let the run start again "
+        "from its beginning"
+    )

@@ -1,0 +1,178 @@
+"""Decides when a run makes a checkpoint, and writes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import ref  # a value that has changed must not stay in memory until the next checkpoint
+
+from actors import Pool, Value
+from raysim.engine.checkpoint import FOLDER, INDEX, Checkpoint, write_records
+from raysim.engine.committed import Change, Committed, Kept
+from raysim.engine.progress import Mark, Stopwatch
+from raysim.engine.recorder import Recorder
+from raysim.engine.rows import Happened
+from raysim.scenario import Scenario
+
+SHARE = 0.02  # largest part of a run's time that checkpoints by time may take
+FILE_BYTES = 1 << 29  # a file of records ends when it holds so much
+WASTE = 0.5  # a file of which less than this part is still needed is written again
+
+
+class Saved(Protocol):
+    """What a checkpoint needs to know of a simulation."""
+
+    committed: Committed
+    stopwatch: Stopwatch
+
+    def memory(self) -> dict[str, Any]:
+        """Returns what it remembers of the happenings that were written, as plain data."""
+
+
+class Saver:
+    """Makes the checkpoints of a run. The engine's loop tells it of each happening that is written."""
+
+    def __init__(
+        self,
+        folder: Path,
+        scenario: Scenario,
+        pool: Pool,
+        recorder: Recorder,
+        simulation: Saved,
+        checkpoint: Checkpoint | None,
+        until: int | None = None,
+    ) -> None:
+        """folder: the run's. checkpoint: the one that the run goes on from; None if it starts. until: the version of
+        the model, or the number of rounds of peers, after which the run stops with a checkpoint."""
+        self._folder, self._scenario = folder / FOLDER, scenario
+        self._pool, self._recorder, self._simulation = pool, recorder, simulation
+        self._wanted = scenario.run.checkpoint
+        self._happenings = checkpoint.happenings if checkpoint else 0
+        self._until = until
+        self.reached = False  # whether that version is there, and the run must stop
+        self._last: Happened | None = None  # the last happening that was written since the start
+        self._whole = True  # whether no happening is half written
+        self._open = True  # whether what was written would be the same if the run were longer
+        self._files = _Files(self._folder, checkpoint, simulation.committed)
+        self._next_s = simulation.stopwatch.seconds + (self._wanted.every_s or 0.0)
+        self._next_round = (checkpoint.round if checkpoint else 0) + (self._wanted.every_rounds or 0)
+
+    def before(self, *, last: bool) -> None:
+        """Called before a happening is written. last: whether it would not happen like this in a longer run."""
+        if last and self._open:
+            if self._wanted.at_end:
+                self.save()
+            self._open = False
+        self._whole = False
+
+    def after(self, happening: Happened, change: Change, mark: Mark | None) -> None:
+        """Called after a happening was written. change: what it changes. mark: given if it ends a round."""
+        self._whole = True
+        if not self._open:
+            return
+        self._simulation.committed.apply(change)
+        self._happenings += 1
+        self._last = happening
+        self.reached = self._until is not None and happening.version >= self._until
+        if self.reached or self._is_due(mark):
+            self.save()
+
+    def _is_due(self, mark: Mark | None) -> bool:
+        seconds = self._simulation.stopwatch.seconds
+        by_time = self._wanted.every_s is not None and seconds >= self._next_s
+        by_rounds = self._wanted.every_rounds is not None and mark is not None and mark.round >= self._next_round
+        return by_time or by_rounds
+
+    def save(self) -> None:
+        """Makes a checkpoint of what was written so far.
+
+        Does nothing if that is nothing new, or is the run's end, or if the run was interrupted while it wrote rows.
+        """
+        if self._last is None or not self._open or not self._whole:
+            return
+        stopwatch, committed = self._simulation.stopwatch, self._simulation.committed
+        began, happened = stopwatch.seconds, self._last
+        for kept in committed.records.values():
+            while kept.value.job is not None:
+                self._pool.wait()
+        self._recorder.writer.flush()
+        self._folder.mkdir(exist_ok=True)
+        self._files.add(self._pool, committed)
+        Checkpoint(
+            folder=self._folder,
+            scenario=self._scenario.resolved(),
+            happenings=self._happenings,
+            version=happened.version,
+            round=happened.round,
+            virtual_time=happened.time,
+            seconds=began,
+            rows=self._recorder.writer.rows,
+            totals=dict(self._recorder.totals),
+            memory={"recorder": self._recorder.memory(), "simulation": self._simulation.memory()},
+            files=self._files.index(committed),
+            digests=self._files.digests,
+        ).write()
+        self._files.delete_old()
+        took = stopwatch.seconds - began
+        self._next_s = stopwatch.seconds + max(self._wanted.every_s or 0.0, took / SHARE)
+        self._next_round = happened.round + 1 + (self._wanted.every_rounds or 0)
+        self._last = None
+
+
+class _Files:
+    """The files of records of a run's checkpoint."""
+
+    def __init__(self, folder: Path, checkpoint: Checkpoint | None, committed: Committed) -> None:
+        self._folder = folder
+        self.digests = dict(checkpoint.digests) if checkpoint else {}  # by name of the file
+        self._where: dict[str, tuple[ref[Value[Any]], str]] = {}  # by key: the value written last, and its file
+        for key, (file, _) in (checkpoint.files if checkpoint else {}).items():
+            self._where[key] = ref(committed.records[key].value), file
+        self._held = Counter(file for _, file in self._where.values())  # by file: how many records it was written with
+
+    def add(self, pool: Pool, committed: Committed) -> None:
+        """Writes the records that no file holds yet, and those of files of which little is still needed."""
+        records = committed.records
+        same = {k: file for k, (value, file) in self._where.items() if k in records and value() is records[k].value}
+        needed = Counter(same.values())
+        wasteful = {file for file, count in needed.items() if count < WASTE * self._held[file]}
+        todo = [key for key in records if same.get(key) is None or same[key] in wasteful]
+        for keys, content in _pieces(pool, records, todo):
+            name = f"records-{self._next_number():06d}.safetensors"
+            self.digests[name] = write_records(self._folder / name, content)
+            self._held[name] = len(keys)
+            self._where.update({key: (ref(records[key].value), name) for key in keys})
+        self._where = {key: self._where[key] for key in records}
+
+    def _next_number(self) -> int:
+        return 1 + max((int(path.stem.split("-")[1]) for path in self._folder.glob("records-*")), default=0)
+
+    def index(self, committed: Committed) -> dict[str, tuple[str, Any]]:
+        """Returns the file and the note of each record, by key. Forgets files that hold none of them."""
+        used = {file for _, file in self._where.values()}
+        self.digests = {name: digest for name, digest in self.digests.items() if name in used}
+        self._held = Counter({name: number for name, number in self._held.items() if name in used})
+        notes = {key: kept.note() if kept.note else None for key, kept in committed.records.items()}
+        return {key: (file, notes[key]) for key, (_, file) in self._where.items()}
+
+    def delete_old(self) -> None:
+        """Deletes the files that the checkpoint does not refer to."""
+        for path in self._folder.iterdir():
+            if path.name not in (*self.digests, INDEX):
+                path.unlink()
+
+
+def _pieces(pool: Pool, records: dict[str, Kept], keys: list[str]) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Yields records in pieces that are not too large for one file: their keys, and their content by key."""
+    piece: dict[str, Any] = {}
+    size = 0
+    for key in keys:
+        piece[key] = records[key].record_in(pool.get(records[key].value))
+        size += sum(array.nbytes for array in piece[key].values())
+        if size >= FILE_BYTES:
+            yield list(piece), piece
+            piece, size = {}, 0
+    if piece:
+        yield list(piece), piece

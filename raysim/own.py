@@ -1,0 +1,83 @@
+"""Classes from outside of raysim: by module and class, or by the name under which an installed package registers them.
+
+A package registers parts in entry points. Each kind of part has a group of them, such as `raysim.delays`:
+
+    [project.entry-points."raysim.delays"]
+    two_speeds = "my_package:TwoSpeeds"
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
+from typing import Any, get_args
+
+
+class WrongClass(ValueError):
+    """A class that cannot be a part of the kind for which it is named. Its text says what must hold."""
+
+
+def import_class(path: str) -> Any:
+    """Returns what is at module:Class. Raises WrongClass if it cannot be imported."""
+    module, _, attribute = path.partition(":")
+    try:
+        return attrgetter(attribute)(importlib.import_module(module))
+    except Exception as error:  # a module can raise anything while it is imported
+        text = "must be module:Class, with the module here or on PYTHONPATH"
+        raise WrongClass(f"{text}, got {path!r}, whose import raises {type(error).__name__}: {error}") from error
+
+
+def path_of(part: type[Any]) -> str:
+    """Returns the path module:Class of a class."""
+    return f"{part.__module__}:{part.__qualname__}"
+
+
+def require_part(found: Any, bases: tuple[type[Any], ...], got: str) -> None:
+    """Raises WrongClass unless a class can be a part of a kind. bases: the kind's; got: what the user wrote."""
+    part: Any = found
+    if not (isinstance(found, type) and issubclass(found, bases)):
+        must = " or ".join(map(public_path, bases))
+        raise WrongClass(f"must name a subclass of {must}, got {got!r}, which is {found!r}")
+    if lacking := sorted(getattr(found, "__abstractmethods__", ())):
+        raise WrongClass(f"must name a class that defines {', '.join(lacking)}, got {got!r}, which does not")
+    if part.model_fields["name"].annotation is not str:  # a Literal could not be module:Class
+        raise WrongClass(f"must name a class whose field is `name: str`, got {got!r}, where it is of another type")
+
+
+def public_path(base: type[Any]) -> str:
+    """Returns where users find the base class of a kind: in the package of its module, such as raysim.world.Delay."""
+    return ".".join((*base.__module__.split(".")[:2], base.__qualname__))
+
+
+@cache
+def registered(group: str) -> dict[str, tuple[EntryPoint, ...]]:
+    """Returns the entry points of a group by their names. Nothing is imported; packages are looked through once."""
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in entry_points(group=group):
+        found[entry.name] = (*found.get(entry.name, ()), entry)
+    return found
+
+
+def load_registered(group: str, name: str, bases: tuple[type[Any], ...]) -> Any:
+    """Returns the class that is registered under a name. Raises WrongClass if it cannot be a part of the kind."""
+    first, *others = entries = registered(group)[name]
+    if others:
+        packages = " and ".join(sorted(map(_package, entries)))
+        raise WrongClass(f"must be registered by one package only, got {name!r} of {packages}; remove one of them")
+    try:
+        found = first.load()
+    except Exception as error:  # a module can raise anything while it is imported
+        text = f"cannot be imported from {first.value}: {type(error).__name__}: {error}"
+        raise WrongClass(f"{name!r} of the package {_package(first)} {text}") from error
+    require_part(found, bases, first.value)
+    field = found.model_fields["name"]
+    if not (field.is_required() or name in (get_args(field.annotation) or (field.default,))):
+        text = f"must have `name: str = {name!r}`, under which {_package(first)} registers it, got {field.default!r}"
+        raise WrongClass(f"{first.value}: {text}")
+    return found
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else "unknown"

@@ -1,0 +1,279 @@
+"""A run that ends early and goes on is, in every bit, the run that was never interrupted; so is a longer one."""
+
+import json
+import shutil
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from conftest import Raw, digits, override, quadratic
+from peers_runs import GOSSIP, peers
+from test_computed_delays import UNEVEN
+from test_computed_delays import scenario as computed
+
+import raysim
+from raysim import CannotGoOn, Result, ScenarioError, StopRun
+from raysim.errors import DamagedCheckpoint
+from results.schemas import TABLES
+
+SECONDS = {"name": "log_normal", "median": 3.0, "sigma": 1.0, "unit": "seconds"}
+CONCURRENT = {"dispatch": {"concurrency": 12}, "delay": SECONDS}
+SEARCHED: Raw = {"server_data": {"name": "in_domain", "samples": 60}}
+OWN: Raw = {"data__local_test": 0.2, "data__unseen": 0.2, "run__evaluate_clients": 5, "run__save_clients": True}
+FOLLOWED = {"name": "fedadmm_in", "convexity": 5.0}
+
+RUNS: dict[str, Raw] = {
+    "rounds": digits(),
+    "sync, late ones discarded": digits(
+        algorithm="fedavg",
+        world={"dispatch": {"per_round": 6, "round_s": 4.0}, "delay": SECONDS},
+    ),
+    "asynchronous": digits(world=CONCURRENT, run__rounds=12),
+    "stateful clients": digits(algorithm="scaffold"),
+    "cached clients": digits(algorithm="ca2fl", world=CONCURRENT),
+    "search": digits(algorithm={"name": "feddle", "search_after": 2}, **SEARCHED),
+    "own models": digits(algorithm="ditto", **OWN),
+    "delays that follow the work": computed(FOLLOWED, {"per_round": 5}, UNEVEN),
+    "delays that follow the work, late ones discarded": computed(
+        FOLLOWED, {"per_round": 5, "round_s": 1.0}, UNEVEN, run__rounds=9
+    ),
+    "peers": peers(algorithm="fedf_admm", public={"samples": 20}),
+    "peers without waiting": peers(algorithm="dfedadmm", world=GOSSIP),
+}
+
+
+def undisturbed(raw: Raw, tmp_path: Path) -> Result:
+    return raysim.run(raysim.parse_scenario(raw), out=tmp_path / "whole", inline=True)
+
+
+def stopped(raw: Raw, tmp_path: Path, after: int) -> Result:
+    """Runs a scenario, and ends it once so many rounds are over."""
+
+    def watch(progress: Any) -> None:
+        if progress.round >= after:
+            raise StopRun("enough")
+
+    return raysim.run(raysim.parse_scenario(raw), out=tmp_path / "stopped", inline=True, progress=watch)
+
+
+def killed(raw: Raw, tmp_path: Path, after: int) -> Path:
+    """Returns the folder as a run would leave it that is killed then: nothing more is written."""
+    left = tmp_path / "killed"
+
+    def watch(progress: Any) -> None:
+        if progress.round >= after and not left.exists():
+            (folder,) = (tmp_path / "running").iterdir()
+            shutil.copytree(folder, left)
+            raise StopRun("killed")
+
+    raysim.run(raysim.parse_scenario(raw), out=tmp_path / "running", inline=True, progress=watch)
+    return left
+
+
+def assert_same(one: Result, other: Result) -> None:
+    """Model, tables and digest are equal, up to wall times and the run's id."""
+    assert one.info["status"] == other.info["status"] == "finished"
+    assert one.info["digest"] == other.info["digest"]
+    assert one.info["totals"] == other.info["totals"]
+    for name, schema in TABLES.items():
+        fixed = [field.name for field in schema if b"wall" not in (field.metadata or {}) and field.name != "run"]
+        pd.testing.assert_frame_equal(one.pandas(name)[fixed], other.pandas(name)[fixed])
+    vectors, others = one.vectors(), other.vectors()
+    assert all((vectors[key] == others[key]).all() for key in vectors)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path) -> None:
+    """It goes on where it was stopped: a stopped run leaves a checkpoint."""
+    whole = undisturbed(RUNS[name], tmp_path)
+    early = stopped(RUNS[name], tmp_path, after=3)
+    assert early.info["status"] == "stopped"
+    result = raysim.resume(early.folder, inline=True)
+    assert_same(result, whole)
+    assert result.info["resumed"][0]["version"] >= 1
+    assert (set(result.pandas("updates").run), result.info["run"]) == ({early.folder.name}, early.folder.name)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_that_was_killed_goes_on(name: str, tmp_path: Path) -> None:
+    """It goes on from its last checkpoint, and then is killed once more."""
+    raw = override(RUNS[name], run__checkpoint__every_rounds=2)
+    whole = undisturbed(raw, tmp_path)
+    left = killed(raw, tmp_path, after=3)
+    assert json.loads((left / "run.json").read_text())["status"] == "running"
+
+    def again(progress: Any) -> None:
+        if progress.round >= 5:
+            raise StopRun("once more")
+
+    raysim.resume(left, inline=True, progress=again)
+    assert_same(raysim.resume(left, inline=True), whole)
+
+
+def test_a_run_without_a_checkpoint_starts_again(tmp_path: Path) -> None:
+    raw = digits()
+    left = killed(raw, tmp_path, after=2)
+    assert not (left / "checkpoint").exists()
+    result = raysim.resume(left, inline=True)
+    assert_same(result, undisturbed(raw, tmp_path))
+    assert result.info["resumed"][0]["version"] == 0
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_finished_run_can_be_extended(name: str, tmp_path: Path) -> None:
+    """It goes on from its end, and the longer run has no sign of the shorter one's last evaluation."""
+    raw = RUNS[name]
+    rounds = raw["run"]["rounds"]
+    short = undisturbed(raw, tmp_path)
+    longer = raysim.resume(short.folder, [f"run.rounds={rounds + 5}"], inline=True)
+    assert_same(longer, undisturbed(override(raw, run__rounds=rounds + 5), tmp_path))
+    done = longer.info["resumed"][0]["round"]
+    assert done >= (rounds - 2 if name != "peers without waiting" else 0)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("name", ["asynchronous", "stateful clients", "delays that follow the work", "peers", "search"])
+def test_it_goes_on_on_ray_with_another_number_of_workers(name: str, tmp_path: Path) -> None:
+    raw = override(RUNS[name], run__checkpoint__every_rounds=2, resources__client_actors=1)
+    whole = undisturbed(raw, tmp_path)
+    early = stopped(raw, tmp_path, after=3)
+
+    def once_more(progress: Any) -> None:
+        if progress.round >= 5:
+            raise StopRun("once more")
+
+    raysim.resume(early.folder, ["resources.client_actors=2"], progress=once_more)
+    assert_same(raysim.resume(early.folder, inline=True), whole)
+
+
+# --- forks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("at_end", [True, False])
+def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_path: Path) -> None:
+    """Whether the run left a checkpoint from before the version or not."""
+    raw = override(RUNS[name], run__checkpoint={"at_end": at_end})
+    whole = undisturbed(raw, tmp_path)
+    result = raysim.fork(whole.folder, 3, out=tmp_path / "forks", inline=True)
+    assert_same(result, whole)
+    assert result.info["forked_from"] == {"run": whole.info["run"], "version": 3}
+
+
+def test_a_fork_differs_from_its_version_on(tmp_path: Path) -> None:
+    """The same clients are picked and arrive at the same times; only what the server does with them changes."""
+    raw = digits(world=CONCURRENT, run__rounds=12, run__evaluate_every=1)
+    whole = undisturbed(raw, tmp_path)
+    result = raysim.fork(whole.folder, 5, ["algorithm.server_lr=0.3"], out=tmp_path / "forks", inline=True)
+    assert result.info["scenario"]["algorithm"]["server_lr"] == 0.3
+    who = ["client", "dispatched_at", "arrived_at", "version", "staleness", "status"]
+    pd.testing.assert_frame_equal(result.pandas("updates")[who], whole.pandas("updates")[who])
+    same = (result.pandas("evaluations").value == whole.pandas("evaluations").value).groupby(
+        whole.pandas("evaluations").step
+    )
+    assert same.all().loc[:5].all()
+    assert not same.any().loc[6:].any()
+
+
+def test_a_fork_by_hand(tmp_path: Path) -> None:
+    """Two clients with centers 1 and 3: full steps bring the model to 2, which half of one then leaves at 2."""
+    raw = quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, rounds=4, start=0.0, local__lr=0.5)
+    whole = undisturbed(raw, tmp_path)
+    result = raysim.fork(whole.folder, 2, ["local.lr=1.0", "run.rounds=3"], out=tmp_path / "forks", inline=True)
+    # lr 0.5 halves the distance to the mean, 2, in each round: 0, 1, 1.5; then lr 1 goes all the way.
+    assert whole.vectors()["w"][0] == pytest.approx(1.875)
+    assert result.vectors()["w"][0] == pytest.approx(2.0)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("local.lr", 0.2),
+        ("run.evaluate_every", 1),
+        ("seed", 3),
+        ("resources.chunk", 1),
+        ("algorithm.server_lr", 0.5),
+        ("run.rounds", 2),
+    ],
+)
+def test_keys_that_would_change_the_past_are_refused(key: str, value: object, tmp_path: Path) -> None:
+    early = stopped(digits(), tmp_path, after=4)
+    with pytest.raises(ScenarioError, match=key.replace(".", r"\.")) as refused:
+        raysim.resume(early.folder, [f"{key}={value}"], inline=True)
+    assert f"got {value}" in str(refused.value)
+
+
+def test_a_finished_run_has_nothing_to_go_on_with(tmp_path: Path) -> None:
+    whole = undisturbed(digits(), tmp_path)
+    with pytest.raises(CannotGoOn, match="finished; give it more rounds"):
+        raysim.resume(whole.folder, inline=True)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error"),
+    [
+        (["seed=3"], "seed: must stay 0"),
+        (["algorithm=fedasync"], "algorithm.name: must stay 'fedbuff'"),
+        (["algorithm.buffer=3"], "must not change when the server steps"),
+        (["world.dispatch.concurrency=5"], "world.dispatch.concurrency: must stay 12"),
+    ],
+)
+def test_a_fork_must_have_the_same_past(overrides: list[str], error: str, tmp_path: Path) -> None:
+    whole = undisturbed(digits(world=CONCURRENT), tmp_path)
+    with pytest.raises(ScenarioError, match=error):
+        raysim.fork(whole.folder, 3, overrides, out=tmp_path / "forks", inline=True)
+    assert not (tmp_path / "forks").exists()
+
+
+@pytest.mark.parametrize("at", [8, 50])
+def test_a_fork_needs_a_version_before_the_end(at: int, tmp_path: Path) -> None:
+    whole = undisturbed(digits(), tmp_path)
+    with pytest.raises(CannotGoOn, match="--at: must be from 1 to 7"):
+        raysim.fork(whole.folder, at, out=tmp_path / "forks", inline=True)
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone", "index"])
+def test_a_damaged_checkpoint_is_named(damage: str, tmp_path: Path) -> None:
+    early = stopped(digits(), tmp_path, after=4)
+    (file, *_) = sorted((early.folder / "checkpoint").glob("records-*"))
+    if damage == "changed":
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+    elif damage == "gone":
+        file.unlink()
+    else:
+        file = early.folder / "checkpoint" / "checkpoint.json"
+        file.write_text(file.read_text()[:100])
+    with pytest.raises(DamagedCheckpoint, match=str(file)):
+        raysim.resume(early.folder, inline=True)
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_writes_only_what_has_changed(tmp_path: Path) -> None:
+    """The states of clients that took part since the checkpoint before, and a model; not those of all clients."""
+    raw = digits(algorithm="scaffold", run__checkpoint__every_rounds=2, run__rounds=12)
+    sizes: list[dict[str, int]] = []
+
+    def watch(progress: Any) -> None:
+        (folder,) = (tmp_path / "runs").iterdir()
+        sizes.append({path.name: path.stat().st_size for path in folder.glob("checkpoint/records-*")})
+
+    raysim.run(raysim.parse_scenario(raw), out=tmp_path / "runs", inline=True, progress=watch)
+    kept = [set(later) & set(earlier) for earlier, later in pairwise(sizes)]
+    assert any(kept)  # files of earlier checkpoints stay as long as they are needed
+    numbers = [int(name[8:14]) for name in sizes[-1]]
+    assert max(numbers) > len(numbers)  # and others were deleted
+
+
+def test_no_checkpoint_is_written_if_none_is_wanted(tmp_path: Path) -> None:
+    result = undisturbed(digits(run__checkpoint={"every_s": None, "at_end": False}), tmp_path)
+    assert not (result.folder / "checkpoint").exists()

@@ -1,0 +1,268 @@
+"""Parts of one's own, of every kind: by module and class, as objects, and as installed packages register them."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toys_parts
+from command_line import command
+from conftest import ROOT, Raw, override
+from refusals import problem
+from ruamel.yaml import YAML
+
+import raysim
+from raysim import own
+from raysim.algorithms import FedAvg
+from raysim.data import Quadratic
+from raysim.models import MLP, Vector
+from raysim.part import OneOf, Part, one_of, parts_of
+from raysim.scenario import Scenario, Schedule
+from raysim.world import Dispatch, World
+
+
+def server() -> Raw:
+    """A scenario whose parts are all of one's own, as far as algorithms with a server have them."""
+    return {
+        "name": "own",
+        "data": {"name": "toys_parts:Points", "clients": 6, "partition": "toys_parts:Turns"},
+        "server_data": "toys_parts:FirstRows",
+        "model": {"name": "toys_parts:TwoLayers", "width": 5},
+        "algorithm": "toys_parts:Mean",
+        "world": {
+            "dispatch": {"per_round": 2},
+            "delay": {"name": "toys_parts:Slow", "share": 0.4},
+            "availability": "toys_parts:Even",
+        },
+        "run": {
+            "rounds": 4,
+            "evaluate_every": 2,
+            "metrics": [{"name": "toys_parts:Confidence", "power": 2.0}],
+            "loss": {"name": "toys_parts:Surprise"},
+        },
+    }
+
+
+def peers() -> Raw:
+    """The same for algorithms without one."""
+    return {
+        "name": "own",
+        "data": {"name": "toys_parts:Points", "clients": 6, "partition": "toys_parts:Turns"},
+        "model": "toys_parts:TwoLayers",
+        "algorithm": "toys_parts:Gossip",
+        "topology": {"name": "toys_parts:Wheel", "weights": "toys_parts:Tenth"},
+        "world": {
+            "synchronous": False,
+            "delay": {"name": "constant", "value": 5.0, "unit": "seconds"},
+            "edge_delay": {"name": "toys_parts:Message", "high": 3.0},
+        },
+        "run": {"rounds": 3},
+    }
+
+
+def nested() -> Raw:
+    """Parts within parts."""
+    coin = {"name": "toys_parts:Coin", "high": 1e9}
+    return override(
+        server(),
+        algorithm={"name": "fedasync", "staleness": "toys_parts:Squared"},
+        model={"name": "deq_mlp", "width": 4, "hidden": 4, "solver": "toys_parts:Halving"},
+        world__delay={"name": "compute", "flops_per_s": coin, "up_bytes_per_s": coin, "down_bytes_per_s": coin},
+    )
+
+
+SCENARIOS = {"server": server, "peers": peers, "nested": nested}
+
+
+def objects(raw: Any, module: Any = toys_parts) -> Any:
+    """The same with objects of these classes instead of blocks."""
+    if isinstance(raw, str) and raw.startswith("toys_parts:"):
+        return objects({"name": raw}, module)
+    if not isinstance(raw, dict):
+        return raw
+    block = {key: objects(value, module) if key != "name" else value for key, value in raw.items()}
+    if not str(raw.get("name")).startswith("toys_parts:"):
+        return block
+    return getattr(module, block.pop("name").partition(":")[2])(**block)
+
+
+def kinds(of: type[Part] = Scenario, seen: set[type[Part]] | None = None) -> Iterator[OneOf]:
+    """What the fields of a scenario, and of all parts below it, may hold."""
+    seen = set() if seen is None else seen
+    for field in of.model_fields.values():
+        annotation = field.rebuild_annotation()
+        if found := one_of(annotation):
+            yield found
+        for part in set(parts_of(annotation)) - seen:
+            seen.add(part)
+            yield from kinds(part, seen)
+
+
+GROUPS = {kind.group: kind for kind in kinds() if kind.bases[0].__name__ != "Images"}
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_toys_are_of_every_kind() -> None:
+    missing = []
+    for group, kind in GROUPS.items():
+        classes = [value for value in vars(toys_parts).values() if isinstance(value, type)]
+        if not any(issubclass(c, kind.bases) and c.__module__ == "toys_parts" for c in classes):
+            missing.append(group)
+    assert missing == []
+    assert None not in GROUPS
+
+
+def test_every_base_class_is_where_messages_say() -> None:
+    for kind in GROUPS.values():
+        for base in kind.bases:
+            module, _, name = own.public_path(base).rpartition(".")
+            assert getattr(import_module(module), name) is base
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_run_of_ones_own_parts_by_name_or_as_objects(name: str, tmp_path: Path) -> None:
+    raw = SCENARIOS[name]()
+    YAML().dump(raw, tmp_path / "own.yaml")
+    answer = command("run", tmp_path / "own.yaml", "--inline", "--out", tmp_path / "named")
+    assert answer.exit_code == 0, answer.output
+    (folder,) = (tmp_path / "named").iterdir()
+    named = raysim.Result(folder)
+    given = raysim.run(objects(raw), out=tmp_path / "objects", inline=True)
+    assert given.digest == named.digest
+    assert given.info["scenario"] == named.info["scenario"]
+    assert given.info["scenario"]["model"]["name"] in ("toys_parts:TwoLayers", "deq_mlp")
+    assert given.info["scenario_hash"] == named.info["scenario_hash"]
+
+
+def test_check_and_a_dry_run_know_them(tmp_path: Path) -> None:
+    YAML().dump(server(), tmp_path / "own.yaml")
+    assert "own.yaml: right (own, toys_parts:Mean, 6 clients)" in command("check", tmp_path / "own.yaml").stdout
+    answer = command("run", tmp_path / "own.yaml", "--dry", "--out", tmp_path / "runs")
+    assert answer.exit_code == 0, answer.output
+
+
+def test_a_sweep_varies_them(tmp_path: Path) -> None:
+    grid = {"model": ["toys_parts:TwoLayers", "linear"], "world.delay": ["none", {"name": "toys_parts:Slow"}]}
+    YAML().dump({**server(), "sweep": {"grid": grid}}, tmp_path / "own.yaml")
+    answer = command("sweep", tmp_path / "own.yaml", "--inline", "--parallel", "1", "--out", tmp_path / "runs")
+    assert "4 runs: 4 finished" in answer.stdout
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(("name", "workers"), [("server", 1), ("peers", 2)])
+def test_the_same_bits_on_ray_where_workers_cannot_import_the_module_by_themselves(
+    name: str, workers: int, ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"my_parts_{name}"
+    shutil.copy(ROOT / "tests" / "toys_parts.py", tmp_path / f"{module}.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    raw = objects(SCENARIOS[name](), import_module(module))
+    inline = raysim.run(raw, out=tmp_path / "runs", inline=True)
+    assert f"{module}:" in str(inline.info["scenario"])
+    resources = {"client_actors": workers, "cpus_per_client": 0.5}
+    assert raysim.run({**raw, "resources": resources}, out=tmp_path / "runs").digest == inline.digest
+
+
+SCRIPT = """
+import sys
+sys.path[:0] = ["{root}/tests"]
+import conftest, raysim
+from raysim.world import Delay
+
+class Mine(Delay):
+    name: str = "mine"
+    unit: str = "rounds"
+    def duration(self, stream, client, number, cost):
+        return float(client == 0)
+
+if __name__ == "__main__":
+    raw = conftest.quadratic([1.0, 3.0], "fedavg", {{"dispatch": {{"per_round": 2}}, "delay": Mine()}}, 3)
+    runs = [raysim.run(raw, out="runs", inline=inline) for inline in (True, False)]
+    print(runs[0].digest == runs[1].digest, runs[0].info["scenario"]["world"]["delay"]["name"])
+"""
+
+
+@pytest.mark.ray
+def test_a_class_of_a_script_works_on_ray_too(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT.format(root=ROOT))
+    answer = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert answer.stdout.split() == ["True", "__main__:Mine"], answer.stderr
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_class_of_another_kind_is_refused_for_every_kind(group: str) -> None:
+    kind = GROUPS[group]
+    with pytest.raises(own.WrongClass, match=f"must name a subclass of raysim\\..*{kind.bases[0].__name__}.*JSONDec"):
+        kind.find("json:JSONDecoder")
+    with pytest.raises(own.WrongClass, match="whose import raises AttributeError"):
+        kind.find("json:Nothing")
+    assert kind.find("nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            {"model": "toys_parts:Slow"},
+            "model.name: must name a subclass of raysim.models.ModelPart, got 'toys_parts",
+        ),
+        ({"model": {"name": "toys_parts:TwoLayers", "widht": 3}}, "model.widht: unknown key (did you mean 'width'?)"),
+        ({"model": {"name": "toys_parts:TwoLayers", "width": "a"}}, "model.width: must be an integer, got 'a'"),
+        (
+            {"model": "raysim.models:ModelPart"},
+            "model.name: must name a class that defines build, got 'raysim.models",
+        ),
+        ({"data__partition": "no:Way"}, "data.partition.name: must be module:Class, with the module here or on PYTH"),
+        ({"data": "toys_parts:Points"}, "data.clients: must be given, got nothing"),
+        (
+            {"world__delay": {"name": "toys_parts:Slow", "share": 2}},
+            "world.delay.share: must be less than or equal to",
+        ),
+        (
+            {"world__delay": toys_parts.Turns()},
+            "world.delay: must name a subclass of raysim.world.Delay, got 'toys_par",
+        ),
+        (
+            {"world__delay": {"name": "compute", "flops_per_s": "toys_parts:Coins"}},
+            "world.delay.flops_per_s.name: mus",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_part_of_ones_own_is_said_by_its_key(change: Raw, expected: str) -> None:
+    with pytest.raises(raysim.ScenarioError) as caught:
+        raysim.parse_scenario(override(server(), **change))
+    assert expected in str(caught.value)
+
+
+class Literally(toys_parts.Slow):
+    """A delay whose name cannot be module:Class."""
+
+    name: Any = "literally"
+
+
+def test_an_object_whose_class_cannot_be_named_is_refused() -> None:
+    raw = override(server(), world__delay="none")
+    raw["world"]["delay"] = Literally()
+    expected = "world.delay: must name a class whose field is `name: str`, got 'test_own_parts:Literally', where it is"
+    assert problem(raw).startswith(expected)
+
+
+def test_an_object_that_does_not_fit_the_rest_is_refused_before_a_run(tmp_path: Path) -> None:
+    data, world, run = Quadratic(centers=(1.0, 3.0)), World(dispatch=Dispatch(per_round=2)), Schedule(rounds=1)
+    scenarios = [
+        Scenario(name="made", data=data, model=model, algorithm=FedAvg(), world=world, run=run)
+        for model in (Vector(), MLP())
+    ]
+    assert raysim.run(scenarios[0], out=tmp_path / "right", inline=True).vectors()["w"] == pytest.approx([0.2])
+    with pytest.raises(raysim.ScenarioError, match="the model vector goes with the data quadratic only, got mlp"):
+        raysim.run(scenarios[1], out=tmp_path / "wrong", inline=True)
+    assert not (tmp_path / "wrong").exists()
