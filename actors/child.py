@@ -8,6 +8,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+import cloudpickle
+
 Tell = Callable[[Any], Any]  # with which the function sends something to the parent process, and gets an answer
 
 
@@ -25,12 +27,13 @@ class Child:
         """Calls function(*args, tell=...) in the child process, and returns what it returns or raises what it raises.
 
         tell: called in this process with whatever the function passes to its own `tell`, which then returns the answer.
-        Function, arguments, messages and answers must be picklable. Raises ChildDied if the process ends meanwhile.
+        Messages and answers must be picklable. Function and arguments may also be of classes of a script or notebook.
+        Raises ChildDied if the process ends meanwhile.
         """
         if self._process is None or not self._process.is_alive():
             self._start()
         try:
-            self._here.send((function, args))
+            self._here.send_bytes(cloudpickle.dumps((function, args)))
             while True:
                 kind, content = self._here.recv()
                 if kind == "told":

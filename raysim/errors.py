@@ -9,6 +9,22 @@ RaysimError
 """
 
 from dataclasses import dataclass
+from typing import Any
+
+_QUOTED = 200  # letters of a value that a message quotes
+_SHOWN = 2000  # letters of a problem
+_PROBLEMS = 50  # that the text of an error lists
+
+
+def quoted(value: Any) -> str:
+    """Returns a value as messages quote it: as Python writes it, cut after 200 letters."""
+    return _cut(repr(value), _QUOTED)
+
+
+def _cut(text: str, length: int) -> str:
+    """Cuts a text in the middle, if it is longer, because messages say at their end what to do."""
+    tail = length // 4
+    return text if len(text) <= length else f"{text[: length - tail]}...{text[-tail:]}"
 
 
 class RaysimError(Exception):
@@ -23,7 +39,8 @@ class Problem:
     text: str  # what must hold, what was got, what to do
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.text}" if self.path else self.text
+        path, text = _cut(self.path, _QUOTED), _cut(self.text, _SHOWN)
+        return f"{path}: {text}" if path else text
 
 
 class ScenarioError(RaysimError):
@@ -34,7 +51,10 @@ class ScenarioError(RaysimError):
         self.source, self.problems = source, problems
 
     def __str__(self) -> str:
-        return "\n".join(f"{self.source}: {problem}" for problem in self.problems)
+        lines = [f"{self.source}: {problem}" for problem in self.problems[:_PROBLEMS]]
+        if more := len(self.problems) - len(lines):
+            lines.append(f"{self.source}: and {more} more problems")
+        return "\n".join(lines)
 
 
 class CannotGoOn(RaysimError):

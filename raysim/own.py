@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 class WrongClass(ValueError):
@@ -54,6 +56,8 @@ def public_path(base: type[Any]) -> str:
 @cache
 def registered(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     """Returns the entry points of a group by their names. Nothing is imported; packages are looked through once."""
+    from importlib.metadata import entry_points
+
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in entry_points(group=group):
         found[entry.name] = (*found.get(entry.name, ()), entry)

@@ -10,12 +10,13 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from raysim.errors import quoted
 from raysim.own import WrongClass, import_class, load_registered, path_of, registered, require_part
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]  # tables hold counts in 32 bits
 
 
 class Part(BaseModel):
@@ -31,7 +32,7 @@ class Part(BaseModel):
         """Refuses the name of another part. A field validator would do it, too, but adds to the time of `raysim`."""
         own = names_of(type(self))
         if own and (name := vars(self)["name"]) not in own and ":" not in name:  # module:Class is a user's own class
-            raise ValueError(f"`name` must be {' or '.join(map(repr, own))}, got {name!r}")
+            raise ValueError(f"`name` must be {' or '.join(map(repr, own))}, got {quoted(name)}")
 
     def reads(self) -> Iterable[str | Path]:
         """Returns the files and folders that the part reads. If one of them changes, finished runs are out of date."""

@@ -85,14 +85,16 @@ class Result:
         """Returns the scenario's module filled with flat vectors, its layout, and the vectors as tensors."""
         import torch
 
+        from raysim.engine.origin import own_code
         from raysim.models.build import initialise
         from raysim.models.layout import Layout
-        from raysim.scenario.load import parse_scenario
+        from raysim.scenario.load import parse_model
 
-        scenario = parse_scenario(self.info["scenario"], str(self.folder / "run.json"))
-        module = initialise(scenario.model, tuple(self.info["input_shape"]), self.info["classes"], scenario.seed)
+        with own_code(self.folder, self.info):
+            model = parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
+            module = initialise(model, tuple(self.info["input_shape"]), self.info["classes"], self.info["seed"])
         vectors = {key: torch.tensor(value) for key, value in saved.items()}
-        layout = Layout(module, scenario.model.personal, channels_last=scenario.model.channels_last)
+        layout = Layout(module, model.personal, channels_last=model.channels_last)
         layout.bind(module, vectors["w"])
         layout.load_buffers(module, vectors["buffers"])
         return module, layout, vectors

@@ -132,7 +132,7 @@ def _refuse_other_arrivals(source: str, before: Scenario, after: Scenario) -> No
     if before.has_server and before.central.trigger != after.central.trigger:
         text = f"must not change when the server steps, got {after.central.trigger} instead of {before.central.trigger}"
         problems.append(Problem("algorithm", f"{text}; run the scenario anew"))
-    if before.world.delay.needs_cost and _works(before) != _works(after):
+    if before.needs_cost and _works(before) != _works(after):
         text = "must not change how many samples clients compute, because delays depend on that; run the scenario anew"
         problems.append(Problem("local", text))
     if problems:

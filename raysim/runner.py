@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from actors.host import describe
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
+from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
@@ -69,7 +71,8 @@ def carry_out(
     make: returns the execution. It is called once the cluster has room, so that no folder is made before.
     """
     with nullcontext() if inline else _reserved(scenario, address) as placement:
-        execution = make()
+        made = make()
+        execution = replace(made, facts=record_origin(made.scenario, made.folder) | made.facts)
         try:
             with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
                 for step in steps:

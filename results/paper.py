@@ -46,15 +46,14 @@ class Paper(BaseModel):
 
 def read_paper(path: str | os.PathLike[str]) -> Paper:
     """Reads published numbers from a YAML file. Raises NotComparable, with everything that is wrong with the file."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from results.yaml import parse
 
     try:
-        raw = YAML(typ="safe", pure=True).load(Path(path).read_text(encoding="utf-8"))
+        raw = parse(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise NotComparable(f"{path}: cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, YAMLError) as error:
-        raise NotComparable(f"{path}: must be YAML in UTF-8: {' '.join(str(error).split())}") from error
+    except ValueError as error:
+        raise NotComparable(f"{path}: must be YAML in UTF-8: {error}") from error
     try:
         return Paper.model_validate(raw)
     except ValidationError as error:

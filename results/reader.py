@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from results.parts import part_files
-from results.schemas import TABLES, require
+from results.schemas import TABLES, dictionary, require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,8 +96,13 @@ class Run:
             return self._dataset(name).to_table(wanted, filter)
 
     def pandas(self, name: str) -> pd.DataFrame:
-        """Returns a table as a pandas data frame, with texts as categories."""
+        """Returns a table as a pandas data frame, with texts as categories.
+
+        Its `attrs` hold what `raysim columns` tells: `frame.attrs["columns"]["staleness"]` is what the column means,
+        and `frame.attrs["units"]["staleness"]` its unit.
+        """
         frame: pd.DataFrame = self.table(name).to_pandas()
+        frame.attrs = dictionary(name)
         return frame
 
     def _dataset(self, name: str) -> ds.Dataset:

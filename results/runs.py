@@ -19,7 +19,7 @@ from results.keys import Value, column, flatten, spell_out, varying
 from results.measure import Measure
 from results.metrics import directions
 from results.reader import NotARun, Run, check_schema
-from results.schemas import TABLES, require
+from results.schemas import TABLES, dictionary, require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,8 +145,9 @@ class Runs:
         filter: pc.Expression | None = None,
         keys: Iterable[str] | None = None,
     ) -> pd.DataFrame:
-        """Returns `table` as a pandas data frame, with texts as categories."""
+        """Returns `table` as a pandas data frame, with texts as categories, and `attrs` like those of `Run.pandas`."""
         frame: pd.DataFrame = self.table(name, columns, filter, keys).to_pandas()
+        frame.attrs = dictionary(name)
         return frame
 
     def polars(

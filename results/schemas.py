@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import pyarrow as pa
@@ -317,3 +318,17 @@ def description_of(table: str) -> str:
 def columns_of(table: str) -> tuple[Column, ...]:
     """Returns the columns of a table in order, with their meaning. Raises ValueError where there is no such table."""
     return tuple(described(field) for field in require(table))
+
+
+def dictionary(table: str) -> dict[Hashable | None, Any]:
+    """Returns a table's name, what a row is, and each column's description, and its unit if it has one.
+
+    It is flat, because pandas copies it with every new frame. Raises ValueError where there is no such table.
+    """
+    columns = columns_of(table)
+    return {
+        "table": table,
+        "description": description_of(table),
+        "columns": {column.name: column.description for column in columns},
+        "units": {column.name: column.unit for column in columns if column.unit},
+    }

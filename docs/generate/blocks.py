@@ -7,8 +7,9 @@ from collections import Counter
 
 from generate import schema as of_file
 from generate.schema import Missing, Option, Schema, find, keys, options, reference
-from generate.units import unit
 from generate.words import anchor, cell, code, kind, plain
+
+from raysim.scenario.units import unit
 
 HEADER = "| Key | Type | Unit | Default | Meaning |\n|---|---|---|---|---|"
 written: set[str] = set()  # the definitions that pages of this build describe

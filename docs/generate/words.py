@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from generate.schema import Schema, options, reference
 
-_BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-_KINDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "null"}
+from raysim.scenario.words import type_words, yaml
 
 
 def plain(text: str) -> str:
@@ -28,17 +26,6 @@ def code(value: Any) -> str:
     return f"`{yaml(value)}`"
 
 
-def yaml(value: Any) -> str:
-    """A value as YAML on one line."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {yaml(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(yaml, value)) + "]"
-    if isinstance(value, str):
-        return value
-    return json.dumps(value)
-
-
 def kind(schema: Schema) -> str:
     """The type of a key's value, as Markdown."""
     if found := options(schema):
@@ -52,22 +39,7 @@ def kind(schema: Schema) -> str:
         return code(schema["const"])
     if "enum" in schema:
         return " or ".join(map(code, schema["enum"]))
-    return _of_type(schema)
-
-
-def _of_type(schema: Schema) -> str:
-    of = schema.get("type")
-    if of == "array":
-        inner = schema.get("items") or (schema.get("prefixItems") or [{}])[0]
-        pair = " of two" if schema.get("maxItems") == 2 else ""
-        return f"list{pair}: {kind(inner)}" if inner else f"list{pair}"
-    if of == "object":
-        inner = schema.get("additionalProperties")
-        return f"block of {kind(inner)} by key" if isinstance(inner, dict) and inner else "block"
-    if of is None:
-        return "anything"
-    bounds = [f"{sign} {schema[key]:g}" for key, sign in _BOUNDS.items() if key in schema and abs(schema[key]) < 2**62]
-    return " ".join([_KINDS[of], ", ".join(bounds)]).strip()
+    return type_words(schema, kind)
 
 
 def anchor(definition: str) -> str:

@@ -15,11 +15,13 @@ import typer
 from raysim import __version__
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.check import check, schema
+from raysim.cli.columns import columns
 from raysim.cli.parts import list_parts
 from raysim.cli.resume import fork, resume
 from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.sweep import sweep
+from raysim.cli.test import test
 from raysim.errors import CannotGoOn, RunFailed, ScenarioError
 
 app = typer.Typer(
@@ -30,6 +32,7 @@ app = typer.Typer(
 )
 app.command()(scenarios)
 app.command("list")(list_parts)
+app.command()(columns)
 app.command()(check)
 app.command()(run)
 app.command()(sweep)
@@ -38,6 +41,7 @@ app.command()(fork)
 app.command()(show)
 app.command()(compare)
 app.command()(report)
+app.command()(test)
 app.command()(schema)
 
 

@@ -1,17 +1,56 @@
-"""The command `list`: everything that a scenario file can name."""
+"""The command `list`: everything that a scenario file can name, a kind of it, or one part with its keys."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import inspect
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raysim.cli.bad_input import refuse
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
     from raysim.part import Part
+    from raysim.scenario.kinds import Kind
 
 
-def list_parts() -> None:
-    """List what a scenario can name: algorithms, data sets, models, delays and more."""
+def list_parts(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KIND|NAME|MODULE:CLASS]",
+            help="A kind, such as data; a part, such as fedbuff; or a class of your own. By default: everything.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """List what a scenario can name: algorithms, data sets, models, delays and more; or tell all of one of them."""
     from rich.console import Console
+
+    from raysim.scenario.kinds import find_kinds, find_parts, kinds
+
+    console = Console()
+    if what is None:
+        console.print(_table(kinds()))
+    elif ":" in what:
+        _tell(*_own(what), what, console)
+    else:
+        parts, named = find_parts(what), find_kinds(what)
+        if not (parts or named):
+            refuse([ValueError(_unknown(what))])
+        if named:
+            console.print(_table(named))
+        for place, (kind, part) in enumerate(parts):
+            _tell(kind, part, what, console, after=bool(place or named))
+
+
+def _table(kinds: Iterable[Kind]) -> Table:
+    """Returns a table of all parts of some kinds, with a line for each."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -20,39 +59,83 @@ def list_parts() -> None:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("key", "name", "what it is"):
         table.add_column(column)
-    for key, parts in _parts_by_key().items():
-        for place, part in enumerate(parts):
-            names, shown_key = ", ".join(names_of(part)), "" if place else f"[bold]{key}"
-            table.add_row(shown_key, names, escape(_first_line(part)), end_section=part is parts[-1])
-    Console().print(table)
+    for kind in kinds:
+        for place, part in enumerate(kind.parts):
+            shown_key = "" if place else f"[bold]{kind.key}"
+            line = escape((inspect.getdoc(part) or "").partition("\n")[0])
+            table.add_row(shown_key, ", ".join(names_of(part)), line, end_section=part is kind.parts[-1])
+    return table
 
 
-def _parts_by_key() -> Mapping[str, Sequence[type[Part]]]:
-    """Returns all parts that a key of a scenario can name, by key."""
-    from raysim.algorithms import ALGORITHMS
-    from raysim.algorithms.staleness import STALENESS
-    from raysim.data import DATA_SETS, PARTITIONS, SERVER_DATA
-    from raysim.models import MODELS, SOLVERS
-    from raysim.world import AVAILABILITY, DELAYS, TOPOLOGIES
-    from raysim.world.distribution import DISTRIBUTIONS
-    from raysim.world.mixing import WEIGHTINGS
+def _tell(kind: Kind, part: type[Part], name: str, console: Console, *, after: bool = False) -> None:
+    """Prints all about a part: what it is, its keys, where it comes from, and an example. after: another one."""
+    from rich.markup import escape
 
-    return {
-        "algorithm": ALGORITHMS,
-        "algorithm.staleness": STALENESS,
-        "data": DATA_SETS,
-        "data.partition": PARTITIONS,
-        "server_data": SERVER_DATA,
-        "model": MODELS,
-        "model.solver": SOLVERS,
-        "world.delay": DELAYS,
-        "world.delay.flops_per_s": DISTRIBUTIONS,
-        "world.availability": AVAILABILITY,
-        "topology": TOPOLOGIES,
-        "topology.weights": WEIGHTINGS,
-    }
+    from raysim.scenario.example import example
+    from raysim.scenario.words import source_of
+
+    console.print(*["\n"] * after, f"[bold]{kind.key}: {escape(name)}[/]\n", sep="")
+    console.print(_indented(_reflowed(inspect.getdoc(part) or "It has no docstring.")))
+    console.print("\n[bold]Keys[/]\n")
+    console.print(_indented(_keys(part)))
+    if kind.key == "algorithm" and (source := source_of(part)):
+        console.print("\n[bold]Source[/]\n")
+        console.print(_indented(_reflowed(source)))
+    console.print("\n[bold]Example[/]\n")
+    console.print(_indented(example(kind, part, name).rstrip()))
 
 
-def _first_line(part: type[Part]) -> str:
-    """Returns the first line of a part's docstring, which says what the part is."""
-    return (part.__doc__ or "").strip().splitlines()[0]
+def _keys(part: type[Part]) -> RenderableType:
+    """Returns a table of a part's keys; or a text if it has none."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from raysim.scenario.words import keys_of
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for key in keys_of(part):
+        unit = f" ({key.unit})" if key.unit else ""
+        default = key.default if key.default == "required" else f"default {key.default}"
+        meaning = " ".join(key.meaning.split()) or "It has no description."
+        table.add_row(f"[bold]{key.name}", escape(f"{key.type}{unit}; {default}\n{meaning}"))
+    return table if table.row_count else "It has no keys."
+
+
+def _indented(shown: RenderableType) -> RenderableType:
+    """Returns a table or a text with a margin. A text is printed as it is, without markup."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    return Padding(Text(shown) if isinstance(shown, str) else shown, (0, 0, 0, 2))
+
+
+def _reflowed(text: str) -> str:
+    """Returns a text whose paragraphs are one line each, but for those that hold an indented line, such as code."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(p if re.search(r"^\s", p, re.MULTILINE) else " ".join(p.split()) for p in paragraphs)
+
+
+def _own(name: str) -> tuple[Kind, type[Part]]:
+    """Imports a user's own class. Returns it with its kind; ends the command if it cannot be a part."""
+    from raysim.contract.subject import own_part
+    from raysim.own import WrongClass
+
+    try:
+        return own_part(name)
+    except WrongClass as error:
+        refuse([error])
+        raise AssertionError from error  # refuse has ended the command
+
+
+def _unknown(word: str) -> str:
+    from raysim.part import names_of
+    from raysim.scenario.explain import nearest
+    from raysim.scenario.kinds import kinds
+
+    known = [name for kind in kinds() for part in kind.parts for name in names_of(part)]
+    known += [name for kind in kinds() for name in (kind.word, kind.key)]
+    return (
+        f"list: must be a kind or a name that `raysim list` shows, or module:Class, got {word!r}{nearest(word, known)}"
+    )

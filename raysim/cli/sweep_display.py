@@ -15,7 +15,7 @@ from rich.table import Table
 from raysim.cli.display import describe
 from raysim.engine.progress import Progress
 from raysim.scenario import Scenario
-from raysim.sweep.batch import RunOutcome, run_all
+from raysim.sweep.batch import OutOfDate, RunOutcome, run_all
 from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, search
 from raysim.sweep.settings import Search
@@ -74,7 +74,11 @@ class _Lines:
     def __exit__(self, *exception: object) -> None:
         self._bars.stop()
 
-    def show(self, place: int, news: Progress | RunOutcome) -> None:
+    def show(self, place: int, news: Progress | RunOutcome | OutOfDate) -> None:
+        if isinstance(news, OutOfDate):
+            text = f"{escape(self._labels[place])}: runs again: {escape(news.why)}"
+            self._bars.console.print(text, soft_wrap=True, highlight=False)
+            return
         if isinstance(news, Progress):
             if place not in self._lines:
                 total = self._scenarios[place].run.rounds
@@ -104,6 +108,8 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
     def tell(trial: Trial) -> None:
         score = trial.status if trial.score is None else f"{settings.metric} {trial.score:.4g}"
         console.print(f"{groups[trial.group]}  trial {trial.number}: {_values(trial)}  {score}", highlight=False)
+        for why in dict.fromkeys(trial.again):
+            console.print(f"  runs again: {escape(why)}", soft_wrap=True, highlight=False)
 
     trials = search(plan, out=folder, news=tell, **where)
     failed = [outcome.why for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]

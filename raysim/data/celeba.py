@@ -29,6 +29,12 @@ class Celeba(LeafImages):
         """Takes names of image files as x, and as y 1 for a smile, else 0."""
         return np.array(x, dtype=np.str_), np.array(y, dtype=np.int64)
 
+    def reads(self) -> list[Path]:
+        return [*super().reads(), self._images]
+
     def pixels(self, x: np.ndarray) -> np.ndarray:
-        folder = Path(self.path).expanduser() / "raw" / "img_align_celeba"
-        return read_images([str(folder / name) for name in x.tolist()], self.size)
+        return read_images([str(self._images / name) for name in x.tolist()], self.size)
+
+    @property
+    def _images(self) -> Path:
+        return Path(self.path).expanduser() / "raw" / "img_align_celeba"

@@ -1,5 +1,6 @@
 """CIFAR-10 and CIFAR-100 (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009)."""
 
+import io
 import pickle
 from typing import Any, ClassVar, Literal
 
@@ -51,12 +52,42 @@ class Cifar100(Vision):
 
 
 def unpickle(content: bytes, file: str) -> dict[bytes, Any]:
-    """Returns the keys and values that the file of a batch holds. Raises ValueError if it is damaged."""
+    """Returns the keys and values that the file of a batch holds.
+
+    Raises ValueError if it is damaged, or holds anything but texts, numbers, lists, dictionaries and arrays.
+    """
     try:
-        batch = pickle.loads(content, encoding="bytes")
-    except (pickle.UnpicklingError, EOFError) as error:
-        raise ValueError(f"data: {file!r} must be a whole pickle, got {error!r}; fetch it again") from error
-    return dict(batch)
+        return dict(_Batch(io.BytesIO(content), encoding="bytes").load())
+    except _Foreign as error:
+        raise ValueError(
+            f"data: {file!r} must hold texts, numbers and arrays only, got {error}, which can run code; "
+            "fetch the original file again"
+        ) from None
+    except Exception as error:  # damaged pickles raise almost anything
+        raise ValueError(
+            f"data: {file!r} must be a whole pickle of a dictionary, got {error!r}; fetch it again"
+        ) from error
+
+
+class _Foreign(pickle.UnpicklingError):
+    """Raised for a pickle that names a class or a function that batches do not need."""
+
+
+class _Batch(pickle.Unpickler):
+    """Reads a batch. Pickles can name any function to be called, so all but those that make arrays are refused."""
+
+    _needed: ClassVar[set[str]] = {
+        "numpy.ndarray",
+        "numpy.dtype",
+        "numpy.core.multiarray._reconstruct",
+        "numpy._core.multiarray._reconstruct",  # since NumPy 2
+        "_codecs.encode",  # makes bytes, in files that Python 3 wrote
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        if f"{module}.{name}" not in self._needed:
+            raise _Foreign(f"{module}.{name}")
+        return super().find_class(module, name)
 
 
 def images(batches: list[dict[bytes, Any]]) -> np.ndarray:

@@ -1,8 +1,10 @@
 """Image files in a folder for each class."""
 
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images, stratified
@@ -19,12 +21,15 @@ class ImageFolder(Images):
     """
 
     name: str = "image_folder"
-    path: str
+    path: Annotated[str, Field(examples=["data/pictures"])]
     """Folder that has a folder for each class, or has `train` and `test` (or `val`) with a folder for each class."""
-    size: Count
+    size: Annotated[Count, Field(examples=[32])]
     """Side, in pixels, of the square that images are resized to."""
     test_share: Share = 0.1
     """Share of each class's images that is the test set; used only if there is no folder `test` or `val`."""
+
+    def reads(self) -> tuple[str]:
+        return (self.path,)
 
     def load(self) -> Dataset:
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if there are none."""

@@ -2,8 +2,10 @@
 
 import csv
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images, stratified
@@ -23,10 +25,10 @@ class Isic2019(Images):
     """
 
     name: str = "isic2019"
-    path: str
+    path: Annotated[str, Field(examples=["data/isic2019"])]
     """Folder with the folder ISIC_2019_Training_Input and the file ISIC_2019_Training_GroundTruth.csv, both from
     challenge.isic-archive.com."""
-    size: Count
+    size: Annotated[Count, Field(examples=[64])]
     """Side, in pixels, of the square that images are resized to."""
     test_share: Share = 0.2
     """Share of each label's images that is the test set; it is the same for every seed of a scenario."""
@@ -34,6 +36,9 @@ class Isic2019(Images):
     @property
     def classes(self) -> int:
         return len(CLASSES)
+
+    def reads(self) -> tuple[str]:
+        return (self.path,)
 
     def load(self) -> Dataset:
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if a file is missing."""

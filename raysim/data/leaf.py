@@ -2,11 +2,12 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.held_out import held_out_size
@@ -61,7 +62,7 @@ def as_splits(train: dict[str, Samples], test: dict[str, Samples]) -> tuple[Spli
 class LeafImages(Images):
     """Labelled images of many users, in the folders that LEAF makes."""
 
-    path: str
+    path: Annotated[str, Field(examples=["data/leaf"])]
     """The data set's folder `data` as LEAF makes it, with `train` and `test`, or else `all_data`, in it."""
     partition: Partition = Natural()
     """How the training samples are divided among the clients; by default, each user is a client."""
@@ -81,6 +82,10 @@ class LeafImages(Images):
     @abstractmethod
     def convert(self, x: list[Any], y: list[Any]) -> Samples:
         """Turns the lists that a user has in the files into what `pixels` takes, and into labels, int64 (n,)."""
+
+    def reads(self) -> Iterable[Path]:
+        folders = [Path(self.path).expanduser() / name for name in ("train", "test", "all_data")]
+        return [folder for folder in folders if folder.is_dir()]
 
     def load(self) -> Dataset:
         """Loads the data set. Raises FileNotFoundError, saying what to do, if files are missing."""

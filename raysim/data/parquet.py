@@ -22,11 +22,11 @@ class Parquet(Images):
     """Encoded images and their labels in Parquet files, as the Hugging Face hub has them."""
 
     name: str = "parquet"
-    train: Paths
+    train: Annotated[Paths, Field(examples=[["data/train.parquet"]])]
     """Files of the training set, or patterns such as data/train-*.parquet."""
-    test: Paths
+    test: Annotated[Paths, Field(examples=[["data/test.parquet"]])]
     """Files of the test set, or patterns such as data/test-*.parquet."""
-    image: str
+    image: Annotated[str, Field(examples=["image"])]
     """Column of the images, such as `img`; its type is struct<bytes, path>."""
     label: str = "label"
     """Column of the labels, which are integers from 0."""
@@ -35,6 +35,9 @@ class Parquet(Images):
     test files."""
     size: Count | None = None
     """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
+
+    def reads(self) -> list[str]:
+        return [path for pattern in (*self.train, *self.test) for path in matching(pattern)]
 
     def load(self) -> Dataset:
         """Loads uint8 images (n, height, width, channels): one channel if all images are grey, else three.
@@ -58,6 +61,11 @@ class Parquet(Images):
         )
 
 
+def matching(pattern: str) -> list[str]:
+    """Returns the files that a pattern matches, in order of their names."""
+    return sorted(glob(str(Path(pattern).expanduser()), recursive=True))
+
+
 def read_columns(patterns: tuple[str, ...], columns: tuple[str, ...]) -> "pa.Table":
     """Reads these columns of all files that match, the files of a pattern in order of their names."""
     import pyarrow as pa
@@ -65,7 +73,7 @@ def read_columns(patterns: tuple[str, ...], columns: tuple[str, ...]) -> "pa.Tab
 
     tables = []
     for pattern in patterns:
-        paths = sorted(glob(str(Path(pattern).expanduser()), recursive=True))
+        paths = matching(pattern)
         if not paths:
             raise FileNotFoundError(f"data parquet: {pattern!r} must match a file, but matches none; correct the path")
         for path in paths:

@@ -11,7 +11,7 @@ from raysim.data.dirichlet import Dirichlet, DirichletClients
 from raysim.data.held_out import divide_alike
 from raysim.data.partition import Iid, Natural, Partitioner
 from raysim.data.shards import Classes, Shards
-from raysim.part import Count, Fraction, OneOf, Part
+from raysim.part import Fraction, OneOf, Part
 
 PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural)
 Partition = Annotated[Partitioner, OneOf(PARTITIONS, "raysim.partitions")]
@@ -23,7 +23,7 @@ class PooledData(Part):
     """A data set whose samples are divided among clients. A subclass adds its `name`."""
 
     name: str
-    clients: Count
+    clients: Annotated[int, Field(ge=1, le=10_000_000, examples=[10])]
     """Number of clients."""
     partition: Partition
     """How the training samples are divided among the clients."""

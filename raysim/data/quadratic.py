@@ -24,7 +24,7 @@ class Quadratic(Part):
     """
 
     name: str = "quadratic"
-    centers: Annotated[tuple[Vector, ...], Field(min_length=1)]
+    centers: Annotated[tuple[Vector, ...], Field(min_length=1, examples=[[[1.0, 2.0], [3.0, 4.0]]])]
     """The vectors a_i, one per client; a bare number is a vector of length 1."""
     curvatures: tuple[NonNegative, ...] | None = None
     """The curvatures h_i, one per client. null: all are 1."""

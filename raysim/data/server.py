@@ -77,7 +77,7 @@ class InDomain(ServerData):
     """The server has random samples of the clients' data set, which then neither train clients nor evaluate models."""
 
     name: str = "in_domain"
-    samples: Count
+    samples: Annotated[Count, Field(examples=[50])]
     """Number of the server's samples."""
     split: Literal["test", "train"] = "test"
     """Split that they are drawn from. Samples of `test` no longer evaluate models; those of `train` are taken from the

@@ -1,9 +1,10 @@
 """Plays, divided by role (McMahan et al., Communication-Efficient Learning of Deep Networks, AISTATS 2017)."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from raysim.data.dataset import Dataset
 from raysim.data.leaf import Samples, as_splits, read_users
@@ -22,7 +23,7 @@ class Shakespeare(PooledData):
     """
 
     name: str = "shakespeare"
-    path: str
+    path: Annotated[str, Field(examples=["data/shakespeare"])]
     """A text file, in which a speech is a line SPEAKER:, the lines spoken, and an empty line; or a folder with LEAF's
     JSON files in `train` and `test`, which hold windows."""
     targets: Literal["every", "next"] = "every"
@@ -45,6 +46,9 @@ class Shakespeare(PooledData):
     @property
     def classes(self) -> int:
         return VOCABULARY
+
+    def reads(self) -> tuple[str]:
+        return (self.path,)
 
     def load(self) -> Dataset:
         """Loads the windows. x: ids, int16 (n, length). y: ids of what is predicted, int64, (n, length) or (n,)."""

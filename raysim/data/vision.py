@@ -2,6 +2,7 @@
 
 import gzip
 from abc import abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
@@ -45,6 +46,9 @@ class Vision(Images):
                 "set `download: true`, or put the data set there, or set `root` to where it is"
             )
         return self.dataset(self.read(self.train_files), self.read(self.test_files), self.classes)
+
+    def reads(self) -> Iterable[Path]:
+        return [self._path(file) for file in self.train_files + self.test_files]
 
     def content(self, file: str) -> bytes:
         """Returns the content of a file, decompressed."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from actors.host import describe
 from raysim.engine.families import family_of
 from raysim.engine.folder import now, run_info
+from raysim.engine.origin import record_origin
 from raysim.engine.recorder import Recorder
 from raysim.errors import Problem, ScenarioError
 from raysim.scenario import Scenario
@@ -15,7 +16,7 @@ from results import Writer, write_json
 
 def dry_run(scenario: Scenario, folder: Path) -> None:
     """Writes the timeline into the folder: who is picked when, and whether each update is used, too late or lost."""
-    info = run_info(scenario, folder.name, "dry")
+    info = run_info(scenario, folder.name, "dry") | record_origin(scenario, folder)
     writer = Writer(folder, folder.name)
     family = family_of(scenario)
     recorder: Recorder = family.recorder(writer)

@@ -21,6 +21,7 @@ from raysim.engine.progress import Progress
 from raysim.engine.recorder import Recorder
 from raysim.engine.saver import Saver
 from raysim.scenario import Scenario
+from raysim.scenario.dependencies import changes
 from results import Writer, write_json
 
 
@@ -91,6 +92,7 @@ class Execution:
             version, round = (checkpoint.version, checkpoint.round) if checkpoint else (0, 0)
             resumed = {"resumed_at": now(), "version": version, "round": round}
             info["resumed"] = [*before.get("resumed", []), resumed]
+            info |= _went_on(before, info, version)
         return info
 
     def _finish(self, simulation: Simulation[Any, Any], writer: Writer) -> dict[str, Any]:
@@ -112,10 +114,20 @@ class Execution:
         That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows.
         """
         path = self.folder / "run.json"
-        info = json.loads(path.read_text()) if path.exists() else run_info(self.scenario, self.run, "running")
+        info = json.loads(path.read_text()) if path.exists() else self._info(None)
         if info["status"] == "running" or status == "stopped":
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             write_json(self.folder, info | ended)
+
+
+def _went_on(before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:
+    """Returns what run.json says of what a run that goes on depends on. If that has changed since, it is not known."""
+    known, current = before.get("depends_on"), info["depends_on"]
+    changed = ", ".join(changes(known, current)) if known and current else ""
+    notes = dict.fromkeys([*before.get("notes", []), *info["notes"]])
+    if changed:
+        notes[f"went on from version {version} after a change: {changed}"] = None
+    return {"depends_on": None if changed or not known else current, "notes": list(notes)}
 
 
 def _rows(checkpoint: Checkpoint | None) -> dict[str, int]:

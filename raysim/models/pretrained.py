@@ -64,14 +64,16 @@ def _read(path: str) -> dict[str, Tensor]:
             f"model.weights: must be the path of a .safetensors, .pth or .pt file that exists, got {path!r}; "
             "nothing is downloaded"
         )
-    if file.suffix == ".safetensors":
-        from safetensors.torch import load_file
-
-        return dict(load_file(file))
     try:
-        found = torch.load(file, map_location="cpu", weights_only=True)
+        if file.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return dict(load_file(file))
+        found = torch.load(file, map_location="cpu", weights_only=True)  # it runs no code that the file names
     except pickle.UnpicklingError as error:
         raise ValueError(f"model.weights: {path!r} must hold tensors only; save module.state_dict()") from error
+    except Exception as error:  # damaged files raise almost anything
+        raise ValueError(f"model.weights: {path!r} must be a whole file, got {error!r}; fetch it again") from error
     if not isinstance(found, dict) or not all(isinstance(v, Tensor) for v in found.values()):
         what = _some(set(found)) if isinstance(found, dict) else type(found).__name__
         raise ValueError(f"model.weights: {path!r} must hold a state dict, tensors by name, got {what}; save only that")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from raysim.models.lora import Lora
 from raysim.models.part import ModelPart, image_shape, nearest
@@ -16,7 +18,7 @@ class Timm(ModelPart):
     """An image classifier of timm, chosen by its name."""
 
     name: str = "timm"
-    model: str
+    model: Annotated[str, Field(examples=["resnet18"])]
     """Name of the network in timm, such as vit_base_patch16_224."""
     weights: str | None = None
     """Path of a local .safetensors, .pth or .pt file with initial weights; a head of another shape is left out. null:
@@ -25,6 +27,9 @@ class Timm(ModelPart):
     """Height and width, in pixels, that images are resized to on the device. null: they are not resized."""
     lora: Lora | None = None
     """Low-rank adaptation: only low-rank terms and the head are trained. null: all weights are trained."""
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.weights,) if self.weights else ()
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Builds timm's module, with its parameter names. Images of one channel are repeated to three."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from raysim.models.part import ModelPart, image_shape, nearest
 from raysim.part import Count
@@ -15,13 +17,16 @@ class Torchvision(ModelPart):
     """An image classifier of torchvision, chosen by its name."""
 
     name: str = "torchvision"
-    model: str
+    model: Annotated[str, Field(examples=["resnet18"])]
     """Name of the network in torchvision, such as resnet18."""
     weights: str | None = None
     """Path of a local .safetensors, .pth or .pt file with initial weights; a head of another shape is left out. null:
     random initial weights."""
     image_size: Count | None = None
     """Height and width, in pixels, that images are resized to on the device. null: they are not resized."""
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.weights,) if self.weights else ()
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Builds torchvision's module, with its parameter names. Images of one channel are repeated to three."""

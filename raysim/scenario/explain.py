@@ -8,7 +8,7 @@ from typing import Any, get_origin
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from raysim.errors import Problem
+from raysim.errors import Problem, quoted
 from raysim.own import WrongClass
 from raysim.part import Part, names_of, one_of, parts_of, spell_out
 
@@ -20,6 +20,7 @@ _MUST = {
     "too_short": "must have at least {min_length}",
     "too_long": "must have at most {max_length}",
     "string_type": "must be text",
+    "string_too_long": "must have at most {max_length} letters",
     "string_pattern_mismatch": "must be text that matches {pattern}",
     "bool_type": "must be true or false",
     "int_type": "must be an integer",
@@ -48,12 +49,12 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
     """Returns the path of an error in the file, and what is wrong there."""
     keys, part, value = _locate(details, schema, raw)
     kind, context = details["type"], details.get("ctx", {})
-    path = ".".join(map(str, keys))
+    path = ".".join(map(_shown, keys))
     if kind == "invalid_key":
-        return path, f"must be a key of text, got {details['input']!r}; put it in quotes"
+        return path, f"must be a key of text, got {quoted(details['input'])}; put it in quotes"
     if kind == "extra_forbidden":
         known = list(part.model_fields) if part else []
-        return path, f"unknown key{_nearest(keys[-1], known)}; known here: {', '.join(known)}"
+        return path, f"unknown key{nearest(keys[-1], known)}; known here: {', '.join(known)}"
     if kind == "missing":
         return path, "must be given, got nothing"
     if kind == "value_error":  # raised by a validator of raysim's own
@@ -64,10 +65,16 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
     if kind == "union_tag_invalid":
         path, value = f"{path}.name", value["name"] if isinstance(value, dict) else value
     options = re.findall("'([^']*)'", must) if kind in ("union_tag_invalid", "literal_error") else []
-    return path, f"{must}, got {value!r}{_nearest(value, options)}"
+    return path, f"{must}, got {quoted(value)}{nearest(value, options)}"
 
 
-def _nearest(word: Any, options: list[str]) -> str:
+def _shown(key: int | str) -> str:
+    """Returns a key as paths show it. A strange one is quoted, so that a path is always one short line."""
+    text = str(key)
+    return text if text.isprintable() and len(text) <= 100 else quoted(key)
+
+
+def nearest(word: Any, options: list[str]) -> str:
     """Returns a question that suggests the option most like a word; empty if none is like it.
 
     Only letters and digits are compared, in lower case, so that names are found as papers write them: FedADMM-InSa is

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ValidationError
 
 from raysim.errors import Problem, ScenarioError
+from raysim.models import MODELS, ModelPart
+from raysim.part import OneOf, Part
 from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
@@ -32,13 +34,20 @@ def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:
 
     source: where the data are from, for error messages. Raises ScenarioError with all problems.
     """
+    return checked(read_back(raw, source), source)
+
+
+def read_back(raw: dict[str, Any], source: str) -> Scenario:
+    """Returns the scenario of a run, as its run.json holds it. The files that it names may be gone by now.
+
+    Raises ScenarioError if a key is wrong.
+    """
     try:
-        scenario = Scenario.model_validate(_tuples(raw))
+        return Scenario.model_validate(_tuples(raw))
     except ValidationError as error:
         raise ScenarioError(source, explain(error, Scenario, raw)) from None
     except RecursionError:
         raise ScenarioError(source, [Problem("", "must not hold an alias of a block within that block")]) from None
-    return checked(scenario, source)
 
 
 def checked(scenario: Scenario, source: str = "scenario") -> Scenario:
@@ -46,6 +55,19 @@ def checked(scenario: Scenario, source: str = "scenario") -> Scenario:
     if problems := problems_of(scenario):
         raise ScenarioError(source, problems)
     return scenario
+
+
+class _ModelAlone(Part):
+    model: Annotated[ModelPart, OneOf(MODELS, "raysim.models")]
+
+
+def parse_model(raw: Any, source: str) -> ModelPart:
+    """Checks the block `model` of a scenario, and returns the model. Raises ScenarioError with all problems."""
+    block = {"model": raw}
+    try:
+        return _ModelAlone.model_validate(_tuples(block)).model
+    except ValidationError as error:
+        raise ScenarioError(source, explain(error, _ModelAlone, block)) from None
 
 
 def _tuples(value: Any) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import linecache
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,20 +16,29 @@ from typing import Any
 from raysim.part import Part
 
 OURS = {"raysim", "actors", "results"}
+MAIN = "__main__"  # the module of a script or notebook
 _PATH = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):[A-Za-z_][\w.]*")  # module:Class
 _INSTALLED = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib", "stdlib")}
+_RECEIVED: dict[str, str] = {}  # the source of the script or notebook that sent this process its work
 
 
-def own_modules(part: Part) -> list[str]:
-    """Returns the modules of all classes from outside in a part, and of all texts in it like module:Class, sorted."""
+def own_modules(scenario: Part) -> list[str]:
+    """Returns the modules of all classes from outside in a scenario, and of all texts in it like module:Class, sorted.
+
+    Bases of a class count too, if they are parts.
+    """
     found = set()
-    for value in _values(part):
+    for value in _values(scenario):
         if isinstance(value, Part):
-            classes = (cls for cls in type(value).__mro__ if issubclass(cls, Part))
-            found |= {cls.__module__ for cls in classes}
-        elif isinstance(value, str) and (path := _PATH.fullmatch(value)):
+            found |= {cls.__module__ for cls in type(value).__mro__ if issubclass(cls, Part)}
+        elif isinstance(value, str) and (path := _PATH.fullmatch(value)) and root_of(path[1]):
             found.add(path[1])
     return sorted(module for module in found if module.partition(".")[0] not in OURS)
+
+
+def parts_in(part: Part) -> Iterator[Part]:
+    """Yields a part, and all parts within it."""
+    return (value for value in _values(part) if isinstance(value, Part))
 
 
 def _values(value: Any) -> Iterator[Any]:
@@ -40,57 +51,77 @@ def _values(value: Any) -> Iterator[Any]:
 
 
 def root_of(module: str) -> Path | None:
-    """Returns the folder from which a module is imported; None if it is not in a file that can be found."""
-    top = module.partition(".")[0]
-    if top == "__main__":
-        file = getattr(sys.modules[top], "__file__", None)
-        return Path(file).absolute().parent if file else None
+    """Returns the folder from which a module is imported; None if that is not known."""
     try:
-        spec = find_spec(top)
-    except (ImportError, ValueError):
+        spec = find_spec(module.partition(".")[0])
+    except (ImportError, ValueError):  # such as a script, which is not imported
         return None
-    if spec is None:
-        return None
-    if spec.submodule_search_locations:
+    if spec and spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations))).parent
-    return Path(spec.origin).parent if spec.origin and spec.has_location else None
+    return Path(spec.origin).parent if spec and spec.origin and spec.has_location else None
+
+
+def sources_of(module: str) -> dict[Path, bytes]:
+    """Returns the files that a module is made of, by paths below the folder from which it is imported.
+
+    They are its own, and those of modules in the same folder or package that it imports. Of an installed package, they
+    are the module's own only. {} if they are not known.
+    """
+    root = root_of(module)
+    return {path: root.joinpath(path).read_bytes() for path in _files(module, root)} if root else {}
+
+
+def main_sources(scenario: Part) -> dict[Path, bytes]:
+    """Returns what `sources_of` does, for the script or the cells of a notebook that classes of a scenario are in."""
+    text = main_source(scenario)
+    return {Path(f"{MAIN}.py"): text.encode()} if text else {}
+
+
+def main_source(scenario: Part) -> str:
+    """Returns the source of a script, or of the cells of a notebook, that the classes of a scenario are in."""
+    classes = {type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN}
+    functions = [value for cls in classes for value in vars(cls).values() if inspect.isfunction(value)]
+    cells = {"".join(linecache.getlines(function.__code__.co_filename)) for function in functions}
+    return "\n".join(sorted(cells)) or _RECEIVED.get(MAIN, "")
+
+
+def receive(roots: Iterable[str], main: str) -> None:
+    """Makes modules known that another process knows. roots: folders that they are imported from; main: its script."""
+    sys.path.extend(root for root in roots if root not in sys.path)
+    if main:
+        _RECEIVED[MAIN] = main
 
 
 def is_installed(root: Path) -> bool:
-    """Whether a folder from which modules are imported is one of installed packages, or of Python itself."""
+    """Whether the modules in a folder are those of installed packages, or of Python itself."""
     return root in _INSTALLED or root.name in ("site-packages", "dist-packages")
 
 
-def sources(module: str, root: Path) -> dict[Path, Path]:
-    """Returns the files of a module and of the modules below the same root that it imports, by paths below the root."""
-    if module == "__main__":
-        main = Path(str(sys.modules[module].__file__)).absolute()
-        found, todo = {main.relative_to(root): main}, list(_imports(main, ""))
-    else:
-        found, todo = {}, [module]
+def _files(module: str, root: Path) -> list[Path]:
+    found: dict[Path, None] = {}
+    todo = [module]
     while todo:
         names = todo.pop().split(".")
         if names[0] in OURS:
             continue
         for depth in range(1, len(names) + 1):
-            package = root.joinpath(*names[:depth])
-            for path, inside in ((package / "__init__.py", depth), (package.with_suffix(".py"), depth - 1)):
-                if path.relative_to(root) not in found and path.is_file():
-                    found[path.relative_to(root)] = path
-                    todo += _imports(path, ".".join(names[:inside]))
-    return dict(sorted(found.items()))
+            place = Path(*names[:depth])
+            for path, inside in ((place / "__init__.py", depth), (place.with_suffix(".py"), depth - 1)):
+                if path not in found and (root / path).is_file():
+                    found[path] = None
+                    todo += [] if is_installed(root) else _imports(root / path, names[:inside])
+    return sorted(found)
 
 
-def _imports(file: Path, package: str) -> Iterator[str]:
+def _imports(file: Path, package: list[str]) -> Iterator[str]:
     """Yields the names of what a file imports, which are modules or what modules hold. package: that it is in."""
     try:
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError):  # whoever imports it is told
+    except (OSError, SyntaxError, ValueError):  # whoever imports it is told
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*above, *filter(None, [node.module])])
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            above = package[: len(package) - node.level + 1] if node.level else []
+            yield from (".".join([*above, *filter(None, [node.module]), alias.name]) for alias in node.names)

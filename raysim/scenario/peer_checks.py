@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from raysim.data.server import NoServerData
 from raysim.errors import Problem
+from raysim.scenario.file_checks import file_problems
 from raysim.scenario.schema import Scenario
 from raysim.world import Topology, World
 from raysim.world.delay import NoDelay, RandomDelay, ScriptedDelay
@@ -28,11 +30,14 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem("run.save_clients", "must be false for peers, whose models are always kept; leave it out")
     yield from _key_problems(scenario.world, name)
     yield from _number_problems(scenario)
-    yield from _time_problems(scenario)
+    if wrong := list(file_problems(scenario)):
+        yield from wrong
+    else:
+        yield from _time_problems(scenario)
 
 
 def _key_problems(world: World, name: str) -> Iterator[Problem]:
-    for key in ("dispatch", "availability", "dropout", "staleness"):
+    for key in ("replay", "dispatch", "availability", "dropout", "staleness"):
         if getattr(world, key) != World.model_fields[key].default:
             text = f"must not be given, for {name} has no server, and all peers are always at work; leave it out"
             yield Problem(f"world.{key}", text)
@@ -67,7 +72,8 @@ def _time_problems(scenario: Scenario) -> Iterator[Problem]:
             text = "must not be redrawn for peers that do not wait for each other; leave `redraw_every` out"
             yield Problem("topology", text)
     elif isinstance(world.delay, ScriptedDelay):
-        given = [len(delays) for delays in world.delay.delays] + [0] * scenario.data.clients
-        if short := [peer for peer in range(scenario.data.clients) if given[peer] < rounds]:
-            text = f"must hold a delay for each of {rounds} rounds, got fewer for peers {short}; add the others"
-            yield Problem("world.delay.delays", text)
+        given = dict(enumerate(map(len, world.delay.script)))
+        short = (peer for peer in range(scenario.data.clients) if given.get(peer, 0) < rounds)
+        if first := list(islice(short, 10)):
+            text = f"must hold a delay for each of {rounds} rounds, got fewer for peers {first}; add the others"
+            yield Problem(f"world.delay.{'path' if world.delay.path else 'delays'}", text)

@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from raysim.metrics import METRICS, Metric
 from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
 from raysim.part import Count, NonNegative, OneOf, Part
-from raysim.scenario.own_modules import own_modules, root_of
+from raysim.scenario.own_modules import main_source, own_modules, receive, root_of
 from raysim.terms import Population
 from raysim.world import TOPOLOGIES, Topology, World
 
@@ -102,26 +101,25 @@ class Resources(Part):
     fails at once."""
 
 
-class _Roots(list[str]):
-    """Folders from which modules are imported. They are added to those of the process that unpickles this list."""
+class _Known(NamedTuple):
+    """What this process knows of modules of the user's own. A process that unpickles it then knows that, too."""
+
+    roots: tuple[str, ...]
+    main: str
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _find_modules, (list(self),)
+        return receive, tuple(self)
 
 
-def _find_modules(roots: list[str]) -> None:
-    sys.path.extend(root for root in roots if root not in sys.path)
-
-
-def _restore(roots: None, schema: "type[Scenario]", values: dict[str, Any]) -> "Scenario":
-    del roots  # unpickled before the values, which may be of classes in these folders
+def _restore(known: None, schema: "type[Scenario]", values: dict[str, Any]) -> "Scenario":
+    del known  # it is unpickled before the values, whose classes may be in these modules
     return schema.model_construct(**values)
 
 
 class Scenario(Part):
     """A scenario file. The same scenario gives the same bits on any number of workers."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
     """Name of the runs, which their folders' names start with and reports show."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws: who holds which data, the first model, batches, delays, who is picked."""
@@ -149,7 +147,7 @@ class Scenario(Part):
     def __reduce__(self) -> tuple[Any, ...]:
         """Lets a process that is sent a scenario find modules of the user's own where this process found them."""
         roots = {str(root) for module in own_modules(self) if (root := root_of(module))}
-        return _restore, (_Roots(sorted(roots)), type(self), dict(self))
+        return _restore, (_Known(tuple(sorted(roots)), main_source(self)), type(self), dict(self))
 
     def resolved(self) -> dict[str, Any]:
         """Returns all keys as plain data, with defaults filled in."""
@@ -169,10 +167,15 @@ class Scenario(Part):
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
+    def needs_cost(self) -> bool:
+        """Whether the timeline must be given the costs of updates."""
+        return self.world.delay.needs_cost and self.world.replay is None
+
+    @property
     def follows_training(self) -> bool:
         """Whether the times of arrivals are known only once clients have trained."""
         algorithm = self.algorithm
-        return self.world.delay.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
+        return self.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
 
     @property
     def has_server(self) -> bool:

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
-from raysim.errors import Problem
+from raysim.errors import Problem, quoted
+from raysim.scenario.file_checks import file_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Round
 from raysim.world.availability import Periodic
 from raysim.world.delay import ScriptedDelay
+from raysim.world.trace_availability import TraceAvailability
 from raysim.world.world import World
 
 
@@ -24,8 +26,11 @@ def server_problems(scenario: Scenario) -> Iterator[Problem]:
     )
     yield from _key_problems(world, algorithm)
     yield from _number_problems(world, clients)
-    yield from _script_problems(world, clients, rounds)
-    yield from _time_problems(world, algorithm, rounds)
+    if wrong := list(file_problems(scenario)):
+        yield from wrong
+    else:  # what follows needs the files' content
+        yield from _script_problems(world, clients, rounds)
+        yield from _time_problems(world, algorithm, rounds)
     yield from _block_problems(scenario)
 
 
@@ -53,7 +58,7 @@ def _key_problems(world: World, algorithm: Central) -> Iterator[Problem]:
         yield Problem("world.dispatch", "must have exactly one of per_round, concurrency and picks, got none")
     for key in ("synchronous", "edge_delay", "loss"):
         if (value := getattr(world, key)) != World.model_fields[key].default:
-            text = f"is for peers only, and {algorithm.name} has a server, got {value!r}; leave it out"
+            text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"
             yield Problem(f"world.{key}", text)
 
 
@@ -73,14 +78,14 @@ def _script_problems(world: World, clients: int, rounds: int) -> Iterator[Proble
         return
     if len(picks) < rounds:
         yield Problem(path, f"must have a list for each of {rounds} rounds, got {len(picks)}")
-    if strangers := {client for picked in picks for client in picked} - set(range(clients)):
+    if strangers := {client for picked in picks for client in picked if not 0 <= client < clients}:
         yield Problem(path, f"must be numbers of clients, 0 to {clients - 1}, got {sorted(strangers)}")
     for round, picked in enumerate(picks):
         if twice := sorted(client for client, times in Counter(picked).items() if times > 1):
             yield Problem(f"{path}.{round}", f"must name a client once only, got {twice} more than once")
     if isinstance(world.delay, ScriptedDelay):
         needed = Counter(client for picked in picks[:rounds] for client in picked)
-        given = {client: len(delays) for client, delays in enumerate(world.delay.delays)}
+        given = {client: len(delays) for client, delays in enumerate(world.delay.script)}
         short = [
             f"{given.get(client, 0)} of {times} for client {client}"
             for client, times in sorted(needed.items())
@@ -88,7 +93,7 @@ def _script_problems(world: World, clients: int, rounds: int) -> Iterator[Proble
         ]
         if short:
             text = f"must hold a delay for every time that a client is picked, got {', '.join(short)}; add the others"
-            yield Problem("world.delay.delays", text)
+            yield Problem(f"world.delay.{'path' if world.delay.path else 'delays'}", text)
 
 
 def _time_problems(world: World, algorithm: Central, rounds: int) -> Iterator[Problem]:
@@ -104,6 +109,8 @@ def _time_problems(world: World, algorithm: Central, rounds: int) -> Iterator[Pr
             text = f"must allow delays of less than {end:g} {unit}, for {why}, got delays of at least {least:g}"
             yield Problem("world.delay", text)
     there = world.availability
+    if unit == "rounds" and isinstance(there, TraceAvailability):
+        yield Problem("world.availability", "a trace is in seconds, so world.delay must be too, got one in rounds")
     if unit == "rounds" and isinstance(there, Periodic) and there.on * there.period < 1:
         on = there.on * there.period
         text = f"`on` * `period` must be at least a round, or some clients are never there, got {on:g}"

@@ -3,36 +3,28 @@
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from raysim.errors import Problem, ScenarioError, quoted
+from results.yaml import parse
 
-from raysim.errors import Problem, ScenarioError
+LENGTH = 16_000_000  # letters of a scenario file; reading them takes about a minute
 
 
 def read(path: str | Path) -> dict[str, Any]:
     """Returns the content of a YAML file. Raises ScenarioError if it cannot be read or is not a block of keys."""
     source = str(path)
     try:
-        raw = parse(Path(path).read_text(encoding="utf-8"))
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(LENGTH + 1)
+        if len(text) > LENGTH:
+            raise ValueError(f"at most {LENGTH:,} letters, got more; it may be another kind of file")
+        raw = parse(text)
     except OSError as error:
         raise ScenarioError(source, [Problem("", f"cannot be read: {error.strerror}")]) from error
     except ValueError as error:
         raise ScenarioError(source, [Problem("", f"must be YAML in UTF-8: {error}")]) from error
     if not isinstance(raw, dict):
-        raise ScenarioError(source, [Problem("", f"must be a block of keys such as data and model, got {raw!r}")])
+        raise ScenarioError(source, [Problem("", f"must be a block of keys such as data and model, got {quoted(raw)}")])
     return raw
-
-
-def parse(text: str) -> Any:
-    """Returns what a text in YAML 1.2 holds. Raises ValueError, with a message of one line, if it is not YAML."""
-    try:
-        return YAML(typ="safe", pure=True).load(text)
-    except MarkedYAMLError as error:
-        mark, what = error.problem_mark, ", ".join(part for part in (error.context, error.problem) if part)
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ValueError(where + what) from error
-    except (YAMLError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
 
 
 def override(raw: dict[str, Any], text: str) -> Problem | None:
@@ -44,14 +36,14 @@ def override(raw: dict[str, Any], text: str) -> Problem | None:
     try:
         return assign(raw, path, parse(value), "--set")
     except ValueError as error:
-        return Problem("--set", f"{path} must be set to YAML, got {value!r}: {error}")
+        return Problem("--set", f"{path} must be set to YAML, got {quoted(value)}: {error}")
 
 
 def split_override(text: str, option: str = "--set") -> tuple[str, str] | Problem:
     """Splits "key.path=value" into path and value, or returns a problem. option: the path of that problem."""
     path, equals, value = text.partition("=")
     if not equals or not all(path.strip().split(".")):
-        return Problem(option, f"must be key.path=value, got {text!r}")
+        return Problem(option, f"must be key.path=value, got {quoted(text)}")
     return path.strip(), value
 
 
@@ -67,7 +59,7 @@ def assign(raw: dict[str, Any], path: str, value: Any, where: str) -> Problem | 
         if isinstance(inner, str):  # `delay: none` is short for `delay: {name: none}`
             inner = block[key] = {"name": inner}
         if not isinstance(inner, dict):
-            return Problem(where, f"{'.'.join(way[:depth])} must be a block to set {path} in, got {inner!r}")
+            return Problem(where, f"{'.'.join(way[:depth])} must be a block to set {path} in, got {quoted(inner)}")
         block = inner
     block[last] = value
     return None

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed
 from raysim.scenario import Scenario
+from raysim.scenario.dependencies import Dependencies, changes, depends_on
 from raysim.sweep.slots import Slots, open_slots
 
 
@@ -21,8 +22,15 @@ class RunOutcome(NamedTuple):
     why: str | None = None  # why it failed, was stopped or ended early
 
 
+class OutOfDate(NamedTuple):
+    """Why a run whose scenario has been run before is run again."""
+
+    folder: Path  # of the earlier run
+    why: str  # what has changed since
+
+
 # Called, from many threads, with a run's place among the scenarios and its progress or, at the end, its outcome.
-News = Callable[[int, Progress | RunOutcome], None]
+News = Callable[[int, Progress | RunOutcome | OutOfDate], None]
 
 
 def run_all(
@@ -36,7 +44,8 @@ def run_all(
 ) -> list[RunOutcome]:
     """Runs scenarios side by side and returns their outcomes, in order. A run that fails does not stop the others.
 
-    A scenario of which `out` holds a finished run is not run again, because it would give the same numbers. inline:
+    A scenario of which `out` holds a finished run is not run again, because it would give the same numbers; unless the
+    run is out of date, because raysim, the user's own modules or files of data have changed since. inline:
     without Ray, in processes of this machine. parallel: number of runs at a time; by default as many as the cluster has
     room for or, inline, as this machine has cores. Raises actors.MissingResources if there is no cluster.
     """
@@ -49,12 +58,15 @@ def run_all(
             tell(place, outcome)
 
     todo: list[list[int]] = []
-    done = finished_runs(Path(out))
-    for hash, places in _by_hash(scenarios).items():
-        if hash in done:
-            settle(places, RunOutcome("done before", done[hash]))
-        else:
-            todo.append(places)
+    done = FinishedRuns(Path(out))
+    for places in _by_hash(scenarios).values():
+        found = done.find(scenarios[places[0]])
+        if isinstance(found, Path):
+            settle(places, RunOutcome("done before", found))
+            continue
+        if found:
+            tell(places[0], found)
+        todo.append(places)
 
     def carry_out(places: list[int]) -> None:
         settle(places, attempt(slots, scenarios[places[0]], Path(out), lambda progress: tell(places[0], progress)))
@@ -84,14 +96,31 @@ def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
     return places
 
 
-def finished_runs(out: Path) -> dict[str, Path]:
-    """Returns the folders of the finished runs below a folder, by the hash of their scenario."""
-    found = {}
-    for file in sorted(out.rglob("run.json")):
-        try:
-            info = json.loads(file.read_text(encoding="utf-8"))
-            if info["status"] == "finished":
-                found[info["scenario_hash"]] = file.parent
-        except (OSError, ValueError, KeyError, TypeError):  # not the folder of a run that can be read
-            continue
-    return found
+class FinishedRuns:
+    """The finished runs below a folder."""
+
+    def __init__(self, out: Path) -> None:
+        self._by_hash: dict[str, list[tuple[Path, Dependencies]]] = {}
+        for file in sorted(out.rglob("run.json")):
+            try:
+                info = json.loads(file.read_text(encoding="utf-8"))
+                if info["status"] == "finished":
+                    run = (file.parent, info.get("depends_on") or {})
+                    self._by_hash.setdefault(info["scenario_hash"], []).append(run)
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not a run's folder that can be read
+                continue
+
+    def find(self, scenario: Scenario) -> Path | OutOfDate | None:
+        """Returns the folder of the scenario's last run that would give the same numbers if it were run again.
+
+        If there are only runs that are out of date, returns why the last one is. None if there are none.
+        """
+        found = None
+        runs = self._by_hash.get(scenario.hash, [])
+        now = depends_on(scenario) if runs else {}
+        for folder, before in reversed(runs):
+            changed = list(changes(before, now))
+            if not changed:
+                return folder
+            found = found or OutOfDate(folder, ", ".join(changed))
+        return found

@@ -11,12 +11,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from raysim.errors import Problem, ScenarioError
+from raysim.errors import Problem, ScenarioError, quoted
 from raysim.scenario import Scenario
 from raysim.scenario.explain import explain
 from raysim.scenario.load import parse_scenario
-from raysim.scenario.yaml import assign, parse, read, split_override
+from raysim.scenario.yaml import assign, read, split_override
 from raysim.sweep.settings import Search, Sweep
+from results.yaml import parse
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ class _Point:
 def load_sweep(path: str | Path, overrides: Sequence[str] = (), search: Sequence[str] = ()) -> Plan:
     """Loads the sweep of a scenario file; without a block `sweep:`, it is a single run.
 
-    overrides: such as "local.lr=0.1", or "local.lr=0.1,0.3" for a key that takes several values in turn. search:
+    overrides: such as "local.lr=0.1", "local.lr=0.1,0.3" for a key that takes several values in turn, or
+    "sweep.limit=5000" for a key of the sweep itself. search:
     ranges, such as "local.lr=0.001,1,log". Both take precedence over the file.
 
     Raises ScenarioError with every problem of the file, the sweep and the scenarios that it makes.
@@ -124,11 +126,15 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = (), search: Sequence
     if block is None:
         block = {}
     elif not isinstance(block, dict) or not block:
-        raise ScenarioError(source, [Problem("sweep", f"must have grid, cases or search in it, got {block!r}")])
+        raise ScenarioError(source, [Problem("sweep", f"must have grid, cases or search in it, got {quoted(block)}")])
     else:
         _sweep(block, source)  # raises if something is wrong in the file itself
     last: list[tuple[str, Any]] = []
     for key, values in _values("--set", overrides, problems):
+        if key.startswith("sweep."):
+            problem = assign(block, key.removeprefix("sweep."), values[0] if len(values) == 1 else values, "--set")
+            problems += [problem] if problem else []
+            continue
         grid = block.setdefault("grid", {})
         grid.pop(key, None)
         if len(values) > 1:
@@ -139,14 +145,23 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = (), search: Sequence
         if range := _range(values):
             block.setdefault("search", {}).setdefault("over", {})[key] = range
         else:
-            problems.append(Problem("--search", f"{key} must be LOW,HIGH or LOW,HIGH,log or a block, got {values!r}"))
+            problems.append(
+                Problem("--search", f"{key} must be LOW,HIGH or LOW,HIGH,log or a block, got {quoted(values)}")
+            )
     if problems:
         raise ScenarioError(source, problems)
     plan = Plan(source, raw, _sweep(block, source), last)
-    if problems := list(_tuned_twice(plan)):
+    if problems := [*_too_many(plan.sweep), *_tuned_twice(plan)]:
         raise ScenarioError(source, problems)
     plan.scenarios()
     return plan
+
+
+def _too_many(sweep: Sweep) -> Iterator[Problem]:
+    """Yields a problem if the sweep makes more combinations than its limit."""
+    if (made := sweep.combinations) > sweep.limit:
+        text = f"must be at least the number of combinations of cases and grid, {made}, got {sweep.limit}; raise it if "
+        yield Problem("sweep.limit", f"{text}they are all meant, also with --set sweep.limit={made}")
 
 
 def _tuned_twice(plan: Plan) -> Iterator[Problem]:
@@ -171,7 +186,7 @@ def _values(option: str, texts: Sequence[str], problems: list[Problem]) -> Itera
         try:
             values = parse(f"[{split[1]}]")
         except ValueError as error:
-            problems.append(Problem(option, f"{split[0]} must be set to YAML, got {split[1]!r}: {error}"))
+            problems.append(Problem(option, f"{split[0]} must be set to YAML, got {quoted(split[1])}: {error}"))
             continue
         if values:
             yield split[0], values

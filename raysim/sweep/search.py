@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from raysim.engine.progress import Progress
 from raysim.errors import Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
-from raysim.sweep.batch import RunOutcome, attempt, finished_runs
+from raysim.sweep.batch import FinishedRuns, OutOfDate, RunOutcome, attempt
 from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
@@ -37,6 +37,7 @@ class Trial(NamedTuple):
     status: str  # finished, pruned or failed
     score: float | None  # mean over seeds; None if it did not finish
     outcomes: tuple[RunOutcome, ...]  # by seed
+    again: tuple[str, ...]  # why runs that had finished before are out of date, and were run again
 
 
 def search(
@@ -93,14 +94,19 @@ class _Trier:
     def __init__(self, plan: Plan, settings: Search, group: int, out: Path, slots: Slots) -> None:
         self._plan, self._settings, self._group = plan, settings, group
         self._out, self._slots = out, slots
-        self._done = finished_runs(out)
+        self._done = FinishedRuns(out)
 
     def __call__(self, suggestion: optuna.Trial) -> Trial:
         outcomes: list[RunOutcome] = []
+        again: list[str] = []
         scores: list[float] = []
         rounds = 0  # of this trial's earlier seeds
         for scenario in self._plan.groups(dict(suggestion.params))[self._group]:
-            outcome = self._run(scenario, _Pruner(suggestion, self._settings, rounds))
+            found = self._done.find(scenario)
+            if isinstance(found, OutOfDate):
+                again.append(found.why)
+            folder = found if isinstance(found, Path) else None
+            outcome = self._run(scenario, folder, _Pruner(suggestion, self._settings, rounds))
             outcomes.append(outcome)
             if outcome.status in ("stopped", "failed"):
                 break
@@ -109,10 +115,11 @@ class _Trier:
         complete = len(scores) == len(outcomes)
         status = "finished" if complete else "pruned" if outcomes[-1].status == "stopped" else "failed"
         score = sum(scores) / len(scores) if complete else None
-        return Trial(self._group, suggestion.number, dict(suggestion.params), status, score, tuple(outcomes))
+        values = dict(suggestion.params)
+        return Trial(self._group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
-    def _run(self, scenario: Scenario, pruner: _Pruner) -> RunOutcome:
-        folder = self._done.get(scenario.hash)
+    def _run(self, scenario: Scenario, folder: Path | None, pruner: _Pruner) -> RunOutcome:
+        """Runs a scenario, or takes what it gave before. folder: of a run that is not out of date; None: no such."""
         if folder is None:
             return attempt(self._slots, scenario, self._out, pruner.watch)
         try:

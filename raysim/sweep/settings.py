@@ -1,5 +1,6 @@
 """The block `sweep:` of a scenario file: several runs of one scenario."""
 
+import math
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -63,3 +64,11 @@ class Sweep(Part):
     runs end with it."""
     search: Search | None = None
     """Tunes keys in each combination. null: each combination is run once."""
+    limit: Count = 1000
+    """Largest number of combinations. A sweep that makes more is refused before it takes time and memory; raise this
+    if it is meant."""
+
+    @property
+    def combinations(self) -> int:
+        """Number of combinations of a case with values of the grid."""
+        return max(1, len(self.cases)) * math.prod(map(len, self.grid.values()))

@@ -68,7 +68,7 @@ class ServerWorker(ClientWorker):
         """
         before = wire.receive({name: value.content for name, value in request.state.items()}, self.device)
         updates, buffers = self._merged(request)
-        task = self._server_task(gang, request.version, before)
+        task = self.server_task(gang, request.version, before)
         step = _as_step(self.algorithm.step(before, request.arrivals, {**updates, **buffers}, task))
         wire.unchanged((before,))  # an entry that is returned as it came is not stored again
         after = {**before, **buffers, **step.state}
@@ -97,7 +97,8 @@ class ServerWorker(ClientWorker):
         buffers = records.merge([own for _, own in parts], summed=True)
         return records.merge([vectors for vectors, _ in parts], request.summed), buffers
 
-    def _server_task(self, gang: Gang, version: int, state: Record) -> ServerTask:
+    def server_task(self, gang: Gang, version: int, state: Record) -> ServerTask:
+        """Returns the task of the step that makes this version of the model. state: the server's before that step."""
         server = self.federation.server
         reference = self._samples(server.reference, np.arange(len(server.reference)))
         return ServerTask(

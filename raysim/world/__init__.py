@@ -1,9 +1,10 @@
 """The simulated world: dispatch, delays, availability and topologies, and the timelines that follow from them."""
 
-from raysim.world.availability import AVAILABILITY, Availability, Dropout
-from raysim.world.delay import DELAYS, Cost, Delay
+from raysim.world.availability import Availability, Dropout
+from raysim.world.delay import Cost, Delay
 from raysim.world.distribution import Distribution
 from raysim.world.edge_delay import EdgeDelay
+from raysim.world.kinds import AVAILABILITY, DELAYS
 from raysim.world.mixing import Neighbours, Weighting
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology

@@ -1,7 +1,7 @@
 """When clients can be picked, and whether they report back."""
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Annotated, Self
 
 import numpy as np
@@ -27,6 +27,38 @@ class Availability(Part):
     @abstractmethod
     def next_change(self, time: float) -> float:
         """Returns when that may next change after the time; infinite if it never does."""
+
+    def check(self, clients: int) -> None:
+        """Raises ValueError if a file that it reads does not hold what so many clients need."""
+
+    def presence(self, seed: int, clients: int) -> "Presence":
+        """Returns who is there in one run, for a timeline, which asks at times that never decrease."""
+        return AnyPresence(self, seed, clients)
+
+
+class Presence(ABC):
+    """Who is there in one run, at times that never decrease."""
+
+    @abstractmethod
+    def mask(self, time: float) -> NDArray[np.bool_]:
+        """Returns who is available at the time, bool (clients,)."""
+
+    @abstractmethod
+    def next_change(self, time: float) -> float:
+        """Returns when that may next change after the time; infinite if it never does."""
+
+
+class AnyPresence(Presence):
+    """Who is there by any availability, which is asked for all clients each time."""
+
+    def __init__(self, availability: Availability, seed: int, clients: int) -> None:
+        self._availability, self._seed, self._clients = availability, seed, clients
+
+    def mask(self, time: float) -> NDArray[np.bool_]:
+        return self._availability.mask(self._seed, self._clients, time)
+
+    def next_change(self, time: float) -> float:
+        return self._availability.next_change(time)
 
 
 class Always(Availability):
@@ -71,7 +103,7 @@ class Periodic(Slotted):
     """Each client is available for a share of every period, with a random phase of its own, like day and night."""
 
     name: str = "periodic"
-    period: Positive
+    period: Annotated[Positive, Field(examples=[24.0])]
     """Length of a period, in the unit of the world's delay: rounds or seconds."""
     on: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Share of each period in which a client is available."""
@@ -89,9 +121,6 @@ class Periodic(Slotted):
         start = self.number(time) * self.slot
         phases = generator(seed, "availability").random(clients)
         return (start / self.period + phases) % 1.0 < self.on
-
-
-AVAILABILITY: tuple[type[Availability], ...] = (Always, RandomAvailability, Periodic)
 
 
 class Dropout(Part):

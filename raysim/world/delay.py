@@ -2,13 +2,15 @@
 
 import math
 from abc import abstractmethod
-from typing import Literal, NamedTuple, Self
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from raysim.part import NonNegative, Part
 from raysim.rng import Stream
 from raysim.world import distribution
+from raysim.world.trace_file import read_trace
 
 Unit = Literal["rounds", "seconds"]
 
@@ -19,6 +21,7 @@ class Cost(NamedTuple):
     flops: float  # of the training
     down_bytes: int
     up_bytes: int
+    samples: float  # trained on, forward and backward; a forward pass alone is a third of one
 
 
 class Delay(Part):
@@ -34,6 +37,9 @@ class Delay(Part):
 
         stream: keyed draws of this run's delays. cost: of the update; needed only if `needs_cost`.
         """
+
+    def check(self, clients: int) -> None:
+        """Raises ValueError if a file that it reads does not hold what so many clients need."""
 
     @property
     def least(self) -> float:
@@ -116,16 +122,21 @@ class ExponentialDelay(RandomDelay, distribution.Exponential):
     name: str = "exponential"
 
 
+def _example(median: float) -> Any:
+    """Returns an example of a speed's distribution, for `raysim list`."""
+    return Field(examples=[{"name": "log_normal", "median": median, "sigma": 0.5}])
+
+
 class ComputeDelay(Delay):
     """An update takes its FLOPs over the client's speed, plus its bytes over the bandwidth, plus a latency."""
 
     name: str = "compute"
     unit: Literal["seconds"] = "seconds"
-    flops_per_s: distribution.AnyDistribution
+    flops_per_s: Annotated[distribution.AnyDistribution, _example(1e10)]
     """Speed of a client's device, in FLOPs a second, drawn once for each client."""
-    up_bytes_per_s: distribution.AnyDistribution
+    up_bytes_per_s: Annotated[distribution.AnyDistribution, _example(1e6)]
     """Bandwidth of a client's uplink, in bytes a second, drawn once for each client."""
-    down_bytes_per_s: distribution.AnyDistribution
+    down_bytes_per_s: Annotated[distribution.AnyDistribution, _example(1e7)]
     """Bandwidth of a client's downlink, in bytes a second, drawn once for each client."""
     latency_s: NonNegative = 0.0
     """Time added to every delay, in seconds."""
@@ -158,34 +169,54 @@ class ComputeDelay(Delay):
 
 
 class ScriptedDelay(Delay):
-    """Delays are given as lists: client i's dispatches take delays[i][0], delays[i][1], ... in turn."""
+    """Delays are given, in the scenario or in a file: a client's dispatches take its delays in turn."""
 
     name: str = "scripted"
     unit: Unit = "rounds"
-    delays: tuple[tuple[NonNegative, ...], ...]
+    delays: Annotated[tuple[tuple[NonNegative, ...], ...], Field(examples=[[[0.0, 2.0], [1.0]]])] = ()
     """A list for each client, with the delay of each of its dispatches, in `unit`."""
+    path: str | None = None
+    """Instead of `delays`: a CSV file, or a Parquet file whose name ends in .parquet. Its columns are `client` and
+    `delay`, in `unit`, and each client's rows are in the order of its dispatches; other columns are not read."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if bool(self.delays) == (self.path is not None):
+            raise ValueError(f"must have exactly one of `delays` and `path`, got {'both' if self.path else 'neither'}")
+        return self
+
+    def reads(self) -> tuple[str, ...]:
+        """Returns the paths of the files that the delays are read from."""
+        return (self.path,) if self.path else ()
+
+    def check(self, clients: int) -> None:
+        if self.path and len(self.script) > clients:
+            raise ValueError(f"{self.path}: must name clients 0 to {clients - 1}, got {len(self.script) - 1}")
+
+    @cached_property
+    def script(self) -> tuple[tuple[float, ...], ...]:
+        """The delays of each client. A file is read once, and travels with the scenario to where the timeline is."""
+        return self.delays if self.path is None else _read_delays(self.path)
 
     @property
     def least(self) -> float:
-        return min((delay for of_client in self.delays for delay in of_client), default=0.0)
+        return min((delay for of_client in self.script for delay in of_client), default=0.0)
 
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
-        scripted = self.delays[client] if client < len(self.delays) else ()
+        scripted = self.script[client] if client < len(self.script) else ()
         if number >= len(scripted):
             raise ValueError(
-                f"world.delay.delays: must hold a delay for every dispatch, got {len(scripted)} for client {client}, "
-                f"which is dispatched once more; add one"
+                f"{self.path or 'world.delay.delays'}: must hold a delay for every dispatch, got {len(scripted)} for "
+                f"client {client}, which is dispatched once more; add one"
             )
         return scripted[number]
 
 
-DELAYS: tuple[type[Delay], ...] = (
-    NoDelay,
-    ConstantDelay,
-    HalfNormalDelay,
-    LogNormalDelay,
-    UniformDelay,
-    ExponentialDelay,
-    ComputeDelay,
-    ScriptedDelay,
-)
+def _read_delays(path: str) -> tuple[tuple[float, ...], ...]:
+    trace = read_trace(path)
+    trace.require("client", "delay")
+    clients = trace.clients()
+    delays: list[list[float]] = [[] for _ in range(max(clients) + 1)]
+    for client, delay in zip(clients, trace.numbers("delay").tolist(), strict=True):
+        delays[client].append(delay)
+    return tuple(map(tuple, delays))

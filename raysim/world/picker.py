@@ -1,36 +1,65 @@
-"""Picks clients among those that are idle and available."""
+"""Decides which clients are dispatched, among those that are idle and available."""
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raysim.rng import Stream
+from raysim.world.script import Script
 from raysim.world.world import World
 
 
-class Picker:
-    """Picks the clients that are dispatched.
+class Picker(ABC):
+    """Decides which clients are dispatched, whenever the timeline asks.
 
     samples: the number of samples that each client trains on, (clients,); a client with none is never picked. idle:
     which clients have samples and are not in flight, bool (clients,); the timeline keeps it up to date.
     """
 
+    timed = False
+    """Whether clients are dispatched at given times only, and never because others have arrived."""
+    over = "no client is left to pick"
+    """Why a run ends early when nobody is in flight any more, and nobody can be dispatched."""
+
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
         self.idle = samples > 0
-        self._world, self._samples, self._seed = world, samples, seed
+        self._dispatch, self._samples = world.dispatch, samples
+        self._presence = world.availability.presence(seed, len(samples))
+
+    @abstractmethod
+    def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
+        """Returns the clients to dispatch now. serial: the number of the next dispatch in the run.
+
+        Raises ValueError if clients are given that cannot be picked.
+        """
+
+    def next_change(self, time: float) -> float | None:
+        """Returns when other clients may be available; None if that never changes."""
+        change = self._presence.next_change(time)
+        return change if change < math.inf else None
+
+    def next_look(self, time: float, in_flight: int) -> float | None:
+        """Without rounds: returns when to pick again though nobody has arrived; None if that is of no use."""
+        short = in_flight < (self._dispatch.concurrency or 0) and self.idle.any()
+        return self.next_change(time) if short else None
+
+    def _wanted(self, in_flight: int) -> int:
+        """Returns how many clients are to be dispatched, if there are as many; negative if too many are in flight."""
+        return self._dispatch.per_round or (self._dispatch.concurrency or 0) - in_flight
+
+
+class RandomPicker(Picker):
+    """Picks clients at random."""
+
+    def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
+        super().__init__(world, samples, seed)
         self._draws = Stream(seed, "pick")
         self._mask, self._mask_until = self.idle, 0.0  # who is available, and the time until which that holds
 
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
-        """Returns the clients to dispatch now. serial: the number of the next dispatch in the run.
-
-        Raises ValueError if `picks` names clients that cannot be picked.
-        """
-        dispatch = self._world.dispatch
-        if dispatch.picks is not None:
-            return self._scripted(dispatch.picks[round], round)
-        wanted = dispatch.per_round or (dispatch.concurrency or 0) - in_flight
+        wanted = self._wanted(in_flight)
         (idle,) = (self.idle & self._available(time)).nonzero()
         if wanted <= 0 or len(idle) == 0:
             return []
@@ -39,18 +68,19 @@ class Picker:
             return [int(idle[generator.integers(len(idle))])]
         return sorted(generator.choice(idle, size=min(wanted, len(idle)), replace=False).tolist())
 
-    def next_change(self, time: float) -> float | None:
-        """Returns when other clients may be available; None if that never changes."""
-        change = self._world.availability.next_change(time)
-        return change if change < math.inf else None
-
     def _available(self, time: float) -> NDArray[np.bool_]:
         if time >= self._mask_until:
-            self._mask = self._world.availability.mask(self._seed, len(self.idle), time)
-            self._mask_until = self._world.availability.next_change(time)
+            self._mask = self._presence.mask(time)
+            self._mask_until = self._presence.next_change(time)
         return self._mask
 
-    def _scripted(self, picks: tuple[int, ...], round: int) -> list[int]:
+
+class ListPicker(Picker):
+    """Picks the clients that `picks` lists for each round."""
+
+    def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
+        assert self._dispatch.picks is not None
+        picks = self._dispatch.picks[round]
         for client in picks:
             if not 0 <= client < len(self.idle):
                 must = f"clients by their numbers, 0 to {len(self.idle) - 1}, got {client!r}; correct it"
@@ -64,3 +94,63 @@ class Picker:
                 continue
             raise ValueError(f"world.dispatch.picks: round {round} must pick {must}")
         return list(picks)
+
+
+class ScriptPicker(Picker):
+    """Picks clients in the order of a script, each when it is wanted and, if the script has times, when it is due.
+
+    A client that is still under way when it is its turn keeps all later ones waiting.
+    """
+
+    def __init__(self, world: World, samples: NDArray[np.int64], seed: int, script: Script) -> None:
+        super().__init__(world, samples, seed)
+        script.check(len(samples))
+        if without := [client for client in np.unique(script.clients).tolist() if samples[client] == 0]:
+            raise ValueError(
+                f"{script.source}: must dispatch clients with samples to train on, got {without[:3]}, with none"
+            )
+        self.timed = world.dispatch.given == ["order"]
+        self.over = script.over
+        self._source, self._clients = script.source, script.clients.tolist()
+        self._times = [0.0] * len(self._clients) if script.times is None else script.times.tolist()
+        self._next = 0  # place of the next dispatch in the script
+
+    def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
+        wanted, picked = self._room(round, in_flight), list[int]()
+        while self._is_left and len(picked) < wanted and self._times[self._next] <= time:
+            client = self._clients[self._next]
+            if client in picked or not self.idle[client]:
+                self._wait(client, time)
+                break
+            picked.append(client)
+            self._next += 1
+        return picked
+
+    def next_look(self, time: float, in_flight: int) -> float | None:
+        if not self._is_left:
+            return None
+        return self._times[self._next] if self.timed else super().next_look(time, in_flight)
+
+    @property
+    def _is_left(self) -> bool:
+        return self._next < len(self._clients)
+
+    def _room(self, round: int, in_flight: int) -> float:
+        if self.timed:
+            return math.inf
+        return len(self._dispatch.picks[round]) if self._dispatch.picks else self._wanted(in_flight)
+
+    def _wait(self, client: int, time: float) -> None:
+        """Raises ValueError if a client that is under way must be dispatched now, or should have been before."""
+        if self.timed or 0 < self._times[self._next] < time:
+            raise ValueError(
+                f"{self._source}: dispatch {self._next} is of client {client} at {self._times[self._next]:g}, which is "
+                "then still under way, or gone; correct the times or the delays"
+            )
+
+
+def new_picker(world: World, samples: NDArray[np.int64], seed: int) -> Picker:
+    """Returns the picker that the world asks for. Raises ValueError if it must pick clients that it cannot pick."""
+    if world.script is not None:
+        return ScriptPicker(world, samples, seed, world.script)
+    return (RandomPicker if world.dispatch.picks is None else ListPicker)(world, samples, seed)

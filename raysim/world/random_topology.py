@@ -68,6 +68,9 @@ class RandomEdges(RandomTopology):
 
     cure: ClassVar[str] = "raise `edges`"
 
+    def most_edges(self, peers: int) -> int:
+        return peers * (peers - 1) // 2
+
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
 
@@ -104,9 +107,18 @@ class ErdosRenyi(RandomTopology):
 
     cure: ClassVar[str] = "raise `probability`"
 
+    def most_edges(self, peers: int) -> int:
+        return peers * (peers - 1) // 2
+
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
 
+        alone = peers * (1 - self.probability) ** (peers - 1)  # peers without a neighbour, on average
+        if self.connected and alone > 30:  # so that one draw in 10¹³ has none of them
+            raise ValueError(
+                f"a graph of {peers} peers must be connected, but at `probability` {self.probability:g} about "
+                f"{alone:.0f} of them have no neighbour; {self.cure}, or set `connected: false`"
+            )
         return nx.gnp_random_graph(peers, self.probability, seed=generator)
 
 
@@ -114,10 +126,13 @@ class Regular(RandomTopology):
     """All peers have the same number of neighbours, chosen at random."""
 
     name: str = "regular"
-    degree: Count
+    degree: Annotated[Count, Field(examples=[4])]
     """Number of neighbours of each peer."""
 
     cure: ClassVar[str] = "raise `degree`"
+
+    def most_edges(self, peers: int) -> int:
+        return peers * self.degree // 2
 
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
@@ -144,6 +159,9 @@ class SmallWorld(RandomTopology):
     """Probability that an edge is moved to lead to a random peer."""
 
     cure: ClassVar[str] = "raise `degree`"
+
+    def most_edges(self, peers: int) -> int:
+        return peers * self.degree // 2
 
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx

@@ -21,7 +21,7 @@ from raysim.rng import Stream
 from raysim.terms import Arrival, Round, Trigger
 from raysim.world.clock import Clock
 from raysim.world.delay import Cost
-from raysim.world.picker import Picker
+from raysim.world.picker import new_picker
 from raysim.world.world import World
 
 
@@ -64,7 +64,7 @@ class Ended(NamedTuple):
     round: int
     time: float
     version: int  # server steps done so far
-    staleness: float
+    staleness: float  # at its arrival or, if it did not arrive, at the end of the run
 
 
 class Stepped(NamedTuple):
@@ -97,6 +97,7 @@ Happening: TypeAlias = Started | Ended | Stepped | Closed
 
 _CLOSE, _OPEN, _ARRIVE = range(3)
 _ASK = 3  # a kind of event with the priority of an arrival: it asks for the cost of an update that may arrive now
+_LAST = 3  # the priority of dispatches at given times, which follow arrivals
 
 
 class ServerTimeline:
@@ -126,7 +127,8 @@ class ServerTimeline:
         self.live: Counter[int] = Counter()  # by version: number of later updates that start from it
         self._cost, self._measured = cost, measured
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
-        self._picker = Picker(world, samples, seed)
+        self._picker = new_picker(world, samples, seed)
+        self._fates = world.script.fates if world.script else None
         self._look_pending = False  # whether an opening is scheduled for when others may be available
         self._numbers = [0] * len(samples)
         self._serial = 0
@@ -148,7 +150,7 @@ class ServerTimeline:
             elif dispatched is not None:
                 yield from self._arrive(dispatched)
         if self.round < self.rounds:  # nobody is in flight, and nobody ever will be
-            yield Closed(self.round, self._clock.now, self.version, self.in_flight, "no client is left to pick")
+            yield Closed(self.round, self._clock.now, self.version, self.in_flight, self._picker.over)
         yield from self._unfinished()
 
     # --- rounds -------------------------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ class ServerTimeline:
         now = self._clock.now
         for client in self._picker.pick(now, self.round, self.in_flight, self._serial):
             dispatched = self._dispatch(client)
-            if dispatched.arrives == math.inf:
+            if self._measured is not None and dispatched.reports:
                 yield Started(dispatched)
         if not self.world.has_rounds:
             self._look_again()
@@ -173,11 +175,10 @@ class ServerTimeline:
             self._clock.schedule(last, _ARRIVE, (_CLOSE, None))
 
     def _look_again(self) -> None:
-        """Without rounds: schedules another pick if too few are in flight because idle clients are not available."""
-        short = self.in_flight < (self.world.dispatch.concurrency or 0) and self._picker.idle.any()
-        if short and not self._look_pending and (change := self._picker.next_change(self._clock.now)):
+        """Without rounds: schedules another pick, if it may be time for one before anybody arrives."""
+        if not self._look_pending and (look := self._picker.next_look(self._clock.now, self.in_flight)) is not None:
             self._look_pending = True
-            self._clock.schedule(change, _OPEN, (_OPEN, None))
+            self._clock.schedule(look, _LAST if self._picker.timed else _OPEN, (_OPEN, None))
 
     def _close(self) -> Iterator[Happening]:
         if isinstance(self.trigger, Round) and (self._waiting or self.trigger.empty):
@@ -190,14 +191,9 @@ class ServerTimeline:
     # --- clients ------------------------------------------------------------------------------------------------------
 
     def _dispatch(self, client: int) -> Dispatched:
-        number, now, world = self._numbers[client], self._clock.now, self.world
-        drop = world.dropout.probability
-        reports = drop == 0 or self._drops(client, number).random() >= drop
+        number, now = self._numbers[client], self._clock.now
+        soonest, reports = self._fate(client, number)
         ask = self._measured is not None and reports
-        cost = self._cost(client) if self._cost else None
-        if ask and cost:
-            cost = cost._replace(flops=0.0)  # an update cannot arrive sooner than without any FLOPs
-        soonest = now + world.delay.duration(self._delays, client, number, cost)
         arrives = math.inf if ask else soonest
         dispatched = Dispatched(self._serial, client, number, self.round, self.version, now, arrives, reports)
         self._serial += 1
@@ -205,10 +201,23 @@ class ServerTimeline:
         self._picker.idle[client] = False
         self.in_flight += 1
         self._flying[dispatched.serial] = dispatched
-        self._clock.schedule(soonest, _ARRIVE, (_ASK if ask else _ARRIVE, dispatched))
+        if self._fates is None or soonest < math.inf:  # else it arrives after the end of the run that is replayed
+            self._clock.schedule(soonest, _ARRIVE, (_ASK if ask else _ARRIVE, dispatched))
         if self._can_matter(dispatched):
             self.live[dispatched.version] += 1
         return dispatched
+
+    def _fate(self, client: int, number: int) -> tuple[float, bool]:
+        """Returns when a dispatch made now can arrive at the soonest, and whether it reports."""
+        if self._fates is not None:
+            return float(self._fates.arrives[self._serial]), bool(self._fates.reports[self._serial])
+        world = self.world
+        drop = world.dropout.probability
+        reports = drop == 0 or bool(self._drops(client, number).random() >= drop)
+        cost = self._cost(client) if self._cost else None
+        if cost and reports and self._measured is not None:
+            cost = cost._replace(flops=0.0, samples=0.0)  # an update cannot arrive sooner than without training
+        return self._clock.now + world.delay.duration(self._delays, client, number, cost), reports
 
     def _ask(self, dispatched: Dispatched) -> None:
         """Schedules the arrival of an update; waits for its training, on which its arrival depends."""
@@ -238,7 +247,8 @@ class ServerTimeline:
         self._picker.idle[dispatched.client] = dispatched.reports or not self.world.dropout.permanent
         late = isinstance(self.trigger, Round) and self.trigger.late == "discard" and dispatched.round < self.round
         if not dispatched.reports or late:
-            yield self._ended(dispatched, "discarded" if dispatched.reports else "dropped")
+            status: Literal["discarded", "dropped"] = "discarded" if dispatched.reports else "dropped"
+            yield self._ended(dispatched, status, self._staleness(dispatched))
         else:
             self._waiting.append((dispatched, self._arrival(dispatched)))
             if not isinstance(self.trigger, Round) and len(self._waiting) == self.trigger.size:
@@ -251,7 +261,7 @@ class ServerTimeline:
         if self.version > self.round:
             yield Closed(self.round, self._clock.now, self.version, self.in_flight)
             self.round = self.version
-        if self.round < self.rounds:
+        if self.round < self.rounds and not self._picker.timed:
             yield from self._open()
 
     # --- steps and ends -----------------------------------------------------------------------------------------------
@@ -274,10 +284,12 @@ class ServerTimeline:
         members, arrivals = tuple(d for d, _ in taken), tuple(a for _, a in taken)
         return Stepped(self.version, self.round, self._clock.now, members, arrivals, self.in_flight)
 
-    def _ended(self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"]) -> Ended:
+    def _ended(
+        self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"], staleness: float
+    ) -> Ended:
         if self._can_matter(dispatched):
             self._release(dispatched)
-        return Ended(dispatched, status, self.round, self._clock.now, self.version, self._staleness(dispatched))
+        return Ended(dispatched, status, self.round, self._clock.now, self.version, staleness)
 
     def _release(self, dispatched: Dispatched) -> None:
         self.live[dispatched.version] -= 1
@@ -285,6 +297,8 @@ class ServerTimeline:
             del self.live[dispatched.version]
 
     def _unfinished(self) -> Iterator[Happening]:
-        left = [d for d, _ in self._waiting] + list(self._flying.values())
-        for dispatched in sorted(left):
-            yield self._ended(dispatched, "unfinished")
+        """Ends what is in the buffer, with its staleness at its arrival, and what is in flight."""
+        left = [(dispatched, arrival.staleness) for dispatched, arrival in self._waiting]
+        left += [(dispatched, self._staleness(dispatched)) for dispatched in self._flying.values()]
+        for dispatched, staleness in sorted(left):
+            yield self._ended(dispatched, "unfinished", staleness)

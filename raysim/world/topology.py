@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
+EDGES = 200_000  # of a graph, at most: with more, checking a scenario takes seconds and hundreds of MB
+CHECKED = 100_000  # peers in all graphs that a check draws, at most
+
+
 class Topology(Part):
     """An undirected graph of peers, with weights for its edges. A subclass adds its `name`."""
 
@@ -30,6 +34,10 @@ class Topology(Part):
     @abstractmethod
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         """Returns a graph of the peers 0, 1, ... Raises ValueError if there is none for so many peers."""
+
+    def most_edges(self, peers: int) -> int:
+        """Returns how many edges or pairs of peers it looks at, at most, to make a graph."""
+        return 2 * peers
 
     def epoch(self, round: int) -> int:
         """Returns the epoch of a round. All rounds of an epoch have the same graph."""
@@ -49,14 +57,23 @@ class Topology(Part):
         return self.weights.rows(graph)
 
     def problems(self, peers: int, seed: int, rounds: int) -> list[str]:
-        """Says what is wrong with the first epoch whose graph cannot be made; [] if all graphs can."""
+        """Says what is wrong with the first epoch whose graph cannot be made; [] if all graphs can.
+
+        Of a great many epochs, it tries the first.
+        """
         if peers < 2:
             return [f"must have at least two peers, got {peers}; raise data.clients"]
-        starts = {self.epoch(round): round for round in reversed(range(rounds if self.may_fail_later else 1))}
-        for epoch, round in sorted(starts.items()):
+        if (edges := self.most_edges(peers)) > EDGES:
+            return [
+                f"{self.name}: must have at most {EDGES:,} edges, or pairs of peers to draw them from, "
+                f"got up to {edges:,} for {peers:,} peers; lower data.clients"
+            ]
+        last = self.epoch(rounds - 1) if self.may_fail_later else 0
+        for epoch in range(min(last + 1, max(1, CHECKED // peers))):
             try:
                 _edges(self, peers, seed, epoch)
             except ValueError as error:
+                round = next(round for round in range(rounds) if self.epoch(round) == epoch)
                 return [f"{self.name}: {f'from round {round} on, ' if round else ''}{error}"]
         return []
 
@@ -105,6 +122,9 @@ class Complete(Topology):
     """All peers are neighbours of each other."""
 
     name: str = "complete"
+
+    def most_edges(self, peers: int) -> int:
+        return peers * (peers - 1) // 2
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
@@ -160,12 +180,15 @@ class Edges(Topology):
     name: str = "edges"
     edges: Annotated[
         tuple[Annotated[tuple[int, int], BeforeValidator(_read_edge)], ...],
-        Field(json_schema_extra=_or_a_file),
+        Field(json_schema_extra=_or_a_file, examples=[[[0, 1], [1, 2]]]),
         BeforeValidator(_read_edges),
     ]
     """Pairs of peers, such as [[0, 1], [1, 2]]; or the name of a file with one pair a line, and comments after #."""
     connected: bool = True
     """Whether the graph must be connected, with a path between any two peers."""
+
+    def most_edges(self, peers: int) -> int:
+        return max(peers, len(self.edges))
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx

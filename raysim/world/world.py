@@ -1,17 +1,23 @@
 """The simulated world: who is picked, how long updates take, who is available, what becomes of messages."""
 
-from typing import Annotated, Literal, Self
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import model_validator
 
 from raysim.part import Count, Fraction, OneOf, Part, Positive
-from raysim.world.availability import AVAILABILITY, Always, Availability, Dropout
-from raysim.world.delay import DELAYS, Delay, NoDelay
+from raysim.world.availability import Always, Availability, Dropout
+from raysim.world.delay import Delay, NoDelay
 from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
+from raysim.world.kinds import AVAILABILITY, DELAYS
+from raysim.world.script import Recorded, Script, read_order, read_recorded, recorded_world, run_files
 
 
 class Dispatch(Part):
-    """Which clients are picked, by exactly one of `per_round`, `concurrency` and `picks`; never one in flight."""
+    """Which clients are picked, by exactly one of `per_round`, `concurrency`, `picks` and `order`; never one in flight.
+
+    `order` may also stand beside `per_round` or `concurrency`.
+    """
 
     per_round: Count | None = None
     """Number of idle clients that are picked at the start of every round, uniformly at random."""
@@ -20,6 +26,11 @@ class Dispatch(Part):
     others arrive."""
     picks: tuple[tuple[int, ...], ...] | None = None
     """Clients to pick: for each round, a list of their numbers."""
+    order: str | None = None
+    """CSV file of clients in the order in which they are picked, or a Parquet file, whose name ends in .parquet. Beside
+    `per_round` or `concurrency`, it needs a column `client`, and a client that is still in flight when it is its turn
+    keeps later ones waiting. Alone, it also needs a column `dispatched_at`, in seconds, and clients are picked then,
+    after updates that arrive at the same time. Other columns are not read."""
     round_s: Positive | None = None
     """Length of a round in seconds, if delays are in seconds. null: a round then ends with its last arrival."""
 
@@ -27,24 +38,34 @@ class Dispatch(Part):
     def _at_most_one(self) -> Self:
         if len(self.given) > 1:
             raise ValueError(f"must have exactly one of per_round, concurrency and picks, got {self.given}")
-        if self.round_s is not None and self.concurrency is not None:
+        if self.order is not None and self.picks is not None:
+            raise ValueError("must have one of order and picks, got both; leave one out")
+        if self.round_s is not None and (self.concurrency is not None or self.given == ["order"]):
             raise ValueError("round_s goes with per_round or picks: with concurrency in seconds there are no rounds")
         return self
 
     @property
     def given(self) -> list[str]:
-        """Which of the three keys are set; none if there is no server."""
-        return [key for key in ("per_round", "concurrency", "picks") if getattr(self, key) is not None]
+        """Which keys say when clients are picked, of which there must be one; none if there is no server."""
+        given = [key for key in ("per_round", "concurrency", "picks") if getattr(self, key) is not None]
+        return given or (["order"] if self.order is not None else [])
 
     @property
     def size(self) -> int | None:
         """Largest number of clients that a round picks; None with `concurrency`."""
         return max((len(picked) for picked in self.picks), default=None) if self.picks else self.per_round
 
+    def reads(self) -> tuple[str, ...]:
+        """Returns the paths of the files that clients are read from."""
+        return (self.order,) if self.order else ()
+
 
 class World(Part):
     """The simulated world. All its times are in the unit of its delay: rounds or seconds."""
 
+    replay: str | None = None
+    """Folder of a run with a server, such as runs/quickstart-20260131-120000: clients are dispatched, report and are
+    lost when they did there. All other keys are those of that run; only `staleness` may be given anew."""
     dispatch: Dispatch = Dispatch()
     """Which clients are picked, and when. Needed with a server; without one, all peers train all the time."""
     delay: Annotated[Delay, OneOf(DELAYS, "raysim.delays")] = NoDelay()
@@ -62,8 +83,20 @@ class World(Part):
     loss: Fraction = 0.0
     """For peers only: probability that a message to a neighbour is lost."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_recorded(cls, given: Any) -> Any:
+        """Fills in the keys of the run to replay, unless they are there, as in that run's run.json."""
+        if isinstance(given, dict) and isinstance(given.get("replay"), str) and "dispatch" not in given:
+            return {**recorded_world(given["replay"]), **given}
+        return given
+
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        if self.dispatch.order is not None and not isinstance(self.availability, Always):
+            raise ValueError("availability must not be given beside dispatch.order, which says who is picked")
+        if self.dispatch.given == ["order"] and self.delay.unit == "rounds":
+            raise ValueError("dispatch.order alone needs a delay in seconds, got one in rounds; add per_round")
         if self.dispatch.round_s is not None and self.delay.unit == "rounds":
             raise ValueError("dispatch.round_s needs a delay in seconds, got one in rounds")
         if self.staleness == "rounds" and not self.has_rounds:
@@ -73,7 +106,7 @@ class World(Part):
     @property
     def has_rounds(self) -> bool:
         """Whether clients are picked at the start of rounds, instead of whenever one has arrived."""
-        return self.delay.unit == "rounds" or self.dispatch.concurrency is None
+        return self.delay.unit == "rounds" or self.dispatch.given not in (["concurrency"], ["order"])
 
     @property
     def round_length(self) -> float | None:
@@ -84,3 +117,28 @@ class World(Part):
     def staleness_unit(self) -> Literal["rounds", "versions"]:
         """Unit of staleness: `staleness` or, if it is not set, rounds if there are rounds, else versions."""
         return self.staleness or ("rounds" if self.has_rounds else "versions")
+
+    # --- what is read from files --------------------------------------------------------------------------------------
+
+    def reads(self) -> tuple[str, ...]:
+        """Returns the paths of the files that the world's own keys are read from."""
+        return tuple(map(str, run_files(self.replay))) if self.replay else ()
+
+    @property
+    def script(self) -> Script | None:
+        """The dispatches that are given; None if the timeline picks clients itself."""
+        if self.replay is not None:
+            return self.recorded.script
+        return self.order if self.dispatch.order is not None else None
+
+    @cached_property
+    def recorded(self) -> Recorded:
+        """The run to replay. It is read once, and travels with the scenario to where the timeline is."""
+        assert self.replay is not None
+        return read_recorded(self.replay)
+
+    @cached_property
+    def order(self) -> Script:
+        """The dispatches in `dispatch.order`, which are read once, too."""
+        assert self.dispatch.order is not None
+        return read_order(self.dispatch.order, timed=self.dispatch.given == ["order"])

@@ -1,4 +1,4 @@
-"""`raysim check`, `list` and `schema`: what is told of scenarios without running them."""
+"""`raysim check` and `schema`: what is told of scenarios without running them."""
 
 import json
 from pathlib import Path
@@ -27,15 +27,6 @@ def test_check_reads_all_files_and_says_all_that_is_wrong(tmp_path: Path) -> Non
         [str(two), "local.lr"],
         [str(two), "run.round"],
     ]
-
-
-def test_list_shows_every_name_with_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    lines = command("list").stdout.splitlines()
-    for key in ("algorithm", "data", "data.partition", "server_data", "model", "world.delay", "world.availability"):
-        assert sum(line.startswith(f"{key} ") for line in lines) == 1
-    assert any("fedbuff" in line and "(Nguyen et al. 2022)" in line for line in lines)
-    assert any("scripted" in line and "delays[i][0]" in line for line in lines)
 
 
 def test_the_json_schema_takes_what_is_right_and_refuses_what_is_wrong() -> None:

@@ -1,5 +1,6 @@
 """Data in CIFAR's files."""
 
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from data_sets import load, part, random_images
+
+from raysim.data.cifar import unpickle
 
 
 def write_batch(path: Path, batch: dict[bytes, Any]) -> None:
@@ -47,3 +50,24 @@ def test_a_damaged_cifar_file_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ValueError, match="'train' must be a whole pickle"):
         load(name="cifar100", root=str(tmp_path))
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 5])
+def test_a_cifar_file_that_would_run_code_is_named_and_runs_nothing(tmp_path: Path, protocol: int) -> None:
+    class Trap:
+        def __reduce__(self) -> Any:
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    batch = {b"data": random_images(1, 3072), b"fine_labels": [7], b"coarse_labels": [1]}
+    write_batch(tmp_path / "cifar-100-python/test", batch)
+    (tmp_path / "cifar-100-python/train").write_bytes(pickle.dumps({b"meta": Trap(), **batch}, protocol))
+    with pytest.raises(ValueError, match=r"'train' must hold texts, numbers and arrays only, got posix\.mkdir"):
+        load(name="cifar100", root=str(tmp_path))
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_cifar_file_that_is_cut_anywhere_is_an_error() -> None:
+    content = pickle.dumps({b"data": random_images(1, 30), b"fine_labels": [7]}, protocol=2)
+    for end in range(len(content)):
+        with pytest.raises(ValueError, match="'train' must be a whole pickle of a dictionary, got"):
+            unpickle(content[:end], "train")

@@ -15,6 +15,7 @@ from raysim.models import (
 )
 from raysim.models.build import initialise
 from raysim.models.layout import Layout
+from raysim.models.pretrained import load_weights
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,12 @@ def test_weights_that_do_not_fit_are_refused_by_name(mobilenet: nn.Module, tmp_p
         load({"epoch": 3, "state": state})
     with pytest.raises(ValueError, match=r"must hold tensors only"):
         load(mobilenet)
+    for suffix in ("pth", "safetensors"):
+        damaged = tmp_path / f"damaged.{suffix}"
+        save_file({"w": torch.ones(9)}, damaged) if suffix == "safetensors" else torch.save(state, damaged)
+        damaged.write_bytes(damaged.read_bytes()[:-20])
+        with pytest.raises(ValueError, match=rf"'{damaged}' must be a whole file, got .*; fetch it again"):
+            load_weights(mobilenet, str(damaged))
     with pytest.raises(ValueError, match=r"path of a .safetensors, .pth or .pt file that exists, got .*w.bin"):
         load(state, "w.bin")
     with pytest.raises(ValueError, match=r"file that exists, got 'nowhere.pth'; nothing is downloaded"):

@@ -87,7 +87,7 @@ def test_a_file_that_is_no_yaml_is_refused(runs: Path, tmp_path: Path) -> None:
     path = tmp_path / "paper.yaml"
     assert refused(runs, "--paper", path) == f"{path}: cannot be read: No such file or directory\n"
     path.write_text("rows: [")
-    assert refused(runs, "--paper", path).startswith(f"{path}: must be YAML in UTF-8: while parsing")
+    assert refused(runs, "--paper", path).startswith(f"{path}: must be YAML in UTF-8: line 1, column 8: while parsing")
     path.write_text("- 1")
     assert refused(runs, "--paper", path).startswith(f"{path}: the file: must be a block of keys")
     path.write_text("{title: x, rows: [{value: 1, algorithm: 2026-01-01}]}")

@@ -48,12 +48,21 @@ def refusal(folder: Path, text: str | bytes, *overrides: str) -> str:
         ("\tname: x", "found character '\\t' that cannot start any token"),
         ("a: \0", "must be YAML in UTF-8: unacceptable character #x0000"),
         (b"name: \xff", "must be YAML in UTF-8: 'utf-8' codec can't decode byte 0xff"),
-        (TEXT + "seed: 2001-13-01", "must be YAML in UTF-8: month must be in 1..12"),
+        (
+            TEXT + "seed: 2001-13-01",
+            "must be YAML in UTF-8: line 8, column 7: cannot be read as timestamp: month must be in",
+        ),
         (TEXT + "seed: 2001-01-01", "seed: must be an integer, got datetime.date(2001, 1, 1)"),
         (TEXT + "local: &a {lr: *a}", "must not hold an alias of a block within that block"),
         (TEXT + "null: 1", "None: must be a key of text, got None; put it in quotes"),
         (TEXT + "? [a, b]\n: 1", "('a', 'b'): must be a key of text, got ('a', 'b'); put it in quotes"),
         (TEXT + "local:", "local: must be a block of keys, got None"),
+        (TEXT + "seed: &a 1\nx: &a 2", "x: unknown key"),
+        (TEXT + "x: 0x" + "f" * 5000, "line 8, column 4: integers must have at most 100 digits, got 5002"),
+        (TEXT + "x: [" * 60 + "]" * 60, "blocks must be nested at most 50 deep, got more"),
+        (TEXT + 'x: "\\ud800"', "must be text that can be written in UTF-8, got half of a surrogate pair"),
+        (TEXT + "x: !!int y", "line 8, column 4: cannot be read as int: invalid literal"),
+        (TEXT + "? [[a]]\n: 1", "keys must be text; put them in quotes"),
     ],
 )
 def test_files_that_hold_no_scenario_are_clear_errors(tmp_path: Path, text: str | bytes, expected: str) -> None:
@@ -67,6 +76,55 @@ def test_a_file_that_is_missing_or_a_folder_is_a_clear_error(tmp_path: Path) -> 
         with pytest.raises(ScenarioError) as caught:
             load_scenario(path)
         assert str(caught.value) == f"{path}: cannot be read: {expected}"
+
+
+BOMB = "x0: &x0 [1]\n" + "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 20))
+CHAIN = "x0: &x0 [1]\n" + "".join(f"x{n}: &x{n} [*x{n - 1}]\n" for n in range(1, 99))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BOMB, "aliases must stand for at most 100,000 values in all, got 2.35e+19"),
+        (
+            BOMB.replace("[1]", "{a: 1}").replace(" [", " {<<: [").replace("]\n", "]}\n"),
+            "aliases must stand for at most",
+        ),
+        (CHAIN, "blocks must be nested at most 50 deep, got 100 with those that aliases stand for"),
+    ],
+)
+def test_aliases_of_aliases_are_refused_at_once(tmp_path: Path, text: str, expected: str) -> None:
+    assert expected in refusal(tmp_path, TEXT + text)
+
+
+@pytest.mark.parametrize(
+    ("value", "got"),
+    [
+        ("1e400", "must be an integer, got inf"),
+        ("9" * 30, f"must be less than or equal to 2147483647, got {'9' * 30}"),
+        ("x" * 5000, f"must be an integer, got '{'x' * 149}...{'x' * 49}'"),
+    ],
+)
+def test_numbers_beyond_all_bounds_are_refused_in_short_messages(tmp_path: Path, value: str, got: str) -> None:
+    assert refusal(tmp_path, TEXT, f"run.rounds={value}") == f"run.rounds: {got}"
+
+
+def test_messages_stay_short_whatever_a_file_holds(tmp_path: Path) -> None:
+    """Strange keys are quoted and cut, and of many problems the first are told."""
+    said = refusal(tmp_path, TEXT + '"a\\nb": 1\n' + "? " + "k" * 5000 + "\n: 1")
+    assert "'a\\nb': unknown key" in said
+    assert max(map(len, said.splitlines())) < 400
+    said = refusal(tmp_path, TEXT, f"model.hidden=[{', '.join(['x'] * 500)}]")
+    assert (len(said.splitlines()), said.splitlines()[-1]) == (51, "and 450 more problems")
+
+
+def test_names_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path, TEXT, "name=" + "x" * 201).startswith("name: must have at most 200 letters, got 'xxx")
+
+
+def test_a_file_that_never_ends_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="must be YAML in UTF-8: at most 16,000,000 letters, got more"):
+        load_scenario("/dev/zero")
 
 
 def test_numbers_are_those_of_yaml_1_2(tmp_path: Path) -> None:
@@ -118,7 +176,10 @@ def test_set_replaces_keys_makes_blocks_and_goes_through_bare_names(tmp_path: Pa
         ("algoritm.buffer=3", "algoritm: unknown key (did you mean 'algorithm'?); known here: name, seed, data"),
         ("local.lr=", "local.lr: must be a number, got None"),
         ("seed=1=2", "seed: must be an integer, got '1=2'"),
-        ("local.lr=&a [*a]", "must not hold an alias of a block within that block"),
+        (
+            "local.lr=&a [*a]",
+            "--set: local.lr must be set to YAML, got '&a [*a]': line 1, column 1: must not hold an alias",
+        ),
         ("model.hidden.0=3", "model.hidden: must be a list, got {'0': 3}"),
     ],
 )

@@ -132,6 +132,21 @@ def test_a_file_with_a_sweep_is_not_one_run(write: Any, tmp_path: Path) -> None:
     assert "2 runs" in command("check", path).stdout
 
 
+def test_more_combinations_than_the_limit_are_refused_before_they_are_made(write: Any, tmp_path: Path) -> None:
+    """A thousand million million of them would never be made."""
+    path = write({"grid": {f"key{place}": list(range(1000)) for place in range(6)}})
+    answer = sweep(path, tmp_path / "runs")
+    assert answer.exit_code == 2
+    assert answer.stderr == (
+        f"{path}: sweep.limit: must be at least the number of combinations of cases and grid, {1000**6}, got 1000; "
+        f"raise it if they are all meant, also with --set sweep.limit={1000**6}\n"
+    )
+    few = write({"grid": {"seed": [0, 1, 2]}, "limit": 5})
+    assert "sweep.limit: must be at least" in sweep(few, tmp_path / "runs", "--set", "local.lr=0.1,0.2").stderr
+    assert len(load_sweep(few, ["local.lr=0.1,0.2", "sweep.limit=6"]).scenarios()) == 6
+    assert "--set" not in command("check", few, "--set", "sweep.limit=3").output
+
+
 # --- how its runs are carried out -------------------------------------------------------------------------------------
 
 

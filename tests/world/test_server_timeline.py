@@ -47,6 +47,16 @@ def test_the_scripted_rounds_of_feddle() -> None:
     assert arrived == [(0, 0, 0.0), (1, 2, 0.0), (1, 3, 0.0), (2, 1, 2.0), (2, 2, 0.0)]
 
 
+@pytest.mark.parametrize(("unit", "staleness"), [("rounds", (1.0, 4.0)), ("versions", (1.0, 1.0))])
+def test_an_update_left_in_the_buffer_has_the_staleness_of_its_arrival(unit: str, staleness: tuple[float, ...]) -> None:
+    """Clients 0 and 1 make a step in round 0. Client 2 arrives in round 1 and waits; client 3 never arrives."""
+    scripted = {"name": "scripted", "delays": ((0.0,), (0.0,), (1.0,), (9.0,))}
+    of_run = world(dispatch={"picks": ((0, 1, 2, 3), (), (), ())}, delay=scripted, staleness=unit)
+    ends = [h for h in happen(of_run, Buffer(2), 4, 4) if isinstance(h, Ended)]
+    assert [(h.dispatched.client, h.status) for h in ends] == [(2, "unfinished"), (3, "unfinished")]
+    assert tuple(h.staleness for h in ends) == staleness
+
+
 @pytest.mark.parametrize(
     ("picks", "message"),
     [
@@ -201,7 +211,7 @@ def test_work_sets_the_time() -> None:
         "latency_s": 0.5,
     }
     timeline = ServerTimeline(
-        world(dispatch={"concurrency": 1}, delay=delay), Buffer(1), np.ones(1, int), 3, 0, lambda _: Cost(10.0, 6, 8)
+        world(dispatch={"concurrency": 1}, delay=delay), Buffer(1), np.ones(1, int), 3, 0, lambda _: Cost(10.0, 6, 8, 3)
     )
     assert [s.time for s in timeline if isinstance(s, Stepped)] == pytest.approx([9.5, 19.0, 28.5])
 

@@ -32,7 +32,7 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
             trained = 3 * scenario.local.total_samples(int(samples[peer]))  # a backward pass costs two forward passes
             passes = trained + peer_cost.passes + neighbours * peer_cost.passes_per_neighbour
             sent = neighbours * peer_cost.message_bytes
-            return Cost(peer_cost.forward_flops * passes, sent, sent)
+            return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
 
     run, peers = scenario.run, len(samples)
     return PeersTimeline(scenario.world, scenario.topology, peers, run.rounds, run.evaluate_every, scenario.seed, cost)

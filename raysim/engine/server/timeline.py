@@ -25,13 +25,13 @@ def new_timeline(
     dispatched client has really done, given the cost of an update; called only if clients may stop early.
     """
     rounds, trigger = scenario.run.rounds, scenario.central.trigger
-    if not scenario.world.delay.needs_cost:
+    if not scenario.needs_cost:
         return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed)
     cost = measure()
 
     def client_cost(client: int) -> Cost:
         total = scenario.central.samples_seen(scenario.local, int(samples[client]))
-        return Cost(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes)
+        return Cost(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes, total)
 
     def dispatched_cost(dispatched: Dispatched) -> Cost:
         assert measured is not None  # a dry run refuses such a scenario

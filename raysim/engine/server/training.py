@@ -83,7 +83,8 @@ class Training:
         if serial not in self._seen:
             (trained,) = finished(self._pool, self._begun[serial]).result
             self._seen[serial] = trained.samples_seen
-        return Cost(cost.flops_per_sample * self._seen[serial], cost.down_bytes, cost.up_bytes)
+        seen = self._seen[serial]
+        return Cost(cost.flops_per_sample * seen, cost.down_bytes, cost.up_bytes, seen)
 
     def drop(self, dispatched: Dispatched) -> None:
         """Forgets what a client trained, if it was begun, because no step will use it."""

@@ -1,4 +1,4 @@
-"""The units of a scenario's numbers, which the names of keys tell."""
+"""The units of the numbers in a scenario file, which the names of their keys tell."""
 
 import re
 
@@ -21,7 +21,7 @@ _DRAWN = {"value", "sigma", "median", "mean", "low", "high", "delays"}  # keys o
 
 
 def unit(key: str, beside: set[str]) -> str:
-    """The unit of a number, or nothing where it has none. beside: the keys of the same block, this one included."""
+    """Returns the unit of a number; empty if it has none. beside: the keys of the same block, this one included."""
     if key in _DRAWN and beside & {"unit", "redraw"} and not (key == "sigma" and "median" in beside):
         return "`unit`" if "unit" in beside else "s"
     if key in ("slot", "period"):

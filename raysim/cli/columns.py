@@ -1,0 +1,48 @@
+"""The command `columns`: the data dictionary of the tables that a run leaves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raysim.cli.bad_input import refuse
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def columns(
+    table: Annotated[
+        str | None, typer.Argument(help="A table, such as updates. By default: all of them.", show_default=False)
+    ] = None,
+) -> None:
+    """Tell what each column of a run's tables means: its type, its unit, and when it is null."""
+    from rich.console import Console
+
+    from raysim.scenario.explain import nearest
+    from results import TABLES
+    from results.schemas import description_of
+
+    if table is not None and table not in TABLES:
+        must = f"columns: must be one of {', '.join(TABLES)}"
+        refuse([ValueError(f"{must}, got {table!r}{nearest(table, list(TABLES))}")])
+    console = Console()
+    for place, name in enumerate([table] if table else TABLES):
+        console.print(*["\n"] * bool(place), f"[bold]{name}[/]: {description_of(name)}\n", _columns(name), sep="")
+
+
+def _columns(name: str) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from results.schemas import columns_of
+
+    shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    shown.add_column(no_wrap=True)
+    shown.add_column()
+    for column in columns_of(name):
+        kind = column.type + (", or null" if column.nullable else "") + (f" ({column.unit})" if column.unit else "")
+        differs = " It differs between two runs of one scenario." if column.wall else ""
+        shown.add_row(f"[bold]{column.name}", escape(f"{kind}\n{column.description}{differs}"))
+    return shown

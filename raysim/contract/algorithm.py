@@ -1,0 +1,163 @@
+"""The laws of algorithms, with a server and without one, on their methods and in runs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from raysim.contract import runs
+from raysim.contract.law import Broken, Groups, NotTried
+from raysim.contract.peer_calls import PeerCalls
+from raysim.contract.records import (
+    require_equal_again,
+    require_finite,
+    require_shapes,
+    require_unchanged,
+    state_of,
+)
+from raysim.contract.server_calls import ServerCalls
+from raysim.contract.subject import Subject
+from raysim.contract.trial import merged, quadratics
+from raysim.errors import ScenarioError
+from raysim.scenario import parse_scenario
+from raysim.terms import Buffer, Round
+
+# Of 60 clients with two or three samples each, about a third lose all of them to the server.
+SPARSE = {"data": {"clients": 60}, "server_data": {"name": "in_domain", "samples": 100, "split": "train"}}
+
+
+def made_by(subject: Subject) -> ServerCalls | PeerCalls:
+    """Returns the calls of all methods, which are made once."""
+    known = vars(subject)
+    if "_calls" not in known:
+        known["_calls"] = (ServerCalls if subject.scenario.has_server else PeerCalls)(subject)
+    found: ServerCalls | PeerCalls = known["_calls"]
+    return found
+
+
+def methods_return_records(subject: Subject) -> None:
+    """Its methods can be called, and return records, which are dicts of tensors."""
+    made_by(subject)
+
+
+def nothing_is_changed_in_place(subject: Subject) -> None:
+    """It changes nothing in place that it is given: messages, states, sums of updates."""
+    require_unchanged(made_by(subject).calls.of())
+
+
+def equal_arguments_give_equal_results(subject: Subject) -> None:
+    """Equal arguments give equal results: nothing is drawn without a key, or kept outside of the states."""
+    require_equal_again(made_by(subject).calls.of())
+
+
+def what_it_returns_is_finite(subject: Subject) -> None:
+    """All numbers that it returns are finite."""
+    require_finite(made_by(subject).calls.of())
+
+
+def clients_states_keep_their_shapes(subject: Subject) -> None:
+    """A client's state keeps its entries, with their shapes and types."""
+    calls = made_by(subject).calls
+    (first, *_) = calls.of("client")
+    for call in calls.of("update"):
+        require_shapes(call.where, call.returned[1], first.returned[0], "the client's state")
+    for call in calls.of("adapt"):
+        require_shapes(call.where, call.returned[0], first.returned[0], "the client's state")
+
+
+def the_servers_state_keeps_its_shapes(subject: Subject) -> None:
+    """The server's state keeps its entries, with their shapes and types; those that are empty at first may grow."""
+    made = made_by(subject)
+    assert isinstance(made, ServerCalls)
+    for call in made.calls.of("step"):
+        require_shapes(call.where, state_of(call.returned[0]), made.first, "the server's state", grows=True)
+
+
+def peers_states_keep_their_shapes(subject: Subject) -> None:
+    """A peer's state keeps its entries, with their shapes and types."""
+    made = made_by(subject)
+    assert isinstance(made, PeerCalls)
+    for call in made.calls.of("mix"):
+        require_shapes(call.where, call.returned[0], made.first[0], "the peer's state")
+
+
+def updates_are_alike(subject: Subject) -> None:
+    """All updates have the same entries, shapes and types, for they are summed."""
+    first, *others = made_by(subject).calls.of("update")
+    for call in others:
+        require_shapes(call.where, call.returned[0], first.returned[0], "the update")
+
+
+def messages_are_alike(subject: Subject) -> None:
+    """All messages have the same entries, shapes and types, for they are mixed."""
+    first, *others = made_by(subject).calls.of("local")
+    for call in others:
+        require_shapes(call.where, call.returned[1], first.returned[1], "the message")
+
+
+def weights_are_numbers(subject: Subject) -> None:
+    """`weigh` gives a finite weight for each update, or None."""
+    made = made_by(subject)
+    assert isinstance(made, ServerCalls)
+    for where, weights, updates in made.weights:
+        if weights is not None and len(weights) != updates:
+            raise Broken(f"{where}: must return a weight for each of {updates} updates, got {len(weights)}")
+        if weights is not None and not all(math.isfinite(weight) for weight in weights):
+            raise Broken(f"{where}: weights must be finite, got {weights}")
+
+
+def the_timeline_can_ask_it(subject: Subject) -> None:
+    """The timeline can ask it without tensors: its trigger, and how many samples a client sees."""
+    central = subject.scenario.central
+    if not isinstance(central.trigger, Round | Buffer):
+        raise Broken(f"{subject.name}: `trigger` must be a Round or a Buffer, got {central.trigger!r}")
+    if not (seen := central.samples_seen(subject.scenario.local, 10)) >= 0:
+        raise Broken(f"{subject.name}: `samples_seen` must be at least 0, got {seen!r} for a client of 10 samples")
+
+
+def it_comes_nearer_on_quadratics(subject: Subject) -> None:
+    """On quadratics that all have one optimum, it comes at least half of the way to it."""
+    raw = quadratics(subject.part, subject.block)
+    try:
+        parse_scenario(raw)
+    except ScenarioError as error:
+        raise NotTried(f"it does not go with quadratics: {error.problems[0]}") from error
+    made = made_by(subject)
+    if isinstance(made, ServerCalls) and not any(call.returned[0] for call in made.calls.of("message")):
+        raise NotTried("clients are sent nothing, so the server's model is not theirs")
+    models = np.atleast_2d(runs.carried_out(raw).vectors["w"])
+    optimum = np.array(raw["data"]["centers"][0])
+    left = float(np.linalg.norm(models - optimum, axis=1).max() / np.linalg.norm(optimum))
+    if not left <= 0.5:
+        raise Broken(f"quadratics: at most 0.5 of the way may be left after 100 rounds, got {left:.3g}")
+
+
+def clients_may_hold_no_samples(subject: Subject) -> None:
+    """It runs where some clients hold no samples."""
+    runs.carried_out(merged(subject.raw, SPARSE))
+
+
+METHODS = (nothing_is_changed_in_place, equal_arguments_give_equal_results, what_it_returns_is_finite)
+SERVER: Groups = (
+    (runs.a_scenario_can_name_it,),
+    (the_timeline_can_ask_it, methods_return_records),
+    (
+        *METHODS,
+        clients_states_keep_their_shapes,
+        the_servers_state_keeps_its_shapes,
+        updates_are_alike,
+        weights_are_numbers,
+    ),
+    (runs.it_runs,),
+    (runs.the_same_bits_again, clients_may_hold_no_samples, it_comes_nearer_on_quadratics),
+    (runs.the_same_bits_on_ray,),
+)
+PEERS: Groups = (
+    (runs.a_scenario_can_name_it,),
+    (methods_return_records,),
+    (*METHODS, peers_states_keep_their_shapes, messages_are_alike),
+    (runs.it_runs,),
+    (runs.the_same_bits_again, it_comes_nearer_on_quadratics),
+    (runs.the_same_bits_on_ray,),
+)

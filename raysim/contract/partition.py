@@ -1,0 +1,112 @@
+"""The laws of partitions: who holds which samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from raysim.contract import runs
+from raysim.contract.law import Broken, Groups, NotTried
+from raysim.contract.subject import Subject
+from raysim.data.dataset import Split
+from raysim.data.partition import Partitioner
+
+SAMPLES, CLIENTS, LABELS, USERS = 600, 8, 10, 12
+
+
+def samples() -> Split:
+    """Returns labelled samples of several users, to be divided."""
+    draw = np.random.default_rng(0)
+    label = draw.integers(LABELS, size=SAMPLES)
+    x = draw.standard_normal((SAMPLES, 2)).astype(np.float32)
+    return Split(x, label, {"user": draw.integers(USERS, size=SAMPLES)})
+
+
+def divided(subject: Subject, seed: int = 0) -> list[np.ndarray]:
+    """Returns the rows of each client under a seed."""
+    return partition(subject).split(samples(), CLIENTS, np.random.default_rng(seed))
+
+
+def partition(subject: Subject) -> Partitioner:
+    """Returns the partition, with the keys that it is given."""
+    made = subject.made
+    assert isinstance(made, Partitioner)
+    return made
+
+
+def every_sample_goes_to_one_client(subject: Subject) -> None:
+    """Each sample goes to at most one client, and every client has some."""
+    require_rows(divided(subject), SAMPLES, CLIENTS)
+
+
+def the_same_seed_divides_alike(subject: Subject) -> None:
+    """The same seed divides alike, whatever the global generators hold."""
+    np.random.seed(1)
+    first = divided(subject)
+    np.random.seed(2)
+    again = divided(subject)
+    for client, (one, other) in enumerate(zip(first, again, strict=True)):
+        if not np.array_equal(np.sort(one), np.sort(other)):
+            text = "must get the same samples under the same seed, and gets others; draw from the generator given"
+            raise Broken(f"split: client {client} {text}")
+
+
+def another_seed_divides_otherwise(subject: Subject) -> None:
+    """Another seed divides otherwise, if it draws at all."""
+    generator = np.random.default_rng(0)
+    before = str(generator.bit_generator.state)
+    first = partition(subject).split(samples(), CLIENTS, generator)
+    if str(generator.bit_generator.state) == before:
+        raise NotTried("it draws nothing: the data alone say who holds what")
+    if all(np.array_equal(np.sort(a), np.sort(b)) for a, b in zip(first, divided(subject, 1), strict=True)):
+        raise Broken("split: another seed must divide otherwise, got the same rows for every client")
+
+
+def samples_are_not_changed(subject: Subject) -> None:
+    """It changes nothing of the samples that it divides."""
+    given = samples()
+    partition(subject).split(given, CLIENTS, np.random.default_rng(0))
+    for key, one, other in [("x", given.x, samples().x), ("y", given.y, samples().y)]:
+        if not np.array_equal(one, other):
+            raise Broken(f"split: must not change what it is given, but changed {key}; copy it first")
+
+
+def its_column_is_there(subject: Subject) -> None:
+    """Its column is label, another column of the samples, or None."""
+    if (column := partition(subject).column) is not None:
+        samples().column(column)
+
+
+def require_rows(parts: Any, rows: int, clients: int) -> None:
+    """Raises Broken unless parts are disjoint rows, int64, for each client."""
+    if not isinstance(parts, Sequence) or len(parts) != clients:
+        got = f"{len(parts)}" if isinstance(parts, Sequence) else repr(type(parts).__name__)
+        raise Broken(f"split: must return a list with the rows of each of {clients} clients, got {got}")
+    for client, part in enumerate(parts):
+        if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype != np.int64:
+            got = f"{part.dtype} of shape {part.shape}" if isinstance(part, np.ndarray) else repr(type(part).__name__)
+            raise Broken(f"split: rows must be arrays (n,) of int64, got {got} for client {client}")
+        if not len(part):
+            raise Broken(f"split: client {client} must get samples, got none; give it some, or raise ValueError")
+        if part.min() < 0 or part.max() >= rows:
+            raise Broken(f"split: rows must be 0 to {rows - 1}, got {part.min()} to {part.max()} for client {client}")
+    values, times = np.unique(np.concatenate(parts), return_counts=True)
+    if times.max() > 1:
+        twice = values[times > 1][:3].tolist()
+        raise Broken(f"split: a row must go to one client at most, got {twice} more than once")
+
+
+LAWS: Groups = (
+    (
+        every_sample_goes_to_one_client,
+        the_same_seed_divides_alike,
+        another_seed_divides_otherwise,
+        samples_are_not_changed,
+        its_column_is_there,
+    ),
+    (runs.a_scenario_can_name_it,),
+    (runs.it_runs,),
+    (runs.the_same_bits_again,),
+)

@@ -1,0 +1,93 @@
+"""Where a run comes from: what it depends on, copies of the user's own modules, and the state of the working tree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from raysim.scenario import Scenario
+from raysim.scenario.dependencies import depends_on, hash_of
+from raysim.scenario.own_modules import MAIN, is_installed, main_sources, own_modules, parts_in, root_of, sources_of
+
+CODE = "code"  # the folder of copies, in the run's folder
+LARGEST_DIFF = 2**20  # bytes
+PATIENCE_S = 10.0  # how long git may take
+
+
+def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
+    """Copies the user's own modules into the run's folder, and returns what run.json says of the run's origin."""
+    for module in own_modules(scenario):
+        root = root_of(module)
+        if root is None or not is_installed(root):
+            sources = main_sources(scenario) if module == MAIN else sources_of(module)
+            for path, content in sources.items():
+                copy = folder / CODE / path
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(content)
+    of_main = sorted({type(part).__qualname__ for part in parts_in(scenario) if type(part).__module__ == MAIN})
+    text = "is a class of a script or notebook, which cannot be imported elsewhere; put it into a module"
+    return {
+        "depends_on": depends_on(scenario),
+        "notes": [f"{name} {text}" for name in of_main],
+        "git": _working_tree(folder),
+    }
+
+
+@contextmanager
+def own_code(folder: Path, info: dict[str, Any]) -> Iterator[None]:
+    """Within the block, modules of the user's own are imported as they were when a run started.
+
+    Where they have changed since, or cannot be found any more, the copies in the run's folder are imported. info: the
+    content of run.json.
+    """
+    modules = (info.get("depends_on") or {}).get("modules", {})
+    stale = any(module != MAIN and hash_of(sources_of(module)) != known for module, known in modules.items())
+    code = (folder / CODE).absolute()
+    if not (stale and code.is_dir()):
+        yield
+        return
+    copied = {path.stem for path in code.iterdir()}
+    before = _take_out(copied)
+    sys.path.insert(0, str(code))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(code))
+        _take_out(copied)
+        sys.modules.update(before)
+
+
+def _take_out(names: set[str]) -> dict[str, Any]:
+    """Takes modules of these names, and those in them, out of the modules that count as imported. Returns them."""
+    found = [name for name in sys.modules if name != MAIN and name.partition(".")[0] in names]
+    return {name: sys.modules.pop(name) for name in found}
+
+
+def _working_tree(folder: Path) -> dict[str, Any] | None:
+    """Returns the commit in the current folder, and whether all is committed; None if git knows of none.
+
+    What is not committed is written into the run's folder, unless it is large.
+    """
+    status = _git("status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    if status is None:
+        return None
+    lines = status.decode(errors="replace").splitlines()
+    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), None)
+    clean = all(line.startswith("#") for line in lines)
+    diff = None if clean else _git("diff", "HEAD")
+    if diff and len(diff) <= LARGEST_DIFF:
+        (folder / "working_tree.diff").write_bytes(diff)
+    return {"commit": commit, "clean": clean}
+
+
+def _git(*words: str) -> bytes | None:
+    """Returns what git answers; None if it is not installed, takes too long, or is not in a working tree."""
+    try:
+        answer = subprocess.run(("git", *words), capture_output=True, timeout=PATIENCE_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if answer.returncode else answer.stdout

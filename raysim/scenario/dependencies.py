@@ -1,0 +1,64 @@
+"""What the results of a run depend on beside its scenario: raysim, modules of the user's own, and files of data.
+
+It is kept in run.json by name, so that a sweep knows which runs are out of date, and why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from raysim.scenario.fingerprints import fingerprint
+from raysim.scenario.own_modules import MAIN, main_sources, own_modules, parts_in, sources_of
+from raysim.scenario.schema import Scenario
+
+Dependencies = dict[str, Any]
+
+
+def depends_on(scenario: Scenario) -> Dependencies:
+    """Returns raysim's version, and fingerprints of own modules and of files by name; null if there is none.
+
+    Reads all files that the parts name, which may take long.
+    """
+    from raysim import __version__
+
+    files = sorted({str(path) for part in parts_in(scenario) for path in part.reads()})
+    return {
+        "raysim": __version__,
+        "modules": {module: _of_module(scenario, module) for module in own_modules(scenario)},
+        "files": {path: fingerprint(path) for path in files},
+    }
+
+
+def _of_module(scenario: Scenario, module: str) -> str | None:
+    sources = main_sources(scenario) if module == MAIN else sources_of(module)
+    return hash_of(sources) if sources else None
+
+
+def hash_of(sources: dict[Path, bytes]) -> str:
+    """Returns a hash of the files that a module is made of, as `sources_of` returns them."""
+    hashed = hashlib.sha256()
+    for path, content in sources.items():
+        hashed.update(path.as_posix().encode() + b"\0" + hashlib.sha256(content).digest())
+    return hashed.hexdigest()[:16]
+
+
+def changes(before: Dependencies, now: Dependencies) -> Iterator[str]:
+    """Yields what has changed. Where a file was or is not there, nothing is known of it, and it counts as unchanged."""
+    if not before:
+        yield "what it depended on is not known"
+        return
+    if before["raysim"] != now["raysim"]:
+        yield f"raysim {before['raysim']} -> {now['raysim']}"
+    known = before["modules"]
+    for module, found in now["modules"].items():
+        if found is None:
+            yield f"the source of module {module} cannot be read"
+        elif known.get(module) != found:
+            yield f"module {module} changed"
+    known = before["files"]
+    for file, found in now["files"].items():
+        if None not in (found, known.get(file)) and known[file] != found:
+            yield f"data file {file} changed"

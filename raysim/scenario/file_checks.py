@@ -1,0 +1,59 @@
+"""Checks of the files that the simulated world is read from: traces, scripts, and the run to replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from raysim.errors import Problem
+from raysim.scenario.schema import Scenario
+from raysim.world import World
+
+_OF_THE_RECORD = ("dispatch", "delay", "availability", "dropout")  # what a replay takes from the run
+
+
+def file_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields problems whose paths start at the scenario."""
+    world, clients = scenario.world, scenario.data.participants
+    if world.replay is not None and scenario.has_server:
+        yield from _problem("world.replay", lambda: _check_replay(scenario))
+        return  # nothing else is used
+    yield from _problem("world.delay", lambda: world.delay.check(clients))
+    yield from _problem("world.availability", lambda: world.availability.check(clients))
+    if world.dispatch.order is not None:
+        yield from _problem("world.dispatch.order", lambda: _check_order(world, clients, scenario.run.rounds))
+
+
+def _problem(path: str, check: Callable[[], None]) -> Iterator[Problem]:
+    try:
+        check()
+    except ValueError as error:
+        yield Problem(path, str(error))
+
+
+def _check_order(world: World, clients: int, rounds: int) -> None:
+    world.order.check(clients)
+    wanted = rounds * (world.dispatch.per_round or 0)
+    if (given := len(world.order.clients)) < wanted:
+        raise ValueError(f"must name a client for each of {wanted} dispatches, got {given}; lower run.rounds")
+
+
+def _check_replay(scenario: Scenario) -> None:
+    """Raises ValueError if the scenario cannot replay the run."""
+    world, recorded, rounds = scenario.world, scenario.world.recorded, scenario.run.rounds
+    resolved = world.model_dump(mode="json", serialize_as_any=True)
+    others = [key for key in _OF_THE_RECORD if _lists(resolved[key]) != _lists(recorded.world[key])]
+    if others:
+        raise ValueError(f"must go with the other keys of that run, got another `{others[0]}`; leave it out")
+    if recorded.clients not in (None, scenario.data.clients):
+        text = f"must be a run with as many clients, {scenario.data.clients}, got one with {recorded.clients}"
+        raise ValueError(f"{text}; set data.clients to that")
+    recorded.script.check(scenario.data.participants)
+    if world.has_rounds and rounds > recorded.rounds:
+        raise ValueError(f"must be a run of at least {rounds} rounds, got {recorded.rounds}; lower run.rounds")
+
+
+def _lists(value: object) -> object:
+    """Returns plain data with lists for tuples."""
+    if isinstance(value, dict):
+        return {key: _lists(inner) for key, inner in value.items()}
+    return [_lists(inner) for inner in value] if isinstance(value, list | tuple) else value

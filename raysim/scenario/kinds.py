@@ -1,0 +1,68 @@
+"""The kinds of parts: for each key of a scenario file that names one of several parts, all that it can name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from raysim.part import OneOf, Part, names_of, one_of, parts_of
+from raysim.scenario.schema import Scenario
+
+
+class Kind(NamedTuple):
+    """What one key of a scenario file can name, such as the delays."""
+
+    key: str  # its dotted path, such as world.delay
+    choice: OneOf
+    owner: type[Part]  # the block, or the first part, that has the key
+
+    @property
+    def word(self) -> str:
+        """The last word of its key, by which it is usually called."""
+        return self.key.rpartition(".")[2]
+
+    @property
+    def parts(self) -> tuple[type[Part], ...]:
+        """The parts that it can name: those that come with raysim, and those that installed packages register."""
+        installed, _ = self.choice.installed()
+        return (*self.choice.parts, *installed.values())
+
+    def holds(self, part: type[Part]) -> bool:
+        """Whether the key can hold the part, which may be a user's own class."""
+        return issubclass(part, self.choice.bases)
+
+
+@cache
+def kinds() -> tuple[Kind, ...]:
+    """Returns all kinds, in the order of the scenario file. Where several keys name the same parts, the first one."""
+    found: list[Kind] = []
+    for kind in _below(Scenario, ""):
+        if not any(set(kind.choice.parts) <= set(other.choice.parts) for other in found):
+            found.append(kind)
+    return tuple(found)
+
+
+def kind_of(part: type[Part]) -> Kind | None:
+    """Returns the kind of a part, which may be a user's own class; None if no key can name such a part."""
+    return next((kind for kind in kinds() if kind.holds(part)), None)
+
+
+def find_kinds(word: str) -> list[Kind]:
+    """Returns the kinds that are called so: by their key, such as world.delay, or by its last word."""
+    return [kind for kind in kinds() if word in (kind.key, kind.word)]
+
+
+def find_parts(name: str) -> list[tuple[Kind, type[Part]]]:
+    """Returns all parts that scenario files call so, with their kinds."""
+    return [(kind, part) for kind in kinds() for part in kind.parts if name in names_of(part)]
+
+
+def _below(owner: type[Part], path: str) -> Iterator[Kind]:
+    """Yields the kinds of all keys of a block, and of the blocks and parts below it."""
+    for key, field in owner.model_fields.items():
+        annotation = field.rebuild_annotation()
+        if choice := one_of(annotation):
+            yield Kind(path + key, choice, owner)
+        for part in parts_of(annotation):
+            yield from _below(part, f"{path}{key}.")

@@ -1,0 +1,114 @@
+"""From pieces of JSON Schema to words: types, values, and the keys of a part."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from raysim.part import Part, names_of
+from raysim.scenario.units import unit
+
+Schema = dict[str, Any]
+
+_BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+_KINDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "null"}
+_REFERENCE = "#/$defs/"
+
+
+class Key(NamedTuple):
+    """What is told of a key of a part."""
+
+    name: str
+    type: str  # in words, such as whole number ≥ 1
+    unit: str  # of a number; empty if it has none
+    default: str  # as a scenario file spells it, or required
+    meaning: str
+
+
+def keys_of(part: type[Part]) -> list[Key]:
+    """Returns what is told of each key of a part, without the name that chooses it."""
+    schema = part.model_json_schema()
+    definitions, properties = schema.get("$defs", {}), schema["properties"]
+    hidden = {"name"} if names_of(part) else set()
+    found = []
+    for name, value in properties.items():
+        if name not in hidden:
+            number = {"integer", "number"} & set(re.findall(r"'type': '(\w+)'", str(value)))
+            told = unit(name, set(properties)).strip("`") if number and "discriminator" not in str(value) else ""
+            meaning = value.get("description") or _of_definition(value, definitions)
+            default = _default(value, definitions) if "default" in value else "required"
+            found.append(Key(name, kind(value), told, default, meaning))
+    return found
+
+
+def source_of(part: type[Part]) -> str:
+    """Returns where an algorithm comes from: what follows the first paragraph of its module's docstring."""
+    text = inspect.getdoc(inspect.getmodule(part)) or ""
+    return text.partition("\n\n")[2].strip()
+
+
+def kind(schema: Schema) -> str:
+    """Returns the type of a key's value as plain text."""
+    for alternative in [schema, *schema.get("anyOf", [])]:
+        if "discriminator" in alternative:
+            names = ", ".join(alternative["discriminator"]["mapping"])
+            return f"one of {names}" + (", or null" if {"type": "null"} in schema.get("anyOf", []) else "")
+    if "$ref" in schema:
+        return "block"
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(kind(alternative) for alternative in schema["anyOf"]))
+    if "const" in schema or "enum" in schema:
+        return " or ".join(yaml(value) for value in schema.get("enum", [schema.get("const")]))
+    return type_words(schema, kind)
+
+
+def type_words(schema: Schema, kind: Callable[[Schema], str]) -> str:
+    """Returns the words for a schema that has a type. kind: gives the words for what lists and blocks hold."""
+    of = schema.get("type")
+    if of == "array":
+        inner = schema.get("items") or (schema.get("prefixItems") or [{}])[0]
+        pair = " of two" if schema.get("maxItems") == 2 else ""
+        return f"list{pair}: {kind(inner)}" if inner else f"list{pair}"
+    if of == "object":
+        inner = schema.get("additionalProperties")
+        return f"block of {kind(inner)} by key" if isinstance(inner, dict) and inner else "block"
+    if of is None:
+        return "anything"
+    bounds = [f"{sign} {schema[key]:g}" for key, sign in _BOUNDS.items() if key in schema and abs(schema[key]) < 2**62]
+    return " ".join([_KINDS[of], ", ".join(bounds)]).strip()
+
+
+def yaml(value: Any) -> str:
+    """Returns a value as YAML on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {yaml(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(yaml, value)) + "]"
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)
+
+
+def _of_definition(schema: Schema, definitions: dict[str, Schema]) -> str:
+    """Returns the description of the block that a key holds; empty if it has none."""
+    name = schema.get("$ref", "").removeprefix(_REFERENCE)
+    return str(definitions.get(name, {}).get("description", ""))
+
+
+def _default(schema: Schema, definitions: dict[str, Schema]) -> str:
+    """Spells a default. That of a named part is spelled as short as a scenario file may."""
+    value = schema["default"]
+    if not isinstance(value, dict):
+        return yaml(value)
+    if "name" not in value:
+        return "its defaults"
+    for alternative in [schema, *schema.get("anyOf", [])]:
+        if "discriminator" in alternative:
+            target = alternative["discriminator"]["mapping"][value["name"]]
+            usual = definitions[target.removeprefix(_REFERENCE)]["properties"]
+            differing = {key: v for key, v in value.items() if key == "name" or usual[key].get("default") != v}
+            return yaml(differing["name"] if len(differing) == 1 else differing)
+    return yaml(value)

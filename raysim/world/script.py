@@ -1,0 +1,123 @@
+"""Dispatches that are given, by a file or by the tables of another run, instead of drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim.world.trace_file import read_trace
+
+if TYPE_CHECKING:
+    from results import Run
+
+
+class Fates(NamedTuple):
+    """What becomes of each dispatch of a script."""
+
+    arrives: NDArray[np.float64]  # when its update arrives, or would have; infinite if that is after the record's end
+    reports: NDArray[np.bool_]  # False: the update is lost
+
+
+class Script(NamedTuple):
+    """Dispatches in order. Arrays are (dispatches,)."""
+
+    source: str  # where they are from, for messages
+    clients: NDArray[np.int64]
+    times: NDArray[np.float64] | None  # when each is dispatched; None: when the world wants a client
+    fates: Fates | None  # None: as the world's delay and dropout say
+    over: str  # why a run ends for which they are too few
+
+    def check(self, clients: int) -> None:
+        """Raises ValueError if it names a client that is not one of so many."""
+        if (largest := int(self.clients.max())) >= clients:
+            raise ValueError(f"{self.source}: must name clients 0 to {clients - 1}, got {largest}")
+
+
+def read_order(path: str, *, timed: bool) -> Script:
+    """Reads dispatches from a file, with columns `client` and, if timed, `dispatched_at`.
+
+    Raises ValueError if the file does not hold what it must.
+    """
+    trace = read_trace(path)
+    trace.require("client", *(["dispatched_at"] if timed else []))
+    clients, times = np.array(trace.clients()), None
+    if timed:
+        times = trace.numbers("dispatched_at")
+        if (early := np.diff(times) < 0).any():
+            raise trace.error(int(early.argmax()) + 1, "dispatched_at", "no earlier than in the row before")
+    return Script(path, clients, times, None, "no dispatch is left in world.dispatch.order")
+
+
+# --- another run ------------------------------------------------------------------------------------------------------
+
+
+class Recorded(NamedTuple):
+    """What a run replays of another one."""
+
+    script: Script
+    world: dict[str, Any]  # the block `world` of its scenario
+    rounds: int  # that were over at its end
+    clients: int | None  # of its data; None if its scenario does not say
+
+
+def recorded_world(folder: str) -> dict[str, Any]:
+    """Returns the block `world` of a run's scenario. Raises ValueError if the folder holds no run with a server."""
+    world = _open(folder).info["scenario"].get("world")
+    if not isinstance(world, dict) or not any((world.get("dispatch") or {}).values()):
+        raise ValueError(f"replay: must be the folder of a run with a server, got {folder}, which has none")
+    return {key: _tuples(value) for key, value in world.items()}
+
+
+def read_recorded(folder: str) -> Recorded:
+    """Reads who was dispatched when in a run, and what became of it. Raises ValueError if the run is not complete."""
+    run = _open(folder)
+    if run.status not in ("finished", "dry"):
+        raise ValueError(f"replay: must be a run that has finished, or a dry run, got {folder}, which is {run.status}")
+    columns = _updates(run)
+    serials = columns["dispatch"]
+    order = np.argsort(serials)
+    if len(order) == 0 or not np.array_equal(serials[order], np.arange(len(order))):
+        raise ValueError(f"replay: the table updates of {folder} must hold every dispatch once, and does not")
+    status, ended = columns["status"][order], columns["virtual_time"][order]
+    dropped = status == "dropped"
+    arrived = columns["arrived_at"][order]  # NaN if it did not arrive
+    arrives = np.where(dropped, ended, np.where(np.isnan(arrived), np.inf, arrived))
+    over = f"the replayed run, {run.id}, tells nothing of later dispatches"
+    fates = Fates(arrives, ~dropped)
+    script = Script(folder, columns["client"][order].astype(np.int64), columns["dispatched_at"][order], fates, over)
+    scenario = run.info["scenario"]
+    return Recorded(script, recorded_world(folder), run.info["totals"]["rounds"], scenario["data"].get("clients"))
+
+
+def run_files(folder: str) -> list[Path]:
+    """Returns the files of a run that a replay reads."""
+    return [Path(folder, "run.json"), *_open(folder).files("updates")]
+
+
+def _updates(run: Run) -> dict[str, NDArray[Any]]:
+    """Returns columns of a run's table `updates`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = ["dispatch", "client", "status", "dispatched_at", "arrived_at", "virtual_time"]
+    files = run.files("updates")
+    if not files:
+        raise ValueError(f"replay: must be a run that dispatched clients, got {run.folder}, without a table updates")
+    table = pa.concat_tables([pq.ParquetFile(file).read(columns=names) for file in files])
+    return {name: np.asarray(table[name].to_numpy(zero_copy_only=False)) for name in names}
+
+
+def _open(folder: str) -> Run:
+    from results import open_run
+
+    return open_run(folder)
+
+
+def _tuples(value: Any) -> Any:
+    """Returns plain data with tuples for lists, as the fields of parts want them."""
+    if isinstance(value, dict):
+        return {key: _tuples(inner) for key, inner in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,118 @@
+"""Traces that users bring: tables of numbers in CSV or Parquet files, and what is told of wrong ones."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class TraceFile:
+    """The content of a trace: columns of equal length, by name."""
+
+    path: str
+    columns: dict[str, Sequence[Any]]
+    lines: Sequence[int]  # where each row is: its line in a CSV file, its number from 0 in a Parquet file
+    unit: str  # of `lines`: "line" or "row"
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def require(self, *names: str) -> None:
+        """Raises ValueError if one of these columns is missing, or the file has no rows."""
+        if missing := [name for name in names if name not in self.columns]:
+            raise ValueError(
+                f"{self.path}: must have the columns {', '.join(names)}, got {', '.join(self.columns)}, without "
+                f"{', '.join(missing)}; add or rename columns"
+            )
+        if not len(self):
+            raise ValueError(f"{self.path}: must hold at least one row below the names of its columns, got none")
+
+    def numbers(self, name: str, least: float = 0.0, *, positive: bool = False) -> NDArray[np.float64]:
+        """Returns a column as float64 (rows,). Raises ValueError at the first value that is no number of that size.
+
+        least: the smallest number that is allowed. positive: whether it must also be above 0.
+        """
+        values = np.empty(len(self))
+        for place, value in enumerate(self.columns[name]):
+            try:
+                values[place] = float(value)
+            except (TypeError, ValueError):
+                values[place] = np.nan
+        wrong = ~np.isfinite(values) | (values < least) | (positive & (values <= 0))
+        if wrong.any():
+            must = "a number above 0" if positive else f"a number of at least {least:g}"
+            raise self.error(int(wrong.argmax()), name, must)
+        return values
+
+    def clients(self) -> list[int]:
+        """Returns the column `client` as integers. Raises ValueError at the first one that is no client's number."""
+        values = self.numbers("client")
+        if (wrong := values != np.floor(values)).any():
+            raise self.error(int(wrong.argmax()), "client", "a client's number, 0, 1, ...")
+        return [int(value) for value in values]
+
+    def where(self, row: int) -> str:
+        """Says where a row is, such as `line 7`. row: its place in the columns."""
+        return f"{self.unit} {self.lines[row]}"
+
+    def error(self, row: int, name: str, must: str) -> ValueError:
+        """Returns the error that a value is wrong. must: what it must be."""
+        return ValueError(f"{self.path}, {self.where(row)}: {name} must be {must}, got {self.columns[name][row]!r}")
+
+
+def read_trace(path: str) -> TraceFile:
+    """Reads a CSV file, or a Parquet file if its name ends in .parquet. Relative paths start at the working directory.
+
+    Raises ValueError, which names the file, if it cannot be read.
+    """
+    file = Path(path).expanduser()
+    try:
+        return _parquet(path, file) if file.suffix == ".parquet" else _csv(path, file)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror or error}; correct the path") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: must be CSV in UTF-8, or Parquet with a name that ends in .parquet") from error
+
+
+def _csv(path: str, file: Path) -> TraceFile:
+    with file.open(encoding="utf-8-sig", newline="") as opened:
+        reader = csv.reader(opened, skipinitialspace=True)
+        names = [name.strip() for name in next(reader, [])]
+        rows, lines = [], []
+        for row in reader:
+            if not row:  # an empty line
+                continue
+            if len(row) != len(names):
+                raise ValueError(
+                    f"{path}, line {reader.line_num}: must have {len(names)} values, for {', '.join(names)}, got "
+                    f"{len(row)}"
+                )
+            rows.append(row)
+            lines.append(reader.line_num)
+    columns: list[Sequence[str]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return TraceFile(path, _named(path, names, columns), lines, "line")
+
+
+def _parquet(path: str, file: Path) -> TraceFile:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(file)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path}: must be a Parquet file, got one that cannot be read: {error}") from error
+    columns = [column.to_pylist() for column in table.columns]
+    return TraceFile(path, _named(path, table.column_names, columns), range(table.num_rows), "row")
+
+
+def _named(path: str, names: list[str], columns: Sequence[Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{path}: must have each column once, got {', '.join(twice)} more than once; rename one")
+    return dict(zip(names, columns, strict=True))

@@ -1,0 +1,340 @@
+"""Parts of which each breaks one law, for the tests of `raysim test`."""
+
+import itertools
+import os
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from raysim.algorithms import Buffer, Central, Inbox, Peer
+from raysim.algorithms.staleness import StalenessFunction
+from raysim.data import Dataset, Split
+from raysim.data.partition import Partitioner
+from raysim.data.pool import PooledData
+from raysim.rng import generator
+from raysim.world import Topology
+from raysim.world.availability import Availability
+from raysim.world.delay import Delay
+from raysim.world.mixing import Weighting
+
+# --- algorithms -------------------------------------------------------------------------------------------------------
+
+
+class Right(Central):
+    """Breaks no law."""
+
+    name: str = "right"
+
+    @property
+    def trigger(self) -> Any:
+        return Buffer(2)
+
+    def weigh(self, arrivals: Any, population: Any) -> Any:
+        return [1 / len(arrivals)] * len(arrivals)
+
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        return {"w": state["w"] + updates["delta"]}
+
+
+class Overwrites(Right):
+    def update(self, task: Any, message: Any, state: Any) -> Any:
+        message["w"].mul_(0.5)
+        return super().update(task, message, state)
+
+
+class OverwritesInStep(Right):
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        updates["delta"].mul_(2)
+        return {"w": state["w"] + updates["delta"]}
+
+
+class Draws(Right):
+    """Draws without a key."""
+
+    def update(self, task: Any, message: Any, state: Any) -> Any:
+        update, state = super().update(task, message, state)
+        return {**update, "delta": update["delta"] * (1 + os.urandom(1)[0] / 2560)}, state
+
+
+class Remembers(Right):
+    """Keeps something outside of the states."""
+
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        return {"w": state["w"] + updates["delta"] / (1 + next(COUNT))}
+
+
+COUNT = itertools.count()
+
+
+class Grows(Right):
+    def client(self, model: Any) -> Any:
+        return {"last": model.w[:1]}
+
+    def update(self, task: Any, message: Any, state: Any) -> Any:
+        import torch
+
+        update, _ = super().update(task, message, state)
+        return update, {"last": torch.cat((state["last"], state["last"]))}
+
+
+class ChangesType(Right):
+    def init(self, model: Any, population: Any) -> Any:
+        return {"w": model.w, "steps": model.w[0].int()}
+
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        return {"w": state["w"] + updates["delta"], "steps": state["steps"] + 0.5}
+
+
+class WeighsTooFew(Right):
+    def weigh(self, arrivals: Any, population: Any) -> Any:
+        return [1.0]
+
+
+class SendsOthers(Right):
+    def update(self, task: Any, message: Any, state: Any) -> Any:
+        update, state = super().update(task, message, state)
+        return ({**update, "more": message["w"]} if task.client else update), state
+
+
+class Diverges(Right):
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        return {"w": state["w"] * float("inf")}
+
+
+class Stays(Right):
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        return {"w": state["w"]}
+
+
+class Forgets(Right):
+    """Returns nothing from its step."""
+
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        return None
+
+
+class WaitsForNothing(Right):
+    @property
+    def trigger(self) -> Any:
+        return 2
+
+
+class NeedsSamples(Right):
+    """Stops where a client has none."""
+
+    def weigh(self, arrivals: Any, population: Any) -> Any:
+        assert population.clients in (8, 4)
+        return super().weigh(arrivals, population)
+
+
+class RightPeer(Peer):
+    """Breaks no law."""
+
+    name: str = "right_peer"
+
+    def local(self, task: Any, state: Any) -> Any:
+        return {}, task.train(self.personal(task, state)).send(w=self.personal(task, state).w)
+
+    def mix(self, task: Any, draft: Any, inbox: Inbox) -> Any:
+        trained = task.train(task.received.replace(w=inbox.mixed("w"), buffers=inbox.mixed("buffers")))
+        return {"w": trained.w, "buffers": trained.model.buffers}
+
+
+class OverwritesInbox(RightPeer):
+    def mix(self, task: Any, draft: Any, inbox: Inbox) -> Any:
+        inbox.own["w"].mul_(0.9)
+        return super().mix(task, draft, inbox)
+
+
+class LosesEntries(RightPeer):
+    def mix(self, task: Any, draft: Any, inbox: Inbox) -> Any:
+        return {"w": inbox.mixed("w")}
+
+
+class NeedsNeighbours(RightPeer):
+    def mix(self, task: Any, draft: Any, inbox: Inbox) -> Any:
+        assert inbox.messages
+        return super().mix(task, draft, inbox)
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+class RightData(PooledData):
+    """Breaks no law."""
+
+    name: str = "right_data"
+
+    def load(self) -> Dataset:
+        return Dataset(train=self.split(200, 0), test=self.split(50, 1), num_classes=3)
+
+    def split(self, samples: int, which: int) -> Split:
+        draw = generator(0, "blobs", which)
+        label = draw.integers(3, size=samples)
+        return Split((label[:, None] + 0.1 * draw.standard_normal((samples, 2))).astype(np.float32), label)
+
+
+class TooManyLabels(RightData):
+    def load(self) -> Dataset:
+        return Dataset(train=self.split(200, 0), test=self.split(50, 1), num_classes=2)
+
+
+class NotANumber(RightData):
+    def split(self, samples: int, which: int) -> Split:
+        split = super().split(samples, which)
+        split.x[3, 0] = np.nan
+        return split
+
+
+class OtherShape(RightData):
+    def split(self, samples: int, which: int) -> Split:
+        split = super().split(samples, which)
+        return Split(split.x[:, : 2 - which], split.y)
+
+
+class SaysOtherClasses(RightData):
+    @property
+    def classes(self) -> int:
+        return 5
+
+
+class DrawsData(RightData):
+    def split(self, samples: int, which: int) -> Split:
+        split = super().split(samples, which)
+        return Split(split.x + np.random.rand(samples, 2).astype(np.float32), split.y)
+
+
+class RightPartition(Partitioner):
+    """Breaks no law."""
+
+    name: str = "right_partition"
+
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        return np.array_split(generator.permutation(len(split)), clients)
+
+
+class GivesTwice(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        first, *others = super().split(split, clients, generator)
+        return [first, *others[:-1], np.append(others[-1], first[0])]
+
+
+class DrawsPartition(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        generator.random()
+        return np.array_split(np.random.permutation(len(split)), clients)
+
+
+class IgnoresSeed(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        generator.random()
+        return np.array_split(np.arange(len(split)), clients)
+
+
+class Relabels(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        split.y[0] += 1
+        return super().split(split, clients, generator)
+
+
+# --- the world --------------------------------------------------------------------------------------------------------
+
+
+class RightDelay(Delay):
+    """Breaks no law."""
+
+    name: str = "right_delay"
+    unit: Any = "rounds"
+
+    def duration(self, stream: Any, client: int, number: int, cost: Any) -> float:
+        return float(stream(client, number).random())
+
+
+class Negative(RightDelay):
+    def duration(self, stream: Any, client: int, number: int, cost: Any) -> float:
+        return super().duration(stream, client, number, cost) - 0.5
+
+
+class CountsDelays(RightDelay):
+    def duration(self, stream: Any, client: int, number: int, cost: Any) -> float:
+        return float(next(COUNT))
+
+
+class PromisesMore(RightDelay):
+    @property
+    def least(self) -> float:
+        return 2.0
+
+
+class NeedsCost(RightDelay):
+    def duration(self, stream: Any, client: int, number: int, cost: Any) -> float:
+        return float(cost.flops / 1e9)
+
+
+class RightAvailability(Availability):
+    """Breaks no law."""
+
+    name: str = "right_availability"
+
+    def mask(self, seed: int, clients: int, time: float) -> Any:
+        return np.arange(clients) % 2 == int(time) % 2
+
+    def next_change(self, time: float) -> float:
+        return int(time) + 1.0
+
+
+class ChangesUnforetold(RightAvailability):
+    def next_change(self, time: float) -> float:
+        return int(time) + 3.0
+
+
+class NeverComes(RightAvailability):
+    def mask(self, seed: int, clients: int, time: float) -> Any:
+        return super().mask(seed, clients, time) & (np.arange(clients) != 3)
+
+
+class RightTopology(Topology):
+    """Breaks no law."""
+
+    name: str = "right_topology"
+
+    def graph(self, peers: int, generator: np.random.Generator) -> Any:
+        return nx.path_graph(peers)
+
+
+class InParts(RightTopology):
+    def graph(self, peers: int, generator: np.random.Generator) -> Any:
+        graph = nx.path_graph(peers)
+        graph.remove_edge(2, 3)
+        return graph
+
+
+class Loops(RightTopology):
+    def graph(self, peers: int, generator: np.random.Generator) -> Any:
+        graph = nx.path_graph(peers)
+        graph.add_edge(1, 1)
+        return graph
+
+
+class DrawsTopology(RightTopology):
+    def graph(self, peers: int, generator: np.random.Generator) -> Any:
+        return nx.relabel_nodes(nx.path_graph(peers), dict(enumerate(np.random.permutation(peers).tolist())))
+
+
+class TooHeavy(Weighting):
+    """Lets a peer give away more than all."""
+
+    name: str = "too_heavy"
+
+    def weight(self, own: int, other: int, largest: int) -> float:
+        return 0.6
+
+
+class Rises(StalenessFunction):
+    """Counts stale updates more."""
+
+    name: str = "rises"
+
+    def __call__(self, staleness: float) -> float:
+        return min(1.0, 0.1 + staleness / 10)

@@ -1,0 +1,123 @@
+"""`raysim list` and `raysim columns`: what a scenario can name, and what the tables of a run hold."""
+
+from typing import Any
+
+import pytest
+from command_line import command
+from conftest import Simulate, digits
+from ruamel.yaml import YAML
+
+from raysim.part import Part, names_of
+from raysim.scenario.example import example
+from raysim.scenario.kinds import Kind, find_kinds, find_parts, kinds
+from results import TABLES
+from results.schemas import columns_of
+
+PARTS = [(kind, part) for kind in kinds() for part in kind.parts]
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def shown(*words: str) -> str:
+    answer = command(*words)
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    return "\n".join(line.rstrip() for line in answer.stdout.splitlines())
+
+
+def test_everything_is_listed_with_a_line_of_its_own() -> None:
+    lines = shown("list").splitlines()
+    for kind in kinds():
+        assert sum(line.startswith(f"{kind.key} ") for line in lines) == 1
+    assert len(lines) == 1 + len(PARTS)
+    assert any("fedbuff" in line and "(Nguyen et al. 2022)" in line for line in lines)
+
+
+def test_a_kind_is_found_by_its_key_or_its_last_word() -> None:
+    assert shown("list", "delay") == shown("list", "world.delay")
+    lines = shown("list", "delay").splitlines()
+    assert len(lines) == 1 + len(find_kinds("delay")[0].parts)
+    assert any("scripted" in line and "delays[i][0]" in line for line in lines)
+
+
+def test_a_part_is_told_with_its_keys_source_and_an_example() -> None:
+    told = shown("list", "fedbuff")
+    assert told.startswith("algorithm: fedbuff\n\n  The server steps as soon as K updates have arrived")
+    assert (
+        "\n  buffer     whole number ≥ 1; default 10\n             How many updates make a server step (K).\n" in told
+    )
+    assert "\n  staleness  one of const, hinge, none, poly; default poly\n" in told
+    assert "\n  Nguyen, Malik, Zhan" in told
+    assert told.endswith("    staleness: {name: poly, exponent: 0.5}")
+    assert "sigma     number ≥ 0 (unit); required" in shown("list", "half_normal")
+
+
+def test_a_name_of_several_kinds_shows_all() -> None:
+    told = shown("list", "random")
+    assert "\ntopology: random\n" in f"\n{told}"
+    assert "\nworld.availability: random\n" in told
+
+
+def test_a_class_of_ones_own_is_told_too() -> None:
+    told = shown("list", "toys:Buffered")
+    assert told.startswith("algorithm: toys:Buffered\n")
+    assert "size" in told
+    assert "name: toys:Buffered" in told.split("Example")[1]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("fedbuf", "list: must be a kind or a name that `raysim list` shows, or module:Class, got 'fedbuf' (did you"),
+        ("toplogy", "(did you mean 'topology'?)"),
+        ("nowhere:Mine", "got 'nowhere:Mine', whose import raises ModuleNotFoundError"),
+        ("json:loads", "got 'json:loads', which is <function loads"),
+        ("raysim.algorithms:Central", "must name a class that defines step, trigger, weigh"),
+    ],
+)
+def test_an_unknown_name_is_refused(word: str, expected: str) -> None:
+    answer = command("list", word)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert expected in answer.stderr
+
+
+@pytest.mark.parametrize(("kind", "part"), PARTS, ids=[f"{kind.key}-{part.__name__}" for kind, part in PARTS])
+def test_the_example_of_every_part_can_be_put_into_a_scenario_file(kind: Kind, part: type[Part]) -> None:
+    name = names_of(part)[0]
+    block: Any = YAML(typ="safe").load(example(kind, part, name))
+    for key in kind.key.split("."):
+        block = block[key]
+    made = part.model_validate(_tuples(block))
+    assert (type(made), block["name"]) == (part, name)
+    assert find_parts(name)
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _tuples(inner) for key, inner in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_column_of_a_table_is_told(table: str) -> None:
+    told = shown("columns", table)
+    for column in columns_of(table):
+        assert f"\n{column.name} " in told
+        assert column.description.split(";")[0][:60] in told
+    assert told in shown("columns")
+
+
+def test_a_column_is_told_with_type_unit_and_null() -> None:
+    assert "up_bytes           integer, or null (bytes)\n" in shown("columns", "updates")
+    answer = command("columns", "update")
+    assert answer.exit_code == 2
+    assert answer.stderr.endswith("got 'update' (did you mean 'updates'?)\n")
+
+
+def test_frames_carry_the_meaning_of_their_columns(simulate: Simulate) -> None:
+    frame = simulate(digits()).pandas("updates")
+    assert frame.attrs["table"] == "updates"
+    assert frame.attrs["columns"].keys() == set(frame.columns)
+    assert frame.query("staleness > 0").attrs["units"]["up_bytes"] == "bytes"
