@@ -40,7 +40,7 @@ def compact(run: Path, table: str, schema: pa.Schema) -> None:
     """Merges a table's part files into one, with the rows in the same order."""
     parts = part_files(run, table)
     if len(parts) > 1:
-        _rewrite(run, table, parts, schema, _groups(parts))
+        _rewrite(run, table, parts, schema, _groups(parts, schema))
 
 
 def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str) -> Iterator[pa.Table]:
@@ -50,7 +50,7 @@ def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str)
     """
     _finish_swap(run / table)
     parts = part_files(run, table)
-    kept = list(_first(_groups(parts), rows, run_id)) if rows else []
+    kept = list(_first(_groups(parts, schema), rows, run_id)) if rows else []
     if (found := sum(group.num_rows for group in kept)) < rows:
         raise ValueError(f"{run / table}: must hold {rows} rows, which a checkpoint counts on, got {found}")
     if kept:
@@ -113,12 +113,14 @@ def _old(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.old")
 
 
-def _groups(parts: list[Path]) -> Iterator[pa.Table]:
-    """Yields the rows of parts in tables of about GROUP_ROWS rows."""
+def _groups(parts: list[Path], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yields the rows of parts in tables of about GROUP_ROWS rows, with null in columns that a part does not have."""
     held: list[pa.Table] = []
     rows = 0
     for part in parts:
         table = pq.ParquetFile(part).read()
+        for column in schema.names[table.num_columns :]:
+            table = table.append_column(schema.field(column), pa.nulls(table.num_rows, pa.float64()))
         held.append(table)
         rows += table.num_rows
         if rows >= GROUP_ROWS or part is parts[-1]:

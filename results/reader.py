@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from results.own_columns import own_names, schema_of
 from results.parts import part_files
 from results.schemas import TABLES, dictionary, require
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow.dataset as ds
 
 
 _KINDS: dict[type, str] = {str: "text", dict: "a block of keys"}
@@ -86,14 +86,21 @@ class Run:
 
         The table is empty if no row was written. Raises ValueError for an unknown table or column.
         """
-        schema = require(name)
+        require(name)
+        try:
+            return self._read(name, columns, filter)
+        except FileNotFoundError:  # the writer has merged the part files in between
+            return self._read(name, columns, filter)
+
+    def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
+        import pyarrow.dataset as ds  # loads pandas
+
+        files = self.files(name)
+        schema = schema_of(name, files)
         if unknown := [column for column in columns or () if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
-        wanted = None if columns is None else list(columns)
-        try:
-            return self._dataset(name).to_table(wanted, filter)
-        except FileNotFoundError:  # the writer has merged the part files in between
-            return self._dataset(name).to_table(wanted, filter)
+        dataset = ds.dataset([str(file) for file in files], schema=schema, format="parquet")
+        return dataset.to_table(None if columns is None else list(columns), filter)
 
     def pandas(self, name: str) -> pd.DataFrame:
         """Returns a table as a pandas data frame, with texts as categories.
@@ -104,11 +111,6 @@ class Run:
         frame: pd.DataFrame = self.table(name).to_pandas()
         frame.attrs = dictionary(name)
         return frame
-
-    def _dataset(self, name: str) -> ds.Dataset:
-        import pyarrow.dataset as ds  # loads pandas
-
-        return ds.dataset([str(file) for file in self.files(name)], schema=TABLES[name], format="parquet")
 
     def files(self, name: str) -> list[Path]:
         """Returns the Parquet files that hold a table, in order of writing; none if no row was written."""
@@ -128,8 +130,8 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
     return run
 
 
-def check_schema(file: Path, name: str) -> None:
-    """Checks that a file holds this version's columns of a table.
+def check_schema(file: Path, name: str) -> tuple[str, ...]:
+    """Checks that a file holds this version's columns of a table. Returns the names of the algorithm's own in it.
 
     Raises NotARun where it does not, or is not a Parquet file, and FileNotFoundError where the file is gone.
     """
@@ -140,9 +142,11 @@ def check_schema(file: Path, name: str) -> None:
     except (OSError, pa.ArrowException) as error:
         raise NotARun(f"{file}: must be a Parquet file, got {error}") from error
     wanted = TABLES[name]
-    if [(c.name, c.type) for c in found] == [(c.name, c.type) for c in wanted]:
-        return
-    lacking, extra = (sorted(set(a) - set(b)) for a, b in ((wanted.names, found.names), (found.names, wanted.names)))
+    own = own_names(name, found)
+    if [(c.name, c.type) for c in found if c.name not in own] == [(c.name, c.type) for c in wanted]:
+        return own
+    lacking = sorted(set(wanted.names) - set(found.names))
+    extra = sorted(set(found.names) - {*wanted.names, *own})
     others = [c.name for c in found if c.name in wanted.names and c.type != wanted.field(c.name).type]
     faults = {"lacks": lacking, "has also": extra, "has of another type": others}
     text = ", ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)

@@ -18,8 +18,9 @@ from results.compare import compare as compare_runs
 from results.keys import Value, column, flatten, spell_out, varying
 from results.measure import Measure
 from results.metrics import directions
+from results.own_columns import with_own
 from results.reader import NotARun, Run, check_schema
-from results.schemas import TABLES, dictionary, require
+from results.schemas import dictionary, require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,8 +127,9 @@ class Runs:
         Raises ValueError for an unknown table, column or key, and NotARun where a file's columns are not this
         version's.
         """
-        schema = require(name)
+        require(name)
         values = self.keys(keys)
+        schema = self.schema(name)
         wanted = [column.name for column in schema] if columns is None else list(columns)
         if unknown := [column for column in wanted if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
@@ -201,6 +203,23 @@ class Runs:
             warnings.warn(note, stacklevel=2)
         return comparison.frame
 
+    def schema(self, name: str) -> pa.Schema:
+        """Returns the columns of a table: those of every run, and after them those of algorithms' own in any run.
+
+        Raises ValueError for an unknown table, and NotARun where a file's columns are not this version's.
+        """
+        require(name)
+        try:
+            return self._schema_now(name)
+        except FileNotFoundError:  # a run under way has merged its part files in between
+            return self._schema_now(name)
+
+    def _schema_now(self, name: str) -> pa.Schema:
+        files = [file for run in self.runs for file in run.files(name)]
+        with ThreadPoolExecutor(_READERS) as readers:
+            own = readers.map(lambda file: check_schema(file, name), files)
+            return with_own(name, dict.fromkeys(column for names in own for column in names))
+
     def _read(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
         try:
             return self._read_now(name, columns, filter)
@@ -211,9 +230,7 @@ class Runs:
         import pyarrow.dataset as ds  # loads pandas
 
         files = [file for run in self.runs for file in run.files(name)]
-        with ThreadPoolExecutor(_READERS) as readers:
-            list(readers.map(lambda file: check_schema(file, name), files))
-        dataset = ds.dataset([str(file) for file in files], schema=TABLES[name], format="parquet")
+        dataset = ds.dataset([str(file) for file in files], schema=self.schema(name), format="parquet")
         return dataset.to_table(columns, filter).unify_dictionaries()
 
     def _place(self, ids: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:

@@ -55,6 +55,7 @@ class ClientWorker(Workbench):
             message = messages[member.message]
             started, seen, steps = time.perf_counter(), self.net.seen, self.net.steps
             self.net.take_solves()
+            self.take_logged()
             state = wire.receive(member.state.content, self.device) if member.state else {}
             sent, state = self._update(member, message, state)
             sent, logged = records.split(sent, *LOGGED)
@@ -67,6 +68,7 @@ class ClientWorker(Workbench):
             trained.append(
                 TrainedClient(
                     columns=columns,
+                    own=self.take_logged(),
                     samples_seen=self.net.seen - seen,
                     up_bytes=records.size(sent, self.net.layout),
                     down_bytes=self.down_bytes(message),
@@ -146,9 +148,12 @@ class ClientWorker(Workbench):
         """Returns what a client predicts with. place: the client's place in `own.clients`."""
         task = self.client_task(own.clients[place], EVALUATING + own.version, message)
         state = wire.receive(own.states[place].content, self.device) if own.states else {}
+        self.take_logged()
         if own.unseen:
             state = self.algorithm.adapt(task, message, state)
-        return self.algorithm.personal(task, message, state)
+        found = self.algorithm.personal(task, message, state)
+        self.refuse_logged("personal or adapt")
+        return found
 
     # --- messages -----------------------------------------------------------------------------------------------------
 

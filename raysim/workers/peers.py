@@ -82,8 +82,12 @@ class PeersWorker(Workbench):
         received = _Received(self.device)
         for turn in request.turns:
             started = time.perf_counter()
+            self.take_logged()
             with _named(turn, "mix"):
                 state = self._mix(turn, received)
+                if turn.mixes == 0:
+                    self.refuse_logged("init")
+            own_columns = self.take_logged()
             seconds = time.perf_counter() - started
             draft: Record = {}
             message: Record = {}
@@ -93,7 +97,7 @@ class PeersWorker(Workbench):
                     draft, message, trained = self._local(turn, state)
             own.append((wire.send(draft), wire.send(state if turn.kept else {})))
             messages.append(wire.send(message))
-            mixed.append(MixedPeer(seconds, trained))
+            mixed.append(MixedPeer(seconds, own_columns, trained))
         return Answer(mixed, Mixture(own=Value(tuple(own)), messages=Value(tuple(messages))))
 
     def _mix(self, turn: Turn, received: _Received) -> Record:
@@ -115,7 +119,7 @@ class PeersWorker(Workbench):
         draft, of_draft = records.split(draft, *LOGGED)
         message, of_message = records.split(message, *LOGGED)
         columns = self.training_columns({**of_draft, **of_message}, steps, seconds)
-        return draft, message, TrainedPeer(columns, records.size(message, self.net.layout))
+        return draft, message, TrainedPeer(columns, records.size(message, self.net.layout), self.take_logged())
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 

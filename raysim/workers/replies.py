@@ -12,6 +12,9 @@ MetricSums: TypeAlias = dict[str, float]
 OwnMetrics: TypeAlias = "dict[str, float | None]"
 """The metrics of `run.metrics`; None where one is not defined."""
 
+Logged: TypeAlias = "dict[str, float | None]"
+"""What `task.log` was given: numbers by the name of their column; None where there is none."""
+
 
 class Evaluated(NamedTuple):
     """What evaluating a model on a split gave."""
@@ -89,6 +92,7 @@ class TrainedClient(NamedTuple):
     """What the training of a client gave, besides its update."""
 
     columns: TrainingColumns
+    own: Logged  # columns of the algorithm's own
     samples_seen: int  # samples whose gradients were computed, each as often as it was
     up_bytes: int
     down_bytes: int
@@ -101,6 +105,8 @@ class StepReply(NamedTuple):
     cache_bytes: int
     similarity: float | None
     coefficients: dict[str, list[float]]  # columns of the table of that name; {} without a search
+    own: Logged  # columns of the algorithm's own in the table `steps`
+    own_coefficients: dict[str, list[float]]  # and in the table `coefficients`
 
 
 class TrainedPeer(NamedTuple):
@@ -108,12 +114,14 @@ class TrainedPeer(NamedTuple):
 
     columns: TrainingColumns
     message_bytes: int
+    own: Logged  # columns of the algorithm's own
 
 
 class MixedPeer(NamedTuple):
     """What a peer's turn of mixing and training gave, besides its records."""
 
     mixing_s: float  # wall seconds
+    own: Logged  # columns of the algorithm's own, which mixing logged
     trained: TrainedPeer | None  # None: it did not train, because it will not mix again
 
 

@@ -19,7 +19,7 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models.build import initialise
 from raysim.scenario import Scenario
-from raysim.workers.replies import Described, Evaluated, MetricSums, OwnMetrics, TrainingColumns
+from raysim.workers.replies import Described, Evaluated, Logged, MetricSums, OwnMetrics, TrainingColumns
 from raysim.workers.trial import try_model
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
@@ -50,6 +50,7 @@ class Workbench:
             text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
             raise ValueError(f"model.personal: {text}")
         self.start = self.net.model()
+        self.logged: Logged = {}  # what tasks were given to log; see `take_logged`
         self.loader = Loader(federation.mean, federation.std, device)
         self.population = scenario.population(federation.samples)
 
@@ -74,9 +75,23 @@ class Workbench:
         it trains; by default as the scenario says."""
         samples = self._samples(self.federation.train, self.federation.train_rows(client))
         key = (self.scenario.seed, client, number)
-        return Task(
+        task = Task(
             self.net, received, samples, local or self.scenario.local, self.population, key, lambda: self.public
         )
+        task.logged = self.logged
+        return task
+
+    def take_logged(self) -> Logged:
+        """Returns what tasks were given to log since the last call."""
+        taken = dict(self.logged)
+        self.logged.clear()
+        return taken
+
+    def refuse_logged(self, method: str) -> None:
+        """Raises ValueError if a method logged numbers that has no row in any table."""
+        if taken := self.take_logged():
+            text = f"has no row in any table, so task.log must not be called there, got {', '.join(taken)}"
+            raise ValueError(f"{method}: {text}; log in a method that trains, mixes or steps")
 
     def _samples(self, split: Split, rows: np.ndarray) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places]))

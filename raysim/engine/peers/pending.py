@@ -10,7 +10,7 @@ from actors import Job, Took, Value
 from actors.job import Outcome
 from raysim.engine.pending import Pending
 from raysim.workers.peer_requests import Differences, MixRequest, Mixture
-from raysim.workers.replies import Apart, Evaluated, MixedPeer, TrainedPeer, TrainingColumns
+from raysim.workers.replies import Apart, Evaluated, Logged, MixedPeer, TrainedPeer, TrainingColumns
 from raysim.workers.shared_requests import CLIENT
 
 
@@ -29,13 +29,14 @@ class TrainedAt(NamedTuple):
 
     def note(self) -> dict[str, Any]:
         """Returns the result as plain data, once the job is done."""
-        columns, size = self.trained
-        return {"columns": columns._asdict(), "message_bytes": size, "worker": self.job.worker}
+        columns, size, own = self.trained
+        return {"columns": columns._asdict(), "message_bytes": size, "own": own, "worker": self.job.worker}
 
     @classmethod
     def noted(cls, note: dict[str, Any]) -> TrainedAt:
         """Returns where the result is that `note` gave: in a job that is done."""
-        mixed = MixedPeer(0.0, TrainedPeer(TrainingColumns(**note["columns"]), note["message_bytes"]))
+        trained = TrainedPeer(TrainingColumns(**note["columns"]), note["message_bytes"], note["own"])
+        mixed = MixedPeer(0.0, {}, trained)
         done = Outcome([mixed], note["worker"], Took(0.0, 0.0))
         left = Mixture(own=Value(), messages=Value())
         job: Job[list[MixedPeer], Mixture] = Job(CLIENT, None, left, [], MixRequest.name, "recalled", outcome=done)
@@ -84,10 +85,22 @@ class PendingRound(Pending):
 
     @property
     def trained(self) -> list[tuple[TrainedPeer, str]]:
-        """For each mix of the round, what the peer's training before it gave, and the worker that did it."""
-        return [(at.trained, at.job.worker) for _, earlier in self.chunks for at in earlier]
+        """For each mix of the round, what the peer's training before it gave, and the worker that did it.
+
+        Its own columns are those of the training and of the mix.
+        """
+        pairs = ((at, mixed) for job, earlier in self.chunks for at, mixed in zip(earlier, job.result, strict=True))
+        return [(_with_own(at.trained, mixed.own), at.job.worker) for at, mixed in pairs]
 
     @property
     def mixing_s(self) -> float:
         """Wall seconds of mixing, summed over the mixes of the round."""
         return sum(mixed.mixing_s for job in self.mixes for mixed in job.result)
+
+
+def _with_own(trained: TrainedPeer, mixed: Logged) -> TrainedPeer:
+    """Adds the own columns of a mix. Raises ValueError if training has logged one of them too."""
+    if both := sorted(trained.own.keys() & mixed.keys()):
+        text = "must be given other names in `mix` than in `local`, for they share a row"
+        raise ValueError(f"task.log: {text}, got {', '.join(both)} in both; rename them")
+    return trained._replace(own={**trained.own, **mixed})

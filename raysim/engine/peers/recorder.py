@@ -101,7 +101,7 @@ class PeersRecorder(Recorder):
 def _training_row(trained: TrainedPeer, worker: str, messages: int) -> tuple[int, rows.Row]:
     """Returns the bytes of a peer's message, and the columns of its training. messages: how many of them it sent."""
     size = trained.message_bytes
-    return size, {**trained.columns._asdict(), "worker": worker, "up_bytes": size * messages}
+    return size, {**trained.columns._asdict(), "worker": worker, "up_bytes": size * messages, "own": trained.own}
 
 
 def spread(of_peers: list[dict[str, float | None]]) -> dict[str, float | None]:

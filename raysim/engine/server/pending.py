@@ -37,7 +37,7 @@ class PendingStep(Pending):
 
 
 def _row(trained: TrainedClient, worker: str) -> dict[str, Any]:
-    row = {**trained.columns._asdict(), "worker": worker}
+    row = {**trained.columns._asdict(), "worker": worker, "own": trained.own}
     return row | {"samples_seen": trained.samples_seen, "up_bytes": trained.up_bytes, "down_bytes": trained.down_bytes}
 
 

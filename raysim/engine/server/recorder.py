@@ -51,9 +51,10 @@ class ServerRecorder(Recorder):
         self.add("steps", [server_rows.step_row(stepped, self._late) | (measured or {})])
         self._late = 0
 
-    def searched(self, stepped: Stepped, columns: dict[str, list[float]]) -> None:
-        """Writes what a search found. columns: lists with an element for each anchor; {} if there was no search."""
-        self.add("coefficients", server_rows.coefficient_rows(stepped, columns))
+    def searched(self, stepped: Stepped, columns: dict[str, list[float]], own: dict[str, list[float]]) -> None:
+        """Writes what a search found. columns, own: lists with an element for each anchor, own ones for columns of the
+        algorithm's own; {} if there was no search."""
+        self.add("coefficients", server_rows.coefficient_rows(stepped, columns, own))
 
     def closed(self, closed: Closed) -> None:
         """Counts a round that is over, and notes why the run ends early, if it does."""

@@ -115,9 +115,10 @@ class ServerSimulation:
             "server_flops": reply.server_flops,
             "cache_bytes": reply.cache_bytes,
             "similarity": reply.similarity,
+            "own": reply.own,
         }
         self._recorder.stepped(stepped, pending.weights, updates, measured)
-        self._recorder.searched(stepped, reply.coefficients)
+        self._recorder.searched(stepped, reply.coefficients, reply.own_coefficients)
         self._recorder.jobs(stepped, pending.jobs, self.stopwatch.began)
 
     def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
