@@ -12,9 +12,9 @@ from results import TABLES
     ("fields", "table"),
     [
         (TrainingColumns._fields, "updates"),
-        (set(TrainedClient._fields) - {"columns"}, "updates"),
-        (SearchResult._fields, "coefficients"),
-        (set(StepReply._fields) - {"coefficients"}, "steps"),
+        (set(TrainedClient._fields) - {"columns", "own"}, "updates"),
+        (set(SearchResult._fields) - {"own"}, "coefficients"),
+        (set(StepReply._fields) - {"coefficients", "own", "own_coefficients"}, "steps"),
     ],
 )
 def test_every_field_is_a_column(fields: tuple[str, ...], table: str) -> None:
