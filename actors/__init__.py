@@ -7,6 +7,7 @@ from actors.child import Child, ChildDied
 from actors.gang import Alone, Gang
 from actors.inline import InlinePool
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
+from actors.machine import Machine, this_machine
 from actors.pool import Group, JobFailed, MissingResources, Pool, finished
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "InlinePool",
     "Job",
     "JobFailed",
+    "Machine",
     "MissingResources",
     "Pool",
     "Query",
@@ -27,4 +29,5 @@ __all__ = [
     "Took",
     "Value",
     "finished",
+    "this_machine",
 ]

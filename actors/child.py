@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import pickle
 import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -10,11 +12,21 @@ from typing import Any
 
 import cloudpickle
 
+from actors.host import describe
+from actors.interrupt import ask
+
+INTERRUPT = signal.SIGUSR1  # with which the parent interrupts a call
+GRACE_S = 10.0  # how long a call may take to end, once it is interrupted
+
 Tell = Callable[[Any], Any]  # with which the function sends something to the parent process, and gets an answer
 
 
 class ChildDied(Exception):
     """The child process ended in the middle of a call."""
+
+
+class ChildFailed(Exception):
+    """The function raised an exception that cannot be sent to the parent process. Its text says what it was."""
 
 
 class Child:
@@ -44,7 +56,7 @@ class Child:
                     raise content
         except (EOFError, ConnectionError) as error:
             self._process.join()
-            raise ChildDied(f"its process ended with exit code {self._process.exitcode}") from error
+            raise ChildDied(f"its process ended with {_spell(self._process.exitcode)}") from error
 
     def _answer(self, tell: Tell, content: Any) -> Any:
         try:
@@ -60,31 +72,61 @@ class Child:
         self._process.start()
         there.close()  # else the death of the process would leave the pipe open
 
+    def interrupt(self) -> None:
+        """Raises KeyboardInterrupt in the process, which ends it. Another thread may be in the middle of a call."""
+        if (process := self._process) is not None and process.is_alive():
+            os.kill(process.pid, INTERRUPT)
+
     def close(self) -> None:
-        """Ends the process, even in the middle of a call."""
+        """Ends the process, even in the middle of a call, which may still tidy up."""
         if self._process is not None:
-            self._process.terminate()
+            self.interrupt()
+            self._process.join(GRACE_S)
+            self._process.kill()
             self._process.join()
             self._process = None
 
 
+def _spell(exit_code: int) -> str:
+    """Returns an exit code as text, with the name of the signal that ended the process."""
+    return f"exit code {exit_code}" if exit_code >= 0 else f"signal {signal.Signals(-exit_code).name}"
+
+
 def _serve(pipe: Connection) -> None:
-    """What the child process runs. It ignores Ctrl-C, which reaches it too: the parent decides when it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """What the child process runs.
+
+    It ignores what reaches it together with its parent, such as Ctrl-C, because the parent decides when it ends.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(INTERRUPT, lambda *_: ask())
 
     def tell(content: Any) -> Any:
         pipe.send(("told", content))
         return pipe.recv()
 
-    while True:
-        try:
-            function, args = pipe.recv()
-        except EOFError:  # nobody is left to call
-            return
-        try:
-            answer = ("returned", function(*args, tell=tell))
-        except KeyboardInterrupt:  # raised by `tell`, to end the work and the process
-            return
-        except Exception as error:  # whatever the function raises is raised again in the parent
-            answer = ("raised", error)
-        pipe.send(answer)
+    try:
+        while True:
+            pipe.send(_carry_out(pipe, tell))
+    except (EOFError, ConnectionError, KeyboardInterrupt):  # nobody is left to call, or the work is to end
+        return
+
+
+def _carry_out(pipe: Connection, tell: Tell) -> tuple[str, Any]:
+    """Waits for a call, and returns its answer."""
+    try:
+        function, args = pipe.recv()
+        return "returned", function(*args, tell=tell)
+    except (EOFError, ConnectionError):
+        raise
+    except (Exception, SystemExit) as error:  # whatever the function raises is raised again in the parent
+        return "raised", _portable(error)
+
+
+def _portable(error: Exception | SystemExit) -> BaseException:
+    """Returns the exception, or ChildFailed with its text if it cannot be sent to the parent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # classes with an unusual __init__, and those that hold open files and the like
+        return ChildFailed(describe(error))
+    return ChildFailed(describe(error)) if isinstance(error, SystemExit) else error

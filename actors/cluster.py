@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 from ray.util.metrics import Gauge
 
-from actors.gang import Address, Seat
+from actors.gang import JOIN_S, Address, Seat
 from actors.host import Done, Failure, Host
 from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
+from actors.machine import Machine
 from actors.placement import Placement
 from actors.pool import Group, JobFailed
+from actors.pulse import Pulse, interval
 from actors.queue import Queue
 
 DEPTH = 2  # jobs that a worker has at a time: the arguments of the next travel while the first runs
 ATTEMPTS = 3  # a run fails if so many workers die with the same job, or in a row in the same set-up
+PATIENCE_S = 600.0
 POLL_S = 0.5  # how often `wait` looks for an interruption
 
 
@@ -26,6 +31,7 @@ POLL_S = 0.5  # how often `wait` looks for an interruption
 class _Worker:
     name: str
     actor: Any  # Ray's handle of the actor
+    pulse: Pulse
     deaths: int = 0  # how many workers before it died in its place
     failures: int = 0  # how many of the last of those died one after another in their set-up
     jobs: list[Job[Any, Any]] = field(default_factory=list)  # given to it and not done
@@ -43,6 +49,10 @@ class _Worker:
 class RayHost(Host):
     """The class of the actors: a Host that knows the address of its node."""
 
+    @ray.method(concurrency_group="pings")
+    def answer(self) -> None:
+        """Answers a ping, in a thread of its own."""
+
     def address(self) -> Address:
         """Opens a door for the gang of which this is the first member, and returns its address."""
         return self.listen(ray.util.get_node_ip_address())
@@ -51,8 +61,18 @@ class RayHost(Host):
 class RayPool:
     """A pool on Ray. Its workers are actors named `<run>/<group>-<number>`. Ready jobs run by priority."""
 
-    def __init__(self, run: str, placement: Placement) -> None:
-        self._run, self._placement = run, placement
+    def __init__(
+        self,
+        run: str,
+        placement: Placement,
+        patience_s: float | None = PATIENCE_S,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """patience_s: how long a worker may not answer; None: for ever. environment: variables of its process."""
+        self._run, self._placement, self._patience_s = run, placement, patience_s
+        self._environment = dict(environment or {})
+        self._listened = time.monotonic()  # when it last looked who answers
+        self.warnings: list[str] = []
         self._interrupted = False
         self._groups: dict[str, Group] = {}
         self._workers: dict[str, list[_Worker]] = {}
@@ -61,6 +81,7 @@ class RayPool:
         self._running: dict[Any, tuple[_Worker, Job[Any, Any] | None]] = {}  # by reference to the result; None: set-up
         self._addresses: dict[str, Address | None] = {}  # by group: where its gang meets; None: a gang of one
         self._gauges: dict[str, Gauge] = {}
+        self.machines: dict[str, Machine] = {}
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
@@ -72,15 +93,18 @@ class RayPool:
     def _make(self, group: Group, number: int, deaths: int = 0, failures: int = 0) -> _Worker:
         name = f"{group.name}-{number}"
         # Ray must not restart it or run its tasks again: this pool does that, and knows which jobs are suspect.
-        actor = ray.remote(RayHost).options(
+        remote: Any = ray.remote  # its types lack this option
+        actor = remote(concurrency_groups={"pings": 1})(RayHost).options(
             name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
             num_cpus=group.cpus,
             num_gpus=group.gpus,
             max_restarts=0,
             max_task_retries=0,
             scheduling_strategy=self._placement.strategy(name),
+            **({"runtime_env": {"env_vars": self._environment}} if self._environment else {}),
         )
-        return _Worker(name, actor.remote(group.factory), deaths, failures)
+        handle = actor.remote(group.factory)
+        return _Worker(name, handle, Pulse(name, handle.answer.remote, is_there), deaths, failures)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
         for group, setup in setups.items():
@@ -141,7 +165,7 @@ class RayPool:
         """Gives a job to one worker, or to all workers of a gang. Only the first of a gang leaves values."""
         try:
             seats = self._seats(job.group, workers) if job.together else [None]
-        except RayActorError as error:
+        except (RayActorError, GetTimeoutError) as error:
             self._queue.push(job)
             self._replace(workers[0], str(error))
             return
@@ -159,7 +183,9 @@ class RayPool:
 
     def _seats(self, group: str, workers: list[_Worker]) -> list[Seat]:
         if group not in self._addresses:
-            self._addresses[group] = ray.get(workers[0].actor.address.remote()) if len(workers) > 1 else None
+            self._addresses[group] = (
+                ray.get(workers[0].actor.address.remote(), timeout=JOIN_S) if len(workers) > 1 else None
+            )
         return [Seat(rank, len(workers), self._addresses[group]) for rank in range(len(workers))]
 
     # --- what comes back ----------------------------------------------------------------------------------------------
@@ -169,7 +195,8 @@ class RayPool:
         if not running:
             raise RuntimeError("wait: there must be a running job or set-up, got none")
         while not self._interrupted and not ray.wait(running, num_returns=1, timeout=POLL_S)[0]:
-            pass
+            if self._listen():
+                return
         if self._interrupted:
             raise KeyboardInterrupt
         done, _ = ray.wait(running, num_returns=len(running), timeout=0)
@@ -177,6 +204,24 @@ class RayPool:
             if reference in self._running:  # not if its worker turned out to be dead
                 self._take(reference)
         self._hand_out()
+        self._listen()
+
+    def _listen(self) -> bool:
+        """Replaces workers that have not answered for too long. Returns whether it found any."""
+        now = time.monotonic()
+        passed = now - self._listened
+        if self._patience_s is None or passed < interval(self._patience_s):
+            return False
+        self._listened, found = now, False
+        for worker in list(itertools.chain.from_iterable(self._workers.values())):
+            if warning := worker.pulse.beat(passed, self._patience_s):
+                self.warnings.append(warning)
+            if worker.pulse.silent_s >= self._patience_s and worker in self._groups_of(worker)[0]:
+                self._replace(worker, f"{worker.name} has not answered for {worker.pulse.silent_s:.0f} s")
+                found = True
+        if found:
+            self._hand_out()
+        return found
 
     def _take(self, reference: Any) -> None:
         worker, job = self._running[reference]
@@ -198,6 +243,7 @@ class RayPool:
         del self._running[reference]
         if job is None:
             worker.setup.remove(reference)
+            self.machines[worker.name] = result
         else:
             worker.jobs.remove(job)
             if not job.together or worker is self._workers[job.group][0]:  # a gang's answer is its first member's
@@ -240,7 +286,7 @@ class RayPool:
             self._set_up(workers[number], setup)
 
     def _groups_of(self, worker: _Worker) -> tuple[list[_Worker], Group]:
-        name = next(name for name, workers in self._workers.items() if worker in workers)
+        name = worker.name.rpartition("-")[0]
         return self._workers[name], self._groups[name]
 
     # --- the rest -----------------------------------------------------------------------------------------------------
@@ -266,3 +312,8 @@ class RayPool:
 def _contents(request: Request[Any, Any] | Setup) -> list[Any]:
     """Returns Ray's references to the contents of a request's values. As arguments of a call, Ray resolves them."""
     return [value.content for value in values_of(request)]
+
+
+def is_there(reference: Any) -> bool:
+    """Whether an answer is there, or the actor that was asked has died."""
+    return bool(ray.wait([reference], num_returns=1, timeout=0, fetch_local=False)[0])

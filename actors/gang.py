@@ -7,11 +7,16 @@ to load.
 from __future__ import annotations
 
 import secrets
+import socket
+import struct
 import time
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from typing import Any, NamedTuple, Protocol
 
 RETRY_S = 0.02  # between attempts to reach the first member
+JOIN_S = 120.0  # how long the members may take to meet
+GREET_S = 5.0  # how long a guest at the door may take to prove that it knows the key
 
 
 class GangBroken(Exception):
@@ -62,17 +67,48 @@ class Door:
 
     def __init__(self, host: str) -> None:
         key = secrets.token_bytes()
-        self._listener = Listener((host, 0), backlog=64, authkey=key)
-        self.address = Address(host, self._listener.address[1], key)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, 0), family=family, backlog=64)
+        self.address = Address(host, self._socket.getsockname()[1], key)
 
-    def admit(self, others: int) -> list[Connection]:
-        """Waits for so many other members, and returns the connections to them, in order of rank. Then it is closed."""
-        guests = {}
-        for _ in range(others):
-            guest = self._listener.accept()
-            guests[guest.recv()] = guest
-        self._listener.close()
+    def admit(self, others: int, within_s: float = JOIN_S) -> list[Connection]:
+        """Waits for so many other members, and returns the connections to them, in order of rank. Then it is closed.
+
+        A guest that does not know the key is a stranger, and is turned away. Raises TimeoutError if the members are not
+        there in time.
+        """
+        guests: dict[int, Connection] = {}
+        deadline = time.monotonic() + within_s
+        with self._socket:
+            while len(guests) < others:
+                self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+                guest = self._greet(self._socket.accept()[0])
+                if guest is not None:
+                    guests[guest.recv()] = guest
         return [guests[rank] for rank in sorted(guests)]
+
+    def _greet(self, guest: socket.socket) -> Connection | None:
+        """Returns the connection to a guest that knows the key; None for a stranger, also for one that says nothing."""
+        guest.setblocking(True)
+        _limit(guest, GREET_S)
+        connection = Connection(guest.detach())
+        try:
+            deliver_challenge(connection, self.address.key)
+            answer_challenge(connection, self.address.key)
+        except (AuthenticationError, OSError, EOFError):
+            connection.close()
+            return None
+        with socket.socket(fileno=connection.fileno()) as greeted:
+            _limit(greeted, 0)
+            greeted.detach()
+        return connection
+
+
+def _limit(connection: socket.socket, seconds: float) -> None:
+    """Sets how long each read and write may take. A timeout of Python's would not bind those of a Connection."""
+    limit = struct.pack("ll", int(seconds), 0)
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        connection.setsockopt(socket.SOL_SOCKET, option, limit)
 
 
 class Members:
@@ -88,7 +124,7 @@ class Members:
                 assert seat.address is not None
                 self._others = [_reach(seat.address)]
                 self._others[0].send(seat.rank)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, AuthenticationError) as error:
             raise GangBroken(f"the members of a gang could not meet: {error!r}") from error
 
     def gather(self, mine: Any) -> list[Any]:
@@ -108,8 +144,11 @@ class Members:
 
 def _reach(address: Address) -> Connection:
     """Connects to the first member. It has listened since before anybody knew its address."""
+    deadline = time.monotonic() + JOIN_S
     while True:
         try:
             return Client((address.host, address.port), authkey=address.key)
         except TimeoutError:  # too many members connect at the same time
+            if time.monotonic() > deadline:
+                raise
             time.sleep(RETRY_S)

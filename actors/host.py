@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
+from actors.machine import Machine, this_machine
 
 
-def describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
     """Returns an error as one line: its class, its text, and the notes that were added to it."""
     return " - ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
@@ -40,7 +41,10 @@ class Host:
         self._worker: Any = None
         try:
             self._worker = factory()
-        except Exception as error:  # the first call reports it: an actor that raises here dies without saying why
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # the first call reports it: the actor would die silently
             self._failure = _failure(error)
 
     def listen(self, host: str) -> Address:
@@ -48,16 +52,16 @@ class Host:
         self._door = Door(host)
         return self._door.address
 
-    def set_up(self, setup: Setup, *contents: Any) -> Failure | None:
-        """Does a set-up. contents: the contents of its values. Returns None, or what failed."""
+    def set_up(self, setup: Setup, *contents: Any) -> Failure | Machine:
+        """Does a set-up. Returns what this process computes with, or what failed. contents: those of its values."""
         if self._failure:
             return self._failure
         _fill(setup, contents)
         try:
             self._worker = setup.build(self._worker)
-        except Exception as error:  # whatever the hosted code raises is reported
+        except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
             return _failure(error)
-        return None
+        return this_machine()
 
     def call(self, request: Request[Any, Any], seat: Seat | None, *contents: Any) -> Any:
         """Carries out a request. Returns Done and the values that it leaves, or Failure and None for each value.
@@ -82,7 +86,7 @@ class Host:
                 raise ValueError(f"{request.name} must leave {values} values, left {len(left)}")
             kept = {place: given.index(value) for place, value in enumerate(left) if value in given}
             return (Done(answer.result, took, kept), *(None if v in given else v.content for v in left))
-        except Exception as error:  # whatever the hosted code raises is reported
+        except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
             return _failure(error)
 
     def _join(self, seat: Seat) -> Gang:
@@ -108,6 +112,6 @@ def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:
     return answer, Took(began, time.perf_counter() - counted)
 
 
-def _failure(error: Exception) -> Failure:
+def _failure(error: Exception | SystemExit) -> Failure:
     text = "".join(traceback.format_exception(error))
     return Failure(describe(error), text, isinstance(error, GangBroken))

@@ -5,7 +5,9 @@ from typing import Any
 
 from actors.gang import Alone
 from actors.host import describe, timed
+from actors.interrupt import allowing
 from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
+from actors.machine import Machine, this_machine
 from actors.pool import Group, JobFailed
 
 
@@ -14,6 +16,8 @@ class InlinePool:
 
     def __init__(self) -> None:
         self._workers: dict[str, Any] = {}  # by group
+        self.machines: dict[str, Machine] = {}
+        self.warnings: list[str] = []
 
     def start(self, group: Group) -> None:
         self._workers[group.name] = _guarded(f"{group.name}: start", group.factory)
@@ -21,6 +25,7 @@ class InlinePool:
     def set_up(self, setups: dict[str, Setup]) -> None:
         for group, setup in setups.items():
             self._workers[group] = _guarded(f"{group}: set-up", setup.build, self._workers[group])
+            self.machines[group] = this_machine()
 
     def submit(
         self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
@@ -55,6 +60,7 @@ class InlinePool:
 def _guarded(label: str, call: Any, *args: Any) -> Any:
     """Returns what the call returns. Raises JobFailed with the label if it raises an exception."""
     try:
-        return call(*args)
-    except Exception as error:  # whatever the hosted code raises is named and passed on
+        with allowing():
+            return call(*args)
+    except (Exception, SystemExit) as error:  # whatever the hosted code raises is named and passed on
         raise JobFailed(label, describe(error), traceback.format_exc()) from error

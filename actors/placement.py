@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import ray
+from ray.exceptions import RayError
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -98,7 +99,7 @@ def reserved(demand: Demand) -> Iterator[Placement]:
         _wait(group, demand)
         yield Placement(group, tuple(bundles))
     finally:
-        remove_placement_group(group)
+        within(GRACE_S, lambda: remove_placement_group(group))
 
 
 def _resources(cpus: float, gpus: float) -> dict[str, float]:
@@ -132,3 +133,19 @@ def _wait(group: PlacementGroup, demand: Demand) -> None:
 
 def _spell(resources: dict[str, Any]) -> str:
     return ", ".join(f"{resources[kind]:g} {kind}" for kind in ("CPU", "GPU") if kind in resources) or "nothing"
+
+
+def within(seconds: float, call: Callable[[], None]) -> None:
+    """Calls what tidies up, and waits for it, but no longer than so many seconds.
+
+    Without the GCS, Ray would wait for a minute and then end this process. By then the work is done and written, and
+    whatever is left ends with this process or with the cluster.
+    """
+
+    def guarded() -> None:
+        with suppress(RayError, ValueError, RuntimeError):  # it is gone already, or the connection is
+            call()
+
+    thread = threading.Thread(target=guarded, daemon=True)
+    thread.start()
+    thread.join(seconds)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from actors.job import Content, Job, Left, Request, Result, Setup, Value
+from actors.machine import Machine
 
 
 class JobFailed(Exception):
@@ -38,6 +39,11 @@ class Group(NamedTuple):
 
 class Pool(Protocol):
     """Groups of workers, to which jobs are submitted."""
+
+    machines: dict[str, Machine]
+    """What each worker's process computes with, by the worker's name, as of its last set-up."""
+    warnings: list[str]
+    """What whoever watches the run should know while it goes on."""
 
     def start(self, group: Group) -> None:
         """Makes the group's workers."""

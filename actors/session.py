@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
+import signal
 import socket
 import threading
+import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.cluster import RayPool
+from actors.cluster import PATIENCE_S, POLL_S, RayPool, is_there
 from actors.host import describe
-from actors.placement import Demand, Placement
+from actors.placement import Demand, Placement, within
 from actors.pool import JobFailed, MissingResources
+from actors.pulse import Pulse, interval
 
 NAMESPACE = "raysim"
 PROBE_S = 5.0  # how long a cluster may take to answer at its address
 STOP_S = 10.0  # how long the scheduler may take to end an interrupted run
+
+_log = logging.getLogger("raysim")
 
 Program = Callable[[Any], Iterator[Any]]  # takes a pool, and yields what the caller sees as the run goes on
 
@@ -29,8 +36,10 @@ Program = Callable[[Any], Iterator[Any]]  # takes a pool, and yields what the ca
 class Scheduler:
     """The scheduler actor. It is not detached: it and its workers end when the process that started them does."""
 
-    def __init__(self, run: str, placement: Placement) -> None:
-        self._pool = RayPool(run, placement)
+    def __init__(
+        self, run: str, placement: Placement, patience_s: float | None, environment: Mapping[str, str]
+    ) -> None:
+        self._pool = RayPool(run, placement, patience_s, environment)
         self._ended = threading.Event()
 
     def run(self, program: Program) -> Iterator[Any]:
@@ -41,32 +50,53 @@ class Scheduler:
             yield failed
         except KeyboardInterrupt:  # raised by the pool after `stop`
             pass
-        except Exception as error:  # raised by the program itself
+        except (Exception, SystemExit) as error:  # raised by the program itself
             yield JobFailed("scheduler", describe(error), traceback.format_exc())
         finally:
-            self._pool.close()
             self._ended.set()
+            within(STOP_S, self._pool.close)
+
+    def answer(self) -> list[str]:
+        """Answers a ping, with the pool's warnings since the last one. It runs in a thread of its own, as `stop`."""
+        warnings, self._pool.warnings = self._pool.warnings, []
+        return warnings
 
     def stop(self) -> None:
-        """Interrupts the run and waits until it has ended. It runs in a thread of its own, beside `run`."""
+        """Interrupts the run and waits until it has ended."""
         self._pool.interrupt()
         self._ended.wait()
 
 
-def run_on_ray(program: Program, run: str, placement: Placement) -> Generator[Any, None, None]:
+def run_on_ray(
+    program: Program,
+    run: str,
+    placement: Placement,
+    patience_s: float | None = PATIENCE_S,
+    environment: Mapping[str, str] | None = None,
+) -> Generator[Any, None, None]:
     """Runs a program in a scheduler actor, and yields what it yields. Closing the generator interrupts the run.
 
-    Raises JobFailed if the program does, or if the scheduler dies.
+    patience_s: how long an actor may not answer before it is given up; None: for ever. environment: variables of the
+    actors' processes. Raises JobFailed if the program does, or if the scheduler dies or is given up.
     """
     here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
+    environment = dict(environment or {})
     scheduler: Any = (
         ray.remote(Scheduler)
-        # It is on this node, where it writes files. One of its threads is for `run`, the other for `stop`.
-        .options(name=f"{run}/scheduler", num_cpus=0, max_restarts=0, max_concurrency=2, scheduling_strategy=here)
-        .remote(run, placement)
+        # It is on this node, where it writes files. One of its threads is for `run`, the others answer meanwhile.
+        .options(
+            name=f"{run}/scheduler",
+            num_cpus=0,
+            max_restarts=0,
+            max_concurrency=3,
+            scheduling_strategy=here,
+            **({"runtime_env": {"env_vars": environment}} if environment else {}),
+        )
+        .remote(run, placement, patience_s, environment)
     )
+    stream = scheduler.run.options(num_returns="streaming").remote(program)
     try:
-        for reference in scheduler.run.options(num_returns="streaming").remote(program):
+        for reference in _waiting(stream, scheduler, patience_s):
             item = ray.get(reference)
             if isinstance(item, JobFailed):
                 raise item
@@ -77,6 +107,40 @@ def run_on_ray(program: Program, run: str, placement: Placement) -> Generator[An
         _end(scheduler)
 
 
+def _waiting(stream: Any, scheduler: Any, patience_s: float | None) -> Iterator[Any]:
+    """Yields the references of a stream, and logs the pool's warnings.
+
+    Raises JobFailed if the scheduler does not answer.
+    """
+    pulse = Pulse("scheduler", scheduler.answer.remote, _answered)
+    patience = math.inf if patience_s is None else patience_s
+    listened = time.monotonic()
+    while True:
+        ready = ray.wait([stream], num_returns=1, timeout=POLL_S, fetch_local=False)[0]
+        now = time.monotonic()
+        if now - listened >= interval(patience):
+            if warning := pulse.beat(now - listened, patience):
+                _log.warning(warning)
+            listened = now
+        if pulse.silent_s >= patience:
+            raise JobFailed("scheduler", f"it has not answered for {pulse.silent_s:.0f} s", "")
+        if ready:
+            try:
+                yield next(stream)
+            except StopIteration:
+                return
+
+
+def _answered(reference: Any) -> bool:
+    """Whether a ping of the scheduler is answered. Logs the warnings that came with the answer."""
+    if not is_there(reference):
+        return False
+    with suppress(RayError):  # it has died, and the stream tells that
+        for warning in ray.get(reference):
+            _log.warning(warning)
+    return True
+
+
 def _end(scheduler: Any) -> None:
     """Stops the scheduler, after it has written its files, unless that takes too long."""
     try:
@@ -84,7 +148,7 @@ def _end(scheduler: Any) -> None:
     except (RayActorError, GetTimeoutError):
         pass
     finally:
-        ray.kill(scheduler)
+        within(STOP_S, lambda: ray.kill(scheduler))
 
 
 def connect(demands: Sequence[Demand], address: str | None = None) -> None:
@@ -100,14 +164,35 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # A laptop may have fewer cores than actors.
         cpus = max(os.cpu_count() or 1, *(math.ceil(demand.cpus) for demand in demands))
-        ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
+        with _own_signals():
+            ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
         return
     _probe(address)
     try:
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
+        with _own_signals():
+            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # no cluster, other versions, no token
         hint = "; a cluster that wants a token is reached with RAY_AUTH_MODE=token"
         raise MissingResources(f"address: must be that of a Ray cluster, got {address!r}: {error}{hint}") from error
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keeps a handler of SIGTERM that the caller has set, which Ray would replace.
+
+    Processes that Ray starts within the block ignore SIGHUP: a lost terminal sends it to all of them, and the scheduler
+    could no longer write how the run ended. They end when this process does.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    terminate, hang_up = signal.getsignal(signal.SIGTERM), signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, hang_up)
+        if callable(terminate):
+            signal.signal(signal.SIGTERM, terminate)
 
 
 def _probe(address: str) -> None:

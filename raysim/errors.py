@@ -9,6 +9,7 @@ RaysimError
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 _QUOTED = 200  # letters of a value that a message quotes
@@ -66,11 +67,14 @@ class DamagedCheckpoint(CannotGoOn):
 
 
 class RunFailed(RaysimError):
-    """A run stopped half-way. where: the job that failed; traceback: the text of the worker's traceback."""
+    """A run stopped half-way.
 
-    def __init__(self, where: str, cause: str, traceback: str = "") -> None:
-        super().__init__(where, cause, traceback)
-        self.where, self.cause, self.traceback = where, cause, traceback
+    where: the job that failed; traceback: the text of the worker's traceback; folder: the run's folder.
+    """
+
+    def __init__(self, where: str, cause: str, traceback: str = "", folder: Path | None = None) -> None:
+        super().__init__(where, cause, traceback, folder)
+        self.where, self.cause, self.traceback, self.folder = where, cause, traceback, folder
 
     def __str__(self) -> str:
         return f"{self.where}: {self.cause}"

@@ -37,7 +37,9 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-ImportPath: TypeAlias = Annotated[str, BeforeValidator(_path_of), Field(pattern=r"^[^:]+:[^:]+$")]
+ImportPath: TypeAlias = Annotated[
+    str, BeforeValidator(_path_of), Field(pattern=r"^[^:]+:[^:]+$", examples=["my_module:name"])
+]
 """Where a function or class is imported from: my_module:name. In Python, it may be given itself."""
 Arguments: TypeAlias = Annotated[dict[str, Any], AfterValidator(_plain)]
 """Arguments by name, as a scenario file can hold them."""

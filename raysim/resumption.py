@@ -12,7 +12,7 @@ from raysim.engine.execution import Execution
 from raysim.engine.progress import Progress
 from raysim.errors import CannotGoOn, Problem, RunFailed, ScenarioError
 from raysim.result import Result
-from raysim.runner import carry_out, new_folder
+from raysim.runner import launch, new_folder
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.yaml import override
 from results import open_run
@@ -46,7 +46,7 @@ def resume(
     folder = Path(folder).resolve()
     scenario = scenario_to_resume(folder, overrides)
     execution = Execution(scenario, folder, goes_on=True)
-    return carry_out(scenario, lambda: execution, inline=inline, address=address, progress=progress)
+    return launch(scenario, lambda: execution, inline=inline, address=address, progress=progress)
 
 
 def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:
@@ -104,12 +104,12 @@ def fork(
         return Execution(old, made[0], goes_on=goes_on, until=at, facts=facts)
 
     where: dict[str, Any] = {"inline": inline, "address": address, "progress": progress}
-    carry_out(old, first, **where)
+    launch(old, first, **where)
     checkpoint = Checkpoint.read(made[0])
     if checkpoint is None or checkpoint.version != at:
         came = checkpoint.version if checkpoint else 0
         raise RunFailed("fork", f"the run must come to version {at} before its end is near, but came to {came}")
-    return carry_out(after, lambda: Execution(after, made[0], goes_on=True, facts=facts), **where)
+    return launch(after, lambda: Execution(after, made[0], goes_on=True, facts=facts), **where)
 
 
 def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:

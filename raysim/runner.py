@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from actors import InlinePool, JobFailed
 from actors.host import describe
+from actors.interrupt import deferring
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
+from raysim.engine.machines import environment, pin
 from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
@@ -43,13 +45,13 @@ def run(
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
-    or if a dry run cannot know the timeline; actors.MissingResources if there is no cluster or it is too small. After
-    the last two, no folder is made.
+    if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
+    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
     """
     scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
     if dry:
         return _dry(scenario, Path(out))
-    return carry_out(
+    return launch(
         scenario,
         lambda: Execution(scenario, new_folder(Path(out), scenario.name)),
         inline=inline,
@@ -58,7 +60,7 @@ def run(
     )
 
 
-def carry_out(
+def launch(
     scenario: Scenario,
     make: Callable[[], Execution],
     *,
@@ -66,26 +68,36 @@ def carry_out(
     address: str | None,
     progress: Callable[[Progress], None] | None,
 ) -> Result:
-    """Carries out a run, as `run` does.
+    """Reserves what a run needs, and carries it out, as `run` does.
 
     make: returns the execution. It is called once the cluster has room, so that no folder is made before.
     """
+    if inline:
+        pin(scenario.resources.cpu_capability)
     with nullcontext() if inline else _reserved(scenario, address) as placement:
-        made = make()
-        execution = replace(made, facts=record_origin(made.scenario, made.folder) | made.facts)
-        try:
-            with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
-                for step in steps:
-                    if progress is not None:
-                        progress(step)
-        except JobFailed as failed:
-            execution.settle("failed", f"{failed}\n{failed.traceback}".strip())
-            raise RunFailed(failed.label, failed.cause, failed.traceback) from None
-        except StopRun as stop:
-            execution.settle("stopped", early=str(stop))
-        except BaseException:  # such as Ctrl-C
-            execution.settle("interrupted")
-            raise
+        return carry_out(make(), placement, progress)
+
+
+def carry_out(execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None) -> Result:
+    """Carries out a run in its folder, which is there, and returns its result. placement: None for this process.
+
+    Raises RunFailed. Whatever else it raises, such as KeyboardInterrupt, run.json says how the run ended.
+    """
+    origin = record_origin(execution.scenario, execution.folder)
+    execution = replace(execution, facts=origin | execution.facts)
+    try:
+        with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
+            for step in steps:
+                if progress is not None:
+                    progress(step)
+    except JobFailed as failed:
+        execution.settle("failed", f"{failed}\n{failed.traceback}".strip())
+        raise RunFailed(failed.label, failed.cause, failed.traceback, execution.folder) from None
+    except StopRun as stop:
+        execution.settle("stopped", early=str(stop))
+    except BaseException:  # such as Ctrl-C
+        execution.settle("interrupted")
+        raise
     return Result(execution.folder)
 
 
@@ -102,7 +114,7 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     try:
         dry_run(scenario, folder)
     except (OSError, ValueError) as error:  # the data are missing, or scripted picks cannot be followed
-        raise RunFailed("the timeline", describe(error)) from error
+        raise RunFailed("the timeline", describe(error), folder=folder) from error
     return Result(folder)
 
 
@@ -121,20 +133,29 @@ def new_folder(out: Path, name: str) -> Path:
 
 def _inline(execution: Execution) -> Generator[Progress, None, None]:
     pool = InlinePool()
+    steps = execution(pool)
     try:
-        yield from execution(pool)
+        while True:
+            with deferring():
+                step = next(steps, None)
+            if step is None:
+                return
+            yield step
     except JobFailed:
         raise
-    except Exception as error:  # not of a job; the scheduler actor reports it in the same way
+    except (Exception, SystemExit) as error:  # not of a job; the scheduler actor reports it in the same way
         raise JobFailed("scheduler", describe(error), traceback.format_exc()) from error
     finally:
+        with deferring():
+            steps.close()
         pool.close()
 
 
 def _on_ray(execution: Execution, placement: Placement) -> Generator[Progress, None, None]:
     from actors.session import run_on_ray
 
-    return run_on_ray(execution, execution.run, placement)
+    asked = execution.scenario.resources
+    return run_on_ray(execution, execution.run, placement, asked.patience_s, environment(asked.cpu_capability))
 
 
 def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager[Placement]:

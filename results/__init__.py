@@ -1,6 +1,7 @@
 """The results of runs: their tables, with a writer, readers, a summary, comparisons and a report."""
 
 from results.columns import is_wall
+from results.holder import this_process
 from results.keys import UnknownKey
 from results.measure import NotComparable
 from results.reader import NotARun, Run, open_run
@@ -23,5 +24,6 @@ __all__ = [
     "load",
     "open_run",
     "summary",
+    "this_process",
     "write_json",
 ]

@@ -67,8 +67,8 @@ def _counted(runs: Runs, unfinished: bool) -> tuple[Runs, list[str]]:
     notes = []
     for run in runs.runs:
         if run.status != "finished":
-            when = f", last written {run.last_written:%Y-%m-%d %H:%M:%S} UTC" if run.status == "running" else ""
-            notes.append(f"{run.folder}: {run.standing}{when}; {'counts' if unfinished else 'left out'}")
+            note = f", {run.note}" if run.note else ""
+            notes.append(f"{run.folder}: {run.standing}{note}; {'counts' if unfinished else 'left out'}")
     counted = runs if unfinished else runs.only(run for run in runs.runs if run.status == "finished")
     if not len(counted):
         raise NotComparable("\n".join([*notes, "runs: must be finished to be compared, got none; add --unfinished"]))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from results import holder
 from results.own_columns import own_names, schema_of
 from results.parts import part_files
 from results.schemas import TABLES, dictionary, require
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_TYPES: dict[str, type] = {"run": str, "status": str, "scenario": dict, "seconds": dict, "totals": dict, "holder": dict}
 _KINDS: dict[type, str] = {str: "text", dict: "a block of keys"}
-_SILENT = timedelta(minutes=10)  # a run that says running but wrote nothing for so long was probably killed
+_SILENT = timedelta(minutes=10)  # a run elsewhere that says running but wrote nothing for so long was probably killed
 
 
 class NotARun(ValueError):
@@ -54,7 +56,14 @@ class Run:
             raise NotARun(f"{path}: must be JSON, got {error}") from error
         if not isinstance(info, dict):
             raise NotARun(f"{path}: must hold a JSON object, got {info!r}")
-        for key, kind in (("run", str), ("status", str), ("scenario", dict), ("seconds", dict), ("totals", dict)):
+        for key, kind in (
+            ("run", str),
+            ("status", str),
+            ("scenario", dict),
+            ("seconds", dict),
+            ("totals", dict),
+            ("holder", dict),
+        ):
             if not isinstance(info.get(key, kind()), kind):
                 raise NotARun(f"{path}: {key} must be {_KINDS[kind]}, got {info[key]!r}")
         return info
@@ -66,7 +75,10 @@ class Run:
 
     @property
     def status(self) -> str:
-        """The status in run.json: running, finished, failed or interrupted. A killed run says running for ever."""
+        """The status in run.json: running, finished, failed or interrupted. A killed run says running for ever.
+
+        See `standing`, which looks whether its process still lives.
+        """
         return str(self.info.get("status", "unknown"))
 
     @property
@@ -77,9 +89,34 @@ class Run:
 
     @property
     def standing(self) -> str:
-        """The status; or "killed?" for a run that says running but has written nothing for ten minutes."""
-        silent = self.status == "running" and datetime.now(UTC) - self.last_written > _SILENT
-        return "killed?" if silent else self.status
+        """The status, except that a run that says running is "killed" if the process that holds it is gone.
+
+        It is "killed?" if that process is on another machine, and the run has written nothing for ten minutes.
+        """
+        if self.status != "running":
+            return self.status
+        found = holder.state(self.info.get("holder"))
+        if found == "unknown":
+            return "killed?" if datetime.now(UTC) - self.last_written > _SILENT else "running"
+        return "running" if found == "alive" else "killed"
+
+    @property
+    def note(self) -> str | None:
+        """What to know of a run that is under way or was killed; None for all others."""
+        standing, held = self.standing, self.info.get("holder") or {}
+        written = f"last written {self.last_written:%Y-%m-%d %H:%M:%S} UTC"
+        resume = f"go on with `raysim resume {self.folder}`"
+        if standing == "killed":
+            return f"its process is gone, {written}; {resume}"
+        if self.status != "running":
+            return None
+        if standing == "killed?":
+            written = f"probably killed, {written}; if so, {resume}"
+        if not held.get("host"):
+            return written
+        if holder.state(held) == "alive":
+            return f"by process {held.get('pid')}, {written}"
+        return f"on {held['host']} (pid {held.get('pid')}), cannot tell from here, {written}"
 
     def table(self, name: str, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
         """Returns a table's rows in order of writing: those that pass the filter, with all columns or those named.

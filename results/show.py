@@ -40,6 +40,8 @@ def render(summary: Summary) -> RenderableType:
 def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     from rich.filesize import decimal
 
+    if summary.note:
+        yield "note", summary.note
     if summary.error:
         yield "error", summary.error
     if summary.ended_early:

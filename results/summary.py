@@ -42,6 +42,7 @@ class Summary:
     run: str
     name: str | None
     status: str
+    note: str | None  # on a run that is under way or was killed
     ended_early: str | None  # why the run ended early, if it did
     error: str | None
     algorithm: str | None
@@ -79,6 +80,7 @@ def summary(run: Run) -> Summary:
         run=info.get("run", run.folder.name),
         name=info.get("name"),
         status=run.standing,
+        note=run.note,
         ended_early=info.get("ended_early"),
         error=info.get("error"),
         algorithm=_at(info, "scenario", "algorithm", "name"),

@@ -14,6 +14,7 @@ import typer
 
 from raysim import __version__
 from raysim.cli.analyse import compare, report, show
+from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
 from raysim.cli.parts import list_parts
@@ -61,7 +62,10 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line. Exit codes: 0, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C."""
+    """Runs the command line.
+
+    Exit codes: 0, 1 for a run that failed, 2 for bad input, 128 plus the number of the signal that ended it.
+    """
     from actors import MissingResources
 
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
@@ -72,5 +76,5 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:
-        print(f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip(), file=sys.stderr)
+        tell(error)
         sys.exit(1)

@@ -1,11 +1,14 @@
-"""Ends commands that get bad input: they print what is wrong to standard error, with exit code 2."""
+"""Says what went wrong on standard error. Commands that get bad input end with exit code 2."""
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
+
+from raysim.errors import RunFailed
 
 
 def refuse(errors: Sequence[Exception]) -> None:
@@ -14,6 +17,19 @@ def refuse(errors: Sequence[Exception]) -> None:
         typer.echo(str(error), err=True)
     if errors:
         raise typer.Exit(2)
+
+
+def tell(error: Exception) -> None:
+    """Prints why a run failed: the traceback of what went wrong, if that was in raysim or in a user's own code."""
+    from actors import MissingResources
+
+    if isinstance(error, RunFailed):
+        text = f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip()
+    elif isinstance(error, MissingResources):
+        text = str(error)
+    else:
+        text = "".join(traceback.format_exception(error)).rstrip()
+    typer.echo(text, err=True)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from raysim.engine.progress import Progress
+from raysim.errors import RunFailed
 from raysim.result import Result
 from raysim.runner import run
 from raysim.scenario import Scenario
@@ -20,19 +21,19 @@ from results import open_run, summary
 from results.show import render
 
 
-def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> None:
-    """Runs a scenario with a progress display, then prints its summary and where its folder is."""
+def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> Path:
+    """Runs a scenario with a progress display, prints its summary and where its folder is, and returns the folder."""
 
     def start(progress: Callable[[Progress], None]) -> Result:
         return run(scenario, out=out, inline=inline, dry=dry, address=address, progress=progress)
 
-    watch(scenario, start, where="this process" if inline or dry else "Ray", dry=dry)
+    return watch(scenario, start, where="this process" if inline or dry else "Ray", dry=dry)
 
 
 def watch(
     scenario: Scenario, start: Callable[[Callable[[Progress], None]], Result], *, where: str, dry: bool = False
-) -> None:
-    """Shows the progress of a run, then its summary and where its folder is.
+) -> Path:
+    """Shows the progress of a run, then its summary and where its folder is. Returns the folder.
 
     start: runs the scenario; gets the function to call with progress. where: where it runs, for the display.
     """
@@ -56,6 +57,21 @@ def watch(
     if dry:
         console.print(timeline(result.pandas("updates").head(20).to_dict("records")))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
+    return result.folder
+
+
+def sum_up(scenarios: Sequence[Scenario], ends: Sequence[Path | Exception]) -> None:
+    """Prints how each of several runs ended: the folder of its results, or why it failed."""
+    console = Console(highlight=False)
+    failed = sum(isinstance(end, Exception) for end in ends)
+    console.print(f"\n{len(ends)} runs, {failed} failed")
+    for scenario, end in zip(scenarios, ends, strict=True):
+        if isinstance(end, Exception):
+            where = end.folder if isinstance(end, RunFailed) else None
+            text = f"[red]failed[/] {escape(str(end))}" + (f" (in {escape(str(where))})" if where else "")
+        else:
+            text = f"{open_run(end).status} in {escape(str(end))}"
+        console.print(f"  {escape(scenario.name)}: {text}", soft_wrap=True)
 
 
 def describe(progress: Progress) -> str:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from raysim.cli.bad_input import refuse
+from raysim.cli.bad_input import refuse, tell
 from raysim.cli.options import Address, Out, Overrides, ScenarioFiles
+from raysim.cli.signals import ending_by_signals
 from raysim.errors import ScenarioError
 from raysim.scenario import Scenario, load_scenario
 
@@ -23,16 +24,28 @@ def run(
     address: Address = None,
     out: Out = Path("runs"),
 ) -> None:
-    """Run scenarios, one after another."""
+    """Run scenarios, one after another. One that fails does not stop the next."""
     loaded = _load(scenarios, overrides or [])
-    from raysim.cli.display import carry_out
+    from raysim.cli.display import carry_out, sum_up
 
-    if not (inline or dry):
-        from raysim.runner import connect
+    with ending_by_signals():
+        if not (inline or dry):
+            from raysim.runner import connect
 
-        connect(loaded, address)  # before the progress display starts, because Ray prints something
-    for scenario in loaded:
-        carry_out(scenario, inline=inline, dry=dry, address=address, out=out)
+            connect(loaded, address)  # before the progress display starts, because Ray prints something
+        if len(loaded) == 1:
+            carry_out(loaded[0], inline=inline, dry=dry, address=address, out=out)
+            return
+        ends: list[Path | Exception] = []
+        for scenario in loaded:
+            try:
+                ends.append(carry_out(scenario, inline=inline, dry=dry, address=address, out=out))
+            except Exception as error:  # whatever it is, the next scenario is run
+                tell(error)
+                ends.append(error)
+        sum_up(loaded, ends)
+    if any(isinstance(end, Exception) for end in ends):
+        raise typer.Exit(1)
 
 
 def _load(paths: list[Path], overrides: list[str]) -> list[Scenario]:

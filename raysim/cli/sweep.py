@@ -9,6 +9,7 @@ import typer
 
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Address, Out
+from raysim.cli.signals import ending_by_signals
 from raysim.errors import ScenarioError
 
 
@@ -41,7 +42,8 @@ def sweep(
         plan = load_sweep(scenario, overrides, search or [])
         from raysim.cli.sweep_display import carry_out
 
-        succeeded = carry_out(plan, out=out, inline=inline, address=address, parallel=parallel)
+        with ending_by_signals():
+            succeeded = carry_out(plan, out=out, inline=inline, address=address, parallel=parallel)
     except ScenarioError as error:  # a search may also find, after it started, that values do not fit together
         refuse([error])
     else:

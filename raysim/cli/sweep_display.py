@@ -95,9 +95,10 @@ class _Lines:
 def _show_outcomes(console: Console, labels: list[str], outcomes: list[RunOutcome], folder: Path) -> bool:
     counts = Counter(outcome.status for outcome in outcomes)
     console.print(f"{len(outcomes)} runs: " + ", ".join(f"{number} {status}" for status, number in counts.items()))
-    failed = [label for label, outcome in zip(labels, outcomes, strict=True) if outcome.status == "failed"]
-    for label in failed:
-        console.print(f"  [red]failed[/] {escape(label)}", highlight=False)
+    failed = [pair for pair in zip(labels, outcomes, strict=True) if pair[1].status == "failed"]
+    for label, outcome in failed:
+        where = f" (in {outcome.folder})" if outcome.folder else ""
+        console.print(f"  [red]failed[/] {escape(label)}: {escape((outcome.why or '') + where)}", highlight=False)
     console.print(f"compare them with [bold]raysim compare {escape(str(folder))}", soft_wrap=True, highlight=False)
     return not failed
 

@@ -10,7 +10,7 @@ from typing import Any
 from raysim.algorithms import Central, Peer
 from raysim.data.quadratic import Quadratic
 from raysim.models.vector import Vector
-from raysim.part import Part
+from raysim.part import Part, spell_out
 from raysim.scenario.example import placed
 from raysim.scenario.kinds import Kind
 
@@ -87,10 +87,7 @@ def merged(base: Raw, changes: Raw) -> Raw:
     """Returns a scenario with other keys. A part of another name replaces the one that was there."""
     result = copy.deepcopy(base)
     for key, value in changes.items():
-        there = result.get(key)
-        there = {"name": there} if isinstance(there, str) else there
-        if isinstance(there, dict) and isinstance(value, dict) and value.get("name") in (None, there.get("name")):
-            result[key] = merged(there, value)
-        else:
-            result[key] = copy.deepcopy(value)
+        there = spell_out(result.get(key))
+        alike = isinstance(there, dict) and isinstance(value, dict) and value.get("name") in (None, there.get("name"))
+        result[key] = merged(there, value) if alike else copy.deepcopy(value)
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +17,13 @@ from raysim.engine.families import family_of
 from raysim.engine.family import Simulation
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
+from raysim.engine.machines import differences, kinds_of
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Recorder
 from raysim.engine.saver import Saver
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import changes
-from results import Writer, write_json
+from results import Writer, this_process, write_json
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,14 @@ class Execution:
     goes_on: bool = False  # whether the folder holds a run that ended early, which goes on from its checkpoint
     until: int | None = None  # the version of the model, or rounds of peers, after which it stops with a checkpoint
     facts: dict[str, Any] = field(default_factory=dict)  # what run.json says besides, such as where a fork is from
+    holder: dict[str, Any] = field(default_factory=this_process)  # the process that made this; if it ends, the run does
 
     @property
     def run(self) -> str:
         """The run's id, which is the name of its folder."""
         return self.folder.name
 
-    def __call__(self, pool: Pool) -> Iterator[Progress]:
+    def __call__(self, pool: Pool) -> Generator[Progress, None, None]:
         """Does the run, and yields Progress on the way.
 
         Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can go on
@@ -59,6 +61,7 @@ class Execution:
         loop_s = None
         try:
             simulation = family.start(pool, recorder, checkpoint)
+            self._check_machines(pool, info)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
             yield from Loop(simulation, pool, saver, recorder.totals, self.scenario.run.rounds)
             if not saver.reached:
@@ -67,7 +70,7 @@ class Execution:
         except JobFailed as failed:
             info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
             raise
-        except Exception:  # raised by the timeline, such as when scripted picks cannot be followed
+        except (Exception, SystemExit):  # raised by the timeline, such as when scripted picks cannot be followed
             info |= {"status": "failed", "error": traceback.format_exc()}
             raise
         except BaseException:  # such as Ctrl-C, or GeneratorExit when the caller stops iterating
@@ -77,6 +80,7 @@ class Execution:
             if saver and info["status"] != "finished":
                 _save_if_possible(saver)
             writer.close()
+            info["machines"] = kinds_of(pool.machines)
             info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
             already = checkpoint.seconds if checkpoint else 0.0
             info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
@@ -85,7 +89,7 @@ class Execution:
     def _info(self, checkpoint: Checkpoint | None) -> dict[str, Any]:
         """Returns the content of run.json at the start, or when the run goes on."""
         status = "running" if self.until is None else "forking"
-        info = run_info(self.scenario, self.run, status) | self.facts
+        info = run_info(self.scenario, self.run, status) | self.facts | {"holder": self.holder}
         if self.goes_on:
             before = json.loads((self.folder / "run.json").read_text())
             info = {"forked_from": before.get("forked_from"), **info, "started_at": before["started_at"]}
@@ -108,6 +112,24 @@ class Execution:
             "digest": digest(final.model, writer.digest()),
         }
 
+    def _check_machines(self, pool: Pool, info: dict[str, Any]) -> None:
+        """Writes what the workers compute with to run.json, and warns if that may give other bits on each.
+
+        Raises JobFailed if a worker does not have the instruction set that the scenario pins.
+        """
+        info["machines"] = kinds_of(pool.machines)
+        write_json(self.folder, info)
+        pinned = self.scenario.resources.cpu_capability
+        for worker, machine in pool.machines.items():
+            if pinned is not None and (machine.capability or "").lower() != pinned:
+                text = f"resources.cpu_capability must be one that the CPU has, got {pinned}, and torch uses "
+                raise JobFailed(worker, text + f"{machine.capability}; take a lower one", "")
+        if different := differences(info["machines"], info["machines"]):
+            text = (
+                f"workers differ in what last bits depend on ({', '.join(different)}), so another run may give others"
+            )
+            pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
+
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> None:
         """Corrects run.json after the run, if the process that did the run could not write how it ended.
 
@@ -115,7 +137,7 @@ class Execution:
         """
         path = self.folder / "run.json"
         info = json.loads(path.read_text()) if path.exists() else self._info(None)
-        if info["status"] == "running" or status == "stopped":
+        if info["status"] in ("running", "forking") or status == "stopped":
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             write_json(self.folder, info | ended)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
@@ -24,7 +24,7 @@ class Module(ModelPart):
     channels_last: ClassVar[bool] = False  # such modules may call `view` on images and on what convolutions give
 
     name: str = "module"
-    module: ImportPath
+    module: Annotated[ImportPath, Field(examples=["my_nets:Net"])]
     """The class of the module, or a function that returns one, such as my_module:Net. Its parameters `input_shape`, a
     tuple such as (channels, height, width), and `classes`, the number of outputs, are filled in from the data."""
     args: Arguments = Field(default_factory=dict)

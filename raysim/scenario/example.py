@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
-from typing import Any
+from typing import Any, get_origin
 
 from ruamel.yaml import YAML
 
@@ -29,7 +29,8 @@ def example(kind: Kind, part: type[Part], name: str) -> str:
 def placed(kind: Kind, block: Any) -> dict[str, Any]:
     """Returns a block below the keys that lead to its kind, with the part that owns the key where there are several."""
     *way, last = kind.key.split(".")
-    nested: dict[str, Any] = {last: block}
+    in_list = get_origin(kind.owner.model_fields[last].annotation) is tuple
+    nested: dict[str, Any] = {last: [block] if in_list else block}
     if way and (own := names_of(kind.owner)):
         nested = {"name": own[0], **required(kind.owner), **nested}
     for key in reversed(way):
@@ -45,11 +46,13 @@ def filled(part: type[Part], name: str) -> dict[str, Any]:
 
 
 def required(part: type[Part]) -> dict[str, Any]:
-    """Returns an example for each key that must be given: the first that its class gives, or one of its type."""
+    """Returns an example for each key that must be given, and for each other one whose class gives an example."""
     schema = part.model_json_schema()
-    definitions = schema.get("$defs", {})
-    keys = [key for key in schema.get("required", []) if key != "name"]
-    return {key: _value(schema["properties"][key], definitions) for key in keys}
+    definitions, needed = schema.get("$defs", {}), schema.get("required", [])
+    keys = {
+        k: value for k, value in schema["properties"].items() if k != "name" and (k in needed or "examples" in value)
+    }
+    return {key: _value(value, definitions) for key, value in keys.items()}
 
 
 def _value(schema: Schema, definitions: dict[str, Schema]) -> Any:

@@ -74,7 +74,7 @@ class Schedule(Part):
 class Resources(Part):
     """What a run asks of the cluster.
 
-    Of all this, results depend only on `chunk`, `shards`, `threads`, and whether a GPU is used.
+    Of all this, results depend only on `chunk`, `shards`, `threads`, `cpu_capability`, and whether a GPU is used.
     """
 
     client_actors: Count = 2
@@ -99,6 +99,12 @@ class Resources(Part):
     wait_s: NonNegative = 0.0
     """Seconds that an autoscaling cluster may take to provide what is asked for. 0: if resources are missing, the run
     fails at once."""
+    patience_s: NonNegative | None = 600.0
+    """Seconds for which a process may not answer before it is given up. A client actor or an aggregator is then
+    replaced; without its scheduler, the run fails. Long jobs are no silence. null: for ever."""
+    cpu_capability: Literal["default", "avx2", "avx512"] | None = None
+    """Instruction set that torch is held to on every worker, for the same bits on CPUs of several generations. It can
+    change the last bits of results. null: the best that each CPU has."""
 
 
 class _Known(NamedTuple):
@@ -163,7 +169,8 @@ class Scenario(Part):
         asked = resolved.pop("resources")
         on_gpu = {key: asked[key] > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}
-        resolved["resources"] = {**deciding, **on_gpu}
+        pinned = {key: asked[key] for key in ("cpu_capability",) if asked[key] is not None}
+        resolved["resources"] = {**deciding, **on_gpu, **pinned}
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from actors.host import describe
 from raysim.engine.progress import Progress
-from raysim.errors import RunFailed
+from raysim.errors import RunFailed, ScenarioError
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import Dependencies, changes, depends_on
 from raysim.sweep.slots import Slots, open_slots
@@ -18,7 +19,7 @@ class RunOutcome(NamedTuple):
     """How a run ended."""
 
     status: Literal["finished", "done before", "stopped", "failed"]
-    folder: Path | None = None  # None if it failed
+    folder: Path | None = None  # None if it failed before it had one
     why: str | None = None  # why it failed, was stopped or ended early
 
 
@@ -83,7 +84,11 @@ def attempt(slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progre
     try:
         result = slots.run(scenario, out, watch)
     except RunFailed as error:
-        return RunOutcome("failed", why=str(error))
+        return RunOutcome("failed", error.folder, str(error))
+    except ScenarioError:  # of a search: no run measures its metric
+        raise
+    except (Exception, SystemExit) as error:  # such as missing resources: whatever it is, the other runs go on
+        return RunOutcome("failed", why=describe(error))
     stopped = result.info["status"] == "stopped"
     return RunOutcome("stopped" if stopped else "finished", result.folder, result.info["ended_early"])
 
@@ -97,30 +102,22 @@ def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
 
 
 class FinishedRuns:
-    """The finished runs below a folder."""
+    """The last finished run of each scenario below a folder, which is the one that comparisons show."""
 
     def __init__(self, out: Path) -> None:
-        self._by_hash: dict[str, list[tuple[Path, Dependencies]]] = {}
+        self._by_hash: dict[str, tuple[Path, Dependencies]] = {}
         for file in sorted(out.rglob("run.json")):
             try:
                 info = json.loads(file.read_text(encoding="utf-8"))
                 if info["status"] == "finished":
-                    run = (file.parent, info.get("depends_on") or {})
-                    self._by_hash.setdefault(info["scenario_hash"], []).append(run)
+                    self._by_hash[info["scenario_hash"]] = (file.parent, info.get("depends_on") or {})
             except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not a run's folder that can be read
                 continue
 
     def find(self, scenario: Scenario) -> Path | OutOfDate | None:
-        """Returns the folder of the scenario's last run that would give the same numbers if it were run again.
-
-        If there are only runs that are out of date, returns why the last one is. None if there are none.
-        """
-        found = None
-        runs = self._by_hash.get(scenario.hash, [])
-        now = depends_on(scenario) if runs else {}
-        for folder, before in reversed(runs):
-            changed = list(changes(before, now))
-            if not changed:
-                return folder
-            found = found or OutOfDate(folder, ", ".join(changed))
-        return found
+        """Returns the folder of the scenario's run, or why that is out of date; None if there is none."""
+        if scenario.hash not in self._by_hash:
+            return None
+        folder, before = self._by_hash[scenario.hash]
+        changed = ", ".join(changes(before, depends_on(scenario)))
+        return OutOfDate(folder, changed) if changed else folder

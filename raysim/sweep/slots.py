@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import Child, ChildDied
+from raysim.engine.execution import Execution
+from raysim.engine.machines import pin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
-from raysim.runner import connect, demand_of, run
+from raysim.runner import carry_out, connect, demand_of, new_folder, run
 from raysim.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ class Rooms(Protocol):
     def run(self, scenario: Scenario, out: Path, watch: Watch) -> Result:
         """Waits for room and runs the scenario. Many threads may call it. Raises what `raysim.run` does."""
 
+    def interrupt(self) -> None:
+        """Ends the runs that go on, as far as they would not end by themselves at their next progress."""
+
     def close(self) -> None:
         """Ends all processes that are left."""
 
@@ -50,6 +55,8 @@ class Slots:
 
         Raises what `raysim.run` does, and KeyboardInterrupt once `each` was interrupted.
         """
+        if self._stopping.is_set():
+            raise KeyboardInterrupt
 
         def guarded(progress: Progress) -> None:
             if self._stopping.is_set():
@@ -71,6 +78,7 @@ class Slots:
                 return [future.result() for future in futures]
             except BaseException:
                 self._stopping.set()
+                self._rooms.interrupt()
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
@@ -106,6 +114,8 @@ class ProcessRooms:
 
     def __init__(self, size: int) -> None:
         self._children = [Child() for _ in range(size)]
+        self._pinned: dict[Child, str | None] = dict.fromkeys(self._children)
+        self._interrupted = False
         self._free: queue.SimpleQueue[Child] = queue.SimpleQueue()
         for child in self._children:
             self._free.put(child)
@@ -118,27 +128,42 @@ class ProcessRooms:
                 return stop
             return None
 
+        folder = new_folder(out, scenario.name)
         child = self._free.get()
         try:
-            return Result(child.call(_run_here, scenario, out, tell=answer))
+            if self._pinned.get(child) != (pinned := scenario.resources.cpu_capability):
+                child.close()  # torch cannot change its instruction set once it is loaded
+                self._pinned[child] = pinned
+            child.call(_run_here, scenario, folder, tell=answer)
         except ChildDied as death:
-            raise RunFailed(scenario.name, str(death)) from None
+            if self._interrupted:  # the process had just begun
+                Execution(scenario, folder).settle("interrupted")
+                raise KeyboardInterrupt from None
+            Execution(scenario, folder).settle("failed", str(death))
+            raise RunFailed(scenario.name, str(death), folder=folder) from None
         finally:
             self._free.put(child)
+        return Result(folder)
+
+    def interrupt(self) -> None:
+        self._interrupted = True
+        for child in self._children:
+            child.interrupt()
 
     def close(self) -> None:
         for child in self._children:
             child.close()
 
 
-def _run_here(scenario: Scenario, out: Path, tell: Callable[[Progress], BaseException | None]) -> Path:
+def _run_here(scenario: Scenario, folder: Path, tell: Callable[[Progress], BaseException | None]) -> None:
     """Runs a scenario in a child process. tell: returns the exception that is to end the run, if any."""
 
     def watch(progress: Progress) -> None:
         if stop := tell(progress):
             raise stop
 
-    return run(scenario, out=out, inline=True, progress=watch).folder
+    pin(scenario.resources.cpu_capability)
+    carry_out(Execution(scenario, folder), None, watch)
 
 
 class RayRooms:
@@ -150,6 +175,9 @@ class RayRooms:
     def run(self, scenario: Scenario, out: Path, watch: Watch) -> Result:
         with self._budget.spent(demand_of(scenario)):
             return run(scenario, out=out, progress=watch)
+
+    def interrupt(self) -> None:
+        """Does nothing: a run on Ray ends at its next progress."""
 
     def close(self) -> None:
         """Does nothing: every run has ended its actors."""

@@ -125,11 +125,7 @@ def _seconds(values: Sequence[float]) -> str:
 
 
 def _line(run: Run, found: Summary) -> RunLine:
-    status, notes = run.standing, [found.ended_early or ""]
-    if run.status == "running":
-        notes.append(
-            f"last wrote {run.last_written:%Y-%m-%d %H:%M} UTC" + (", probably killed" if status != "running" else "")
-        )
+    status, notes = run.standing, [found.ended_early or "", found.note or ""]
     if found.error:
         notes.append(next(filter(str.strip, found.error.splitlines()), ""))
     return RunLine(

@@ -1,0 +1,63 @@
+"""The machines that a run computes on: what run.json says of them, and the instruction set that a scenario pins."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from actors import Machine
+from raysim.errors import Problem, ScenarioError
+
+# torch's own kernels, oneDNN and MKL each choose by themselves; all read these when they are loaded or first used.
+_VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
+_PINNED = {
+    "default": ("default", "SSE41", "SSE4_2"),
+    "avx2": ("avx2", "AVX2", "AVX2"),
+    "avx512": ("avx512", "AVX512_CORE", "AVX512"),
+}
+
+
+def environment(capability: str | None) -> dict[str, str]:
+    """Returns the variables that hold a process to an instruction set; none for None."""
+    return {} if capability is None else dict(zip(_VARIABLES, _PINNED[capability], strict=True))
+
+
+def pin(capability: str | None) -> None:
+    """Holds this process to an instruction set, for as long as it lives.
+
+    Raises ScenarioError if torch is loaded already and uses another one: it cannot change.
+    """
+    if capability is None:
+        return
+    torch = sys.modules.get("torch")
+    if torch is not None and (found := torch.backends.cpu.get_cpu_capability().lower()) != capability:
+        text = (
+            f"must be what torch uses in this process, where it is loaded already, got {capability!r}, and torch uses "
+            f"{found!r}; run it on Ray, or start with ATEN_CPU_CAPABILITY={capability} in the environment"
+        )
+        raise ScenarioError("inline", [Problem("resources.cpu_capability", text)])
+    os.environ.update(environment(capability))
+
+
+def kinds_of(machines: Mapping[str, Machine]) -> list[dict[str, Any]]:
+    """Returns what run.json says of the workers' machines: one entry for each kind, with the names of its workers."""
+    kinds: dict[Machine, list[str]] = {}
+    for worker, machine in sorted(machines.items()):
+        kinds.setdefault(machine, []).append(worker)
+    return [{"workers": workers, **machine._asdict()} for machine, workers in kinds.items()]
+
+
+def differences(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Tells in what two runs' machines differ, so that the same work may give other bits. Empty: the bits are the same.
+
+    one, other: the values of `machines` in run.json, or in one run.json the two halves that are to be compared. Each
+    kind of one is compared with each of the other.
+    """
+    pairs = [(_machine(mine), _machine(theirs)) for mine in one for theirs in other]
+    return list(dict.fromkeys(text for mine, theirs in pairs for text in mine.differences(theirs)))
+
+
+def _machine(entry: Mapping[str, Any]) -> Machine:
+    return Machine(*(entry.get(name) for name in Machine._fields))  # type: ignore[arg-type]  # read from JSON

@@ -1,0 +1,74 @@
+"""Whether the process that holds a run still lives, as a reader of its folder sees it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import command
+
+from results import Run, this_process, write_json
+from results.holder import state
+
+
+@pytest.fixture
+def other() -> Any:
+    """Another process, and how it describes itself."""
+    code = "import json, sys, results; print(json.dumps(results.this_process()), flush=True); sys.stdin.read()"
+    running = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=-1, stdout=-1, text=True, cwd=Path(__file__).parents[2]
+    )
+    assert running.stdout is not None
+    yield running, json.loads(running.stdout.readline())
+    running.kill()
+    running.wait()
+    for pipe in (running.stdin, running.stdout):
+        assert pipe is not None
+        pipe.close()
+
+
+def test_a_process_is_alive_until_it_ends_even_before_its_parent_knows(other: Any) -> None:
+    running, description = other
+    assert description["pid"] == running.pid
+    assert state(description) == "alive"
+    running.kill()
+    os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
+    assert state(description) == "gone"
+    running.wait()
+    assert state(description) == "gone"
+
+
+def test_a_pid_that_was_given_again_is_not_taken_for_the_process() -> None:
+    here = this_process()
+    assert state(here) == "alive"
+    assert state({**here, "started": here["started"] - 1}) == "gone"
+    assert state({**here, "boot": "another"}) == "gone"
+    assert state({**here, "host": "elsewhere"}) == state({}) == state(None) == "unknown"
+
+
+def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
+    write_json(tmp_path / "a", {"run": "a", "status": "running", "holder": {**this_process(), "pid": 2**30}})
+    assert Run(tmp_path / "a").standing == "killed"
+    resume = f"raysim resume {tmp_path / 'a'}"
+    shown, compared = command("show", tmp_path / "a").stdout, command("compare", tmp_path / "a")
+    assert "killed" in shown and "".join(resume.split()) in "".join(shown.split())  # lines are wrapped
+    assert compared.exit_code == 2
+    assert "killed, its process is gone, last written 20" in compared.stderr and resume in compared.stderr
+
+
+def test_of_a_run_elsewhere_only_the_machine_is_told(tmp_path: Path) -> None:
+    write_json(tmp_path, {"run": "a", "status": "running", "holder": {"host": "far", "pid": 12, "started": 3}})
+    run = Run(tmp_path)
+    assert run.standing == "running"
+    assert (run.note or "").startswith("on far (pid 12), cannot tell from here, last written 20")
+    os.utime(tmp_path / "run.json", (0, 0))
+    assert run.standing == "killed?"
+    assert (run.note or "").endswith(f"UTC; if so, go on with `raysim resume {tmp_path}`")
+
+
+def test_a_run_that_has_ended_is_what_it_says(tmp_path: Path) -> None:
+    write_json(tmp_path, {"run": "a", "status": "interrupted", "holder": {**this_process(), "pid": 2**30}})
+    assert (Run(tmp_path).standing, Run(tmp_path).note) == ("interrupted", None)
