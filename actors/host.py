@@ -8,11 +8,18 @@ from typing import Any, NamedTuple
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.machine import Machine, this_machine
+from actors.told import Told
 
 
 def describe(error: BaseException) -> str:
     """Returns an error as one line: its class, its text, and the notes that were added to it."""
-    return " - ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+    text = str(error) if isinstance(error, Told) else f"{type(error).__name__}: {error}"
+    return " - ".join([text, *getattr(error, "__notes__", [])])
+
+
+def trace(error: BaseException) -> str:
+    """Returns the text of an error's traceback; empty if the error's own text says all."""
+    return "" if isinstance(error, Told) else "".join(traceback.format_exception(error))
 
 
 class Failure(NamedTuple):
@@ -113,5 +120,4 @@ def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:
 
 
 def _failure(error: Exception | SystemExit) -> Failure:
-    text = "".join(traceback.format_exception(error))
-    return Failure(describe(error), text, isinstance(error, GangBroken))
+    return Failure(describe(error), trace(error), isinstance(error, GangBroken))

@@ -1,10 +1,9 @@
 """A pool in this process, without Ray: every job runs when it is submitted."""
 
-import traceback
 from typing import Any
 
 from actors.gang import Alone
-from actors.host import describe, timed
+from actors.host import describe, timed, trace
 from actors.interrupt import allowing
 from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.machine import Machine, this_machine
@@ -63,4 +62,4 @@ def _guarded(label: str, call: Any, *args: Any) -> Any:
         with allowing():
             return call(*args)
     except (Exception, SystemExit) as error:  # whatever the hosted code raises is named and passed on
-        raise JobFailed(label, describe(error), traceback.format_exc()) from error
+        raise JobFailed(label, describe(error), trace(error)) from error

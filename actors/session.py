@@ -9,7 +9,6 @@ import signal
 import socket
 import threading
 import time
-import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -19,7 +18,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.cluster import PATIENCE_S, POLL_S, RayPool, is_there
-from actors.host import describe
+from actors.host import describe, trace
 from actors.placement import Demand, Placement, within
 from actors.pool import JobFailed, MissingResources
 from actors.pulse import Pulse, interval
@@ -51,7 +50,7 @@ class Scheduler:
         except KeyboardInterrupt:  # raised by the pool after `stop`
             pass
         except (Exception, SystemExit) as error:  # raised by the program itself
-            yield JobFailed("scheduler", describe(error), traceback.format_exc())
+            yield JobFailed("scheduler", describe(error), trace(error))
         finally:
             self._ended.set()
             within(STOP_S, self._pool.close)

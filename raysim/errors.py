@@ -2,30 +2,36 @@
 
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
+├── BadInput         something that the scenario names, such as a file, is missing, damaged or does not fit
 ├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
 │   └── DamagedCheckpoint
+├── CannotMakeFolder      no folder can be made for results; nothing was started (exit code 2)
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-_QUOTED = 200  # letters of a value that a message quotes
+from actors.told import Told
+from results.texts import cut, quoted
+
+__all__ = [
+    "BadInput",
+    "CannotGoOn",
+    "CannotMakeFolder",
+    "DamagedCheckpoint",
+    "Problem",
+    "RaysimError",
+    "RunFailed",
+    "ScenarioError",
+    "StopRun",
+    "quoted",
+]
+
+_PATH = 200  # letters of a path
 _SHOWN = 2000  # letters of a problem
 _PROBLEMS = 50  # that the text of an error lists
-
-
-def quoted(value: Any) -> str:
-    """Returns a value as messages quote it: as Python writes it, cut after 200 letters."""
-    return _cut(repr(value), _QUOTED)
-
-
-def _cut(text: str, length: int) -> str:
-    """Cuts a text in the middle, if it is longer, because messages say at their end what to do."""
-    tail = length // 4
-    return text if len(text) <= length else f"{text[: length - tail]}...{text[-tail:]}"
 
 
 class RaysimError(Exception):
@@ -40,7 +46,7 @@ class Problem:
     text: str  # what must hold, what was got, what to do
 
     def __str__(self) -> str:
-        path, text = _cut(self.path, _QUOTED), _cut(self.text, _SHOWN)
+        path, text = cut(self.path, _PATH), cut(self.text, _SHOWN)
         return f"{path}: {text}" if path else text
 
 
@@ -56,6 +62,29 @@ class ScenarioError(RaysimError):
         if more := len(self.problems) - len(lines):
             lines.append(f"{self.source}: and {more} more problems")
         return "\n".join(lines)
+
+
+class BadInput(RaysimError, Told, ValueError):
+    """Something that a scenario names is missing, damaged or does not fit; `problem` says at which key, and what."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return str(self.problem)
+
+
+class CannotMakeFolder(RaysimError):
+    """No folder for results can be made below `out`, for the reason given."""
+
+    def __init__(self, out: str | Path, why: str) -> None:
+        super().__init__(out, why)
+        self.out, self.why = out, why
+
+    def __str__(self) -> str:
+        shown = cut(str(self.out), _PATH)
+        return f"{shown}: must be a folder for results, or a place where it can be made, but {self.why}; name another"
 
 
 class CannotGoOn(RaysimError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors import InlinePool, JobFailed
-from actors.host import describe
+from actors.host import describe, trace
 from actors.interrupt import deferring
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
@@ -20,9 +19,15 @@ from raysim.engine.machines import environment, pin
 from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
+from raysim.out_folder import require_folder
 from raysim.result import Result
+from raysim.rng import globals_kept
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.load import checked
+from results import CannotWrite
+from results.disk import require_space, writing
+
+LEAST_BYTES = 1 << 20  # that must be free for a run to start
 
 if TYPE_CHECKING:
     from actors.placement import Demand, Placement
@@ -43,12 +48,15 @@ def run(
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
+    A run that diverges ends there with the status "diverged", unless `run.on_divergence` is go_on.
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
-    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
+    loaded, has here; CannotMakeFolder if no folder can be made below `out`, and results.CannotWrite if there is no room
+    in it; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
     """
     scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
+    require_folder(out)
     if dry:
         return _dry(scenario, Path(out))
     return launch(
@@ -112,21 +120,29 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     require_plan(scenario)
     folder = new_folder(out, f"{scenario.name}-dry")
     try:
-        dry_run(scenario, folder)
+        with globals_kept():
+            dry_run(scenario, folder)
     except (OSError, ValueError) as error:  # the data are missing, or scripted picks cannot be followed
         raise RunFailed("the timeline", describe(error), folder=folder) from error
     return Result(folder)
 
 
 def new_folder(out: Path, name: str) -> Path:
-    """Makes an empty folder, named after the run and the time, and returns its absolute path."""
+    """Makes an empty folder, named after the run and the time, and returns its absolute path.
+
+    Raises results.CannotWrite if it cannot be made, or if there is no room for even a small run.
+    """
     stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     for suffix in ["", *(f"-{n}" for n in range(2, 1000))]:
         folder = out.resolve() / (stem + suffix)
         try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
+            with writing(folder):
+                require_space(folder, LEAST_BYTES)
+                folder.mkdir(parents=True)
+        except CannotWrite:
+            if folder.is_dir():  # another run has this name
+                continue
+            raise
         return folder
     raise FileExistsError(f"{out}: already holds a thousand runs that started in this second")
 
@@ -135,16 +151,17 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
     pool = InlinePool()
     steps = execution(pool)
     try:
-        while True:
-            with deferring():
-                step = next(steps, None)
-            if step is None:
-                return
-            yield step
+        with globals_kept():
+            while True:
+                with deferring():
+                    step = next(steps, None)
+                if step is None:
+                    return
+                yield step
     except JobFailed:
         raise
     except (Exception, SystemExit) as error:  # not of a job; the scheduler actor reports it in the same way
-        raise JobFailed("scheduler", describe(error), traceback.format_exc()) from error
+        raise JobFailed("scheduler", describe(error), trace(error)) from error
     finally:
         with deferring():
             steps.close()

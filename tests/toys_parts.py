@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
-from raysim.data import Dataset, Partitioner, PooledData, ServerData, Split
+from raysim.data import Dataset, FeatureSkew, Partitioner, PooledData, ServerData, Sizes, Split
 from raysim.data.server import NO_ROWS, Rows, ServerSamples
 from raysim.local import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver
 from raysim.part import Fraction, Positive
 from raysim.rng import Stream, generator
-from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Topology, Weighting
+from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import Unit
 
 
@@ -45,6 +45,26 @@ class Turns(Partitioner):
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         return [np.arange(client, len(split), clients) for client in range(clients)]
+
+
+class FirstHasMore(Sizes):
+    """The first client gets twice as much as any other."""
+
+    name: str = "first_has_more"
+
+    def shares(self, clients: int, generator: np.random.Generator) -> np.ndarray:
+        return 1.0 + (np.arange(clients) == 0)
+
+
+class Negative(FeatureSkew):
+    """Every other client has negatives."""
+
+    name: str = "negative"
+
+    def change(
+        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
+    ) -> np.ndarray:
+        return 1 - x if client % 2 else x
 
 
 class FirstRows(ServerData):
@@ -110,6 +130,24 @@ class Message(EdgeDelay, Coin):
     """Messages take one of two times."""
 
     name: str = "message"
+
+
+class Lowest(Policy):
+    """The idle clients with the lowest numbers."""
+
+    name: str = "lowest"
+
+    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
+        return list(idle[:wanted])
+
+
+class Twice(Lowest):
+    """Picks a client twice."""
+
+    name: str = "twice"
+
+    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
+        return [idle[0], idle[0]]
 
 
 class Even(Availability):

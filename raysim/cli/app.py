@@ -17,13 +17,15 @@ from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
+from raysim.cli.new import new
+from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
 from raysim.cli.resume import fork, resume
 from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.sweep import sweep
 from raysim.cli.test import test
-from raysim.errors import CannotGoOn, RunFailed, ScenarioError
+from raysim.errors import CannotGoOn, CannotMakeFolder, RunFailed, ScenarioError
 
 app = typer.Typer(
     help="Simulates federated learning at scale, in virtual time.",
@@ -35,6 +37,7 @@ app.command()(scenarios)
 app.command("list")(list_parts)
 app.command()(columns)
 app.command()(check)
+app.command()(partition)
 app.command()(run)
 app.command()(sweep)
 app.command()(resume)
@@ -42,6 +45,7 @@ app.command()(fork)
 app.command()(show)
 app.command()(compare)
 app.command()(report)
+app.command()(new)
 app.command()(test)
 app.command()(schema)
 
@@ -64,15 +68,17 @@ def _options(
 def main() -> None:
     """Runs the command line.
 
-    Exit codes: 0, 1 for a run that failed, 2 for bad input, 128 plus the number of the signal that ended it.
+    Exit codes: 0, 1 for a run that failed, 2 for bad input, 3 for a run that diverged, 128 plus the number of the
+    signal that ended it.
     """
     from actors import MissingResources
+    from results.disk import CannotWrite
 
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
         sys.path.insert(0, str(Path.cwd()))
     try:
         app()
-    except (CannotGoOn, MissingResources, ScenarioError) as error:
+    except (CannotGoOn, CannotMakeFolder, CannotWrite, MissingResources, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:

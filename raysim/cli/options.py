@@ -16,10 +16,20 @@ Address = Annotated[
     str | None,
     typer.Option(help="Ray cluster, such as auto or host:port; by default RAY_ADDRESS, or else a new local Ray."),
 ]
-Out = Annotated[
-    Path,
-    typer.Option(help="Folder for results; must be absolute in a job on a cluster.", file_okay=False, writable=True),
-]
+
+
+def _out(path: Path) -> Path:
+    from raysim.errors import CannotMakeFolder
+    from raysim.out_folder import require_folder
+
+    try:
+        require_folder(path)
+    except CannotMakeFolder as error:
+        raise typer.BadParameter(str(error)) from error
+    return path
+
+
+Out = Annotated[Path, typer.Option(help="Folder for results; must be absolute in a job on a cluster.", callback=_out)]
 RunFolders = Annotated[
     list[Path], typer.Argument(help="Folders of runs, or folders that hold them.", show_default=False)
 ]

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from raysim.data.dataset import Split
 from raysim.data.partition import Partitioner, deal, need, rows_by_value
-from raysim.part import Count, Positive
+from raysim.data.sizes import SIZES, EqualSizes, Sizes, cut
+from raysim.part import Count, OneOf, Positive
 
 
 class Dirichlet(Partitioner):
@@ -72,18 +73,8 @@ def open_shares(p: np.ndarray, sizes: np.ndarray, limit: float) -> np.ndarray:
     return p / total if total > 0 else p
 
 
-def cut(samples: int, shares: np.ndarray) -> np.ndarray:
-    """Returns how many of the samples each client gets, int64 (clients,).
-
-    The samples are cut at the running sums of the shares, rounded down; the last client takes what is left.
-    """
-    ends = np.floor(np.cumsum(shares) * samples).astype(np.int64)
-    ends[-1] = samples
-    return np.diff(ends, prepend=0)
-
-
 class DirichletClients(Partitioner):
-    """Draws each client's mix of labels from Dir(alpha × label frequencies), which skews labels, not sizes.
+    """Draws each client's mix of labels from Dir(alpha × label frequencies); sizes are equal, or chosen apart.
 
     Hsu, Qi and Brown, Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification,
     2019. Samples are drawn without replacement, client after client, until all are given out. Where a label has run
@@ -93,15 +84,17 @@ class DirichletClients(Partitioner):
     name: str = "dirichlet_clients"
     alpha: Positive
     """Concentration. Small: each client has few labels; large: all clients have the same mix of labels."""
+    sizes: Annotated[Sizes, OneOf(SIZES, "raysim.sizes")] = EqualSizes()
+    """How many samples each client gets. Others than `equal` skew labels and sizes."""
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         need(self.name, len(split), clients)
         groups = rows_by_value(split.column("label"))
         left = np.array([len(rows) for rows in groups])
         mixes = generator.dirichlet(self.alpha * left / left.sum(), size=clients)
+        sizes = self.sizes.draw(len(split), clients, generator)
         counts = np.zeros((len(groups), clients), dtype=np.int64)
-        for client, mix in enumerate(mixes):
-            size = len(split) // clients + (client < len(split) % clients)
+        for client, (mix, size) in enumerate(zip(mixes, sizes.tolist(), strict=True)):
             counts[:, client] = draw_mix(mix, size, left, generator)
             left = left - counts[:, client]
         return deal(groups, counts, generator)

@@ -5,16 +5,18 @@ from typing import Literal
 
 import numpy as np
 
+from raysim.blame import blaming
 from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.held_out import hold_out
 from raysim.data.holdings import Holdings
-from raysim.data.images import Images
+from raysim.data.labelled import Labelled
 from raysim.data.noise import mislabel
 from raysim.data.pool import PooledData
 from raysim.data.public import NO_PUBLIC, Public
 from raysim.data.quadratic import Quadratic
 from raysim.data.server import ServerData, ServerSamples
-from raysim.rng import generator
+from raysim.data.skew import FeatureSkew
+from raysim.rng import Stream, generator
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Federation:
     own model. participants: how many clients, the first ones, may take part in training; the others are unseen.
     evaluation_rows: the rows of `test` that evaluate models: those that neither the server nor the public samples took
     and, if `tested` is "test", that some client tests on. server: the server's samples, copied. public: the public
-    samples, copied; there may be none. num_classes, mean, std, loss: as in `Dataset`.
+    samples, copied; there may be none. num_classes, mean, std, loss: as in `Dataset`. skew: how clients' inputs differ;
+    None: not at all. seed: that of the scenario.
     """
 
     train: Split
@@ -41,6 +44,8 @@ class Federation:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     loss: Loss
+    skew: FeatureSkew | None = None
+    seed: int = 0
 
     @property
     def clients(self) -> int:
@@ -70,6 +75,16 @@ class Federation:
         """Returns the split on which a client tests its own model, and its rows of that split."""
         return (self.test if self.tested == "test" else self.train), self.held_out[client]
 
+    def skewed(self, x: np.ndarray, split: Split, rows: np.ndarray, client: int) -> np.ndarray:
+        """Returns inputs, as `FeatureSkew.change` takes them, in the form in which a client has them.
+
+        rows: theirs of the split.
+        """
+        if self.skew is None:
+            return x
+        stream, tested = Stream(self.seed, "feature skew"), int(split is self.test)
+        return self.skew.change(x, client, self.clients, lambda place: stream(client, int(rows[place]), tested))
+
     def partition_table(self) -> dict[str, np.ndarray]:
         """Counts samples by client, split and label. Combinations without samples are left out.
 
@@ -91,29 +106,44 @@ def federate(
 ) -> Federation:
     """Loads the data set and divides it among the clients, the server and the public samples.
 
-    Each of them has its own random draws from the seed. Raises FileNotFoundError if the data are not on this machine,
-    and ValueError if they cannot be divided as the settings say.
+    Each of them has its own random draws from the seed. Raises BadInput if the data are not on this machine, damaged,
+    or cannot be divided as the settings say.
     """
-    dataset = data.load()
-    held, held_out, tested = _divide(data, dataset, seed)
+    with blaming("data"):
+        dataset = data.load()
+    return divide(dataset, data, server_data, seed, public)
+
+
+def divide(
+    dataset: Dataset,
+    data: PooledData | Quadratic,
+    server_data: ServerData,
+    seed: int,
+    public: Public = NO_PUBLIC,
+) -> Federation:
+    """Divides a loaded data set as `federate` does. Raises BadInput if the settings do not fit it."""
+    with blaming("data.partition"):
+        held, held_out, tested = _divide(data, dataset, seed)
     trained = held.rows[: held.offsets[data.participants]]
-    evaluated = held_out.rows if tested == "test" else np.arange(len(dataset.test))
-    available = {"train": np.sort(trained), "test": np.sort(evaluated)}
-    server, taken = server_data.draw(dataset, available, generator(seed, "server data"))
+    evaluated = np.unique(held_out.rows) if tested == "test" else np.arange(len(dataset.test))
+    available = {"train": np.unique(trained), "test": evaluated}
+    with blaming("server_data"):
+        server, taken = server_data.draw(dataset, available, generator(seed, "server data"))
     shared = dataset.test if public.split == "test" else dataset.train
-    public_rows = public.draw(shared, generator(seed, "public"))
+    with blaming("public"):
+        public_rows = public.draw(shared, generator(seed, "public"))
     if public.split == "test":
         taken = {**taken, "test": np.append(taken["test"], public_rows)}
     held, held_out = held.without(taken["train"]), held_out.without(taken[tested])
     evaluation_rows = np.setdiff1d(evaluated, taken["test"])
-    if not len(evaluation_rows):
-        raise ValueError(
-            f"data.local_test: a test sample must be some client's, or none evaluates, got none of "
-            f"{len(dataset.test)}; take a share, such as 0.2, instead of {data.local_test!r}"
-        )
-    train = dataset.train
-    if isinstance(data, Images) and data.label_noise:
-        train = replace(train, y=mislabel(train.y, held, data.label_noise, dataset.num_classes, seed))
+    with blaming("data"):
+        if not len(evaluation_rows):
+            raise ValueError(
+                f"data.local_test: a test sample must be some client's, or none evaluates, got none of "
+                f"{len(dataset.test)}; take a share, such as 0.2, instead of {data.local_test!r}"
+            )
+        train = replace(dataset.train, y=_labels(data, dataset, held, seed))
+        skew = _skew(data, dataset)
     return Federation(
         train=train,
         test=dataset.test,
@@ -128,7 +158,26 @@ def federate(
         mean=dataset.mean,
         std=dataset.std,
         loss=dataset.loss,
+        skew=skew,
+        seed=seed,
     )
+
+
+def _labels(data: PooledData | Quadratic, dataset: Dataset, held: Holdings, seed: int) -> np.ndarray:
+    """Returns the training labels, of which some are wrong if the settings say so."""
+    if not isinstance(data, Labelled) or not data.label_noise:
+        return dataset.train.y
+    if dataset.loss != "cross_entropy":
+        raise ValueError("data: `label_noise` must be 0, for these data have targets instead of labels; leave it out")
+    return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed)
+
+
+def _skew(data: PooledData | Quadratic, dataset: Dataset) -> FeatureSkew | None:
+    skew = data.skew if isinstance(data, Labelled) else None
+    for problem in skew.problems(dataset.train.x) if skew else []:
+        assert skew is not None
+        raise ValueError(f"data.skew: {skew.name} {problem}")
+    return skew
 
 
 def _divide(

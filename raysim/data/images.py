@@ -1,4 +1,4 @@
-"""The base of image data sets: how many of the images are used, and how their pixels are scaled."""
+"""The base of image data sets: how their pixels are scaled."""
 
 from typing import Literal
 
@@ -6,26 +6,17 @@ import numpy as np
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.held_out import held_out_size
+from raysim.data.labelled import Labelled, balanced
 from raysim.data.partition import rows_by_value
-from raysim.data.pool import PooledData
-from raysim.part import Count, Fraction
 from raysim.rng import generator
 
 
-class Images(PooledData):
+class Images(Labelled):
     """A data set of labelled uint8 images."""
 
-    train_samples: Count | None = None
-    """Number of training samples to use: the first ones in stored order, equally many of each label. null: all."""
-    test_samples: Count | None = None
-    """Number of test samples to use: the first ones in stored order, equally many of each label. null: all."""
     scale: Literal["standard", "unit"] = "standard"
     """How pixels are scaled. standard: over the training samples, each channel has mean 0 and standard deviation 1.
     unit: pixels are from 0 to 1."""
-    label_noise: Fraction = 0.0
-    """Share of each client's training samples that get a wrong label; all wrong labels are equally likely.
-
-    Test labels stay right."""
 
     def dataset(self, train: Split, test: Split, num_classes: int) -> Dataset:
         """Returns the data set of the samples that are used, with the mean and deviation of its training samples.
@@ -49,41 +40,6 @@ class Images(PooledData):
         if self.scale == "unit":
             return (0.0,) * x.shape[-1], (1.0,) * x.shape[-1]
         return channel_statistics(x)
-
-    def problems(self) -> list[str]:
-        found = super().problems()
-        if self.classes is not None:
-            for key, samples in (("train_samples", self.train_samples), ("test_samples", self.test_samples)):
-                found += uneven(samples, self.classes, key)
-        return found
-
-
-def uneven(samples: int | None, num_classes: int, key: str) -> list[str]:
-    """Says what is wrong with this number of samples if it cannot be spread evenly over the labels."""
-    if samples is None or samples % num_classes == 0:
-        return []
-    nearest = max(round(samples / num_classes), 1) * num_classes
-    return [f"`{key}` must be a multiple of the number of labels, {num_classes}, got {samples}; take {nearest}"]
-
-
-def balanced(split: Split, samples: int | None, num_classes: int, key: str) -> Split:
-    """Returns the first samples / num_classes samples of each label, in stored order; all if samples is None.
-
-    key: the setting's name, for errors. Raises ValueError if that is no whole number, or if a label has fewer.
-    """
-    if samples is None:
-        return split
-    for problem in uneven(samples, num_classes, key):
-        raise ValueError(f"data: {problem}")
-    each = samples // num_classes
-    have = np.bincount(split.y, minlength=num_classes)
-    if have.min() < each:
-        raise ValueError(
-            f"data: `{key}` {samples} takes {each} samples of each label, got {have.min()} of label {have.argmin()}; "
-            f"lower it to {have.min() * num_classes} or less"
-        )
-    rows = [np.flatnonzero(split.y == label)[:each] for label in range(num_classes)]
-    return split.take(np.sort(np.concatenate(rows)))
 
 
 def stratified(split: Split, share: float) -> tuple[Split, Split]:

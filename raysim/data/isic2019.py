@@ -11,6 +11,7 @@ from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images, stratified
 from raysim.data.pixels import read_images
 from raysim.data.pool import Share
+from raysim.data.reading import reading
 from raysim.part import Count
 
 IMAGES, LABELS = "ISIC_2019_Training_Input", "ISIC_2019_Training_GroundTruth.csv"
@@ -58,11 +59,11 @@ class Isic2019(Images):
 
 def read_labels(table: Path) -> Split:
     """Reads names and labels of the images, in stored order. Raises ValueError if a row has no single label."""
-    with table.open(newline="") as file:
+    with reading(table, "a whole CSV file", "fetch it again"), table.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     names, labels = [], []
     for line, row in enumerate(rows, start=2):
-        given = [label for label, kind in enumerate(CLASSES) if float(row.get(kind) or 0) == 1]
+        given = [label for label, kind in enumerate(CLASSES) if row.get(kind) in ("1", "1.0")]
         if "image" not in row or len(given) != 1:
             raise ValueError(
                 f"data isic2019: line {line} of {str(table)!r} must have an image's name in the column `image` and a 1 "

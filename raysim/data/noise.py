@@ -3,17 +3,42 @@
 import numpy as np
 
 from raysim.data.holdings import Holdings
-from raysim.rng import Stream
+from raysim.part import Fraction, Part
+from raysim.rng import Stream, generator
 
 
-def mislabel(labels: np.ndarray, held: Holdings, share: float, num_classes: int, seed: int) -> np.ndarray:
+class NoisyClients(Part):
+    """Draws which clients have wrong labels, and for each of them the share of its labels that are wrong.
+
+    Xu, Chen, Quek and Chong, FedCorr: Multi-Stage Federated Learning for Label Noise Correction, CVPR 2022, section 5:
+    a client is noisy with probability rho, and its level of noise is drawn from U(tau, 1).
+    """
+
+    clients: Fraction
+    """Probability with which a client has wrong labels (rho)."""
+    least: Fraction = 0.0
+    """Smallest share of wrong labels of such a client (tau)."""
+    most: Fraction = 1.0
+    """Largest share of wrong labels of such a client; the paper has 1."""
+
+    def shares(self, clients: int, seed: int) -> np.ndarray:
+        """Returns the share of wrong labels of each client, float64 (clients,)."""
+        draw = generator(seed, "noisy clients")
+        noisy = draw.random(clients) < self.clients
+        return np.where(noisy, draw.uniform(self.least, max(self.most, self.least), size=clients), 0.0)
+
+
+LabelNoise = float | tuple[float, ...] | NoisyClients
+
+
+def mislabel(labels: np.ndarray, held: Holdings, shares: np.ndarray, num_classes: int, seed: int) -> np.ndarray:
     """Returns labels, int64 (n,), in which a share of each client's samples has a wrong label.
 
-    The number of a client's wrong labels is rounded to the nearest. Which samples get one is random, and all wrong
-    labels are equally likely.
+    shares: (clients,). The number of a client's wrong labels is rounded to the nearest. Which samples get one is
+    random, and all wrong labels are equally likely.
     """
     wrong, draw = labels.copy(), Stream(seed, "label noise")
-    for client in range(held.clients):
+    for client, share in enumerate(shares.tolist()):
         drawn, own = draw(client), held[client]
         rows = drawn.permutation(own)[: round(share * len(own))]
         wrong[rows] = (labels[rows] + drawn.integers(1, num_classes, size=len(rows))) % num_classes

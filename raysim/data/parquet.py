@@ -1,7 +1,5 @@
 """Images in Parquet files, in the layout of the Hugging Face hub."""
 
-from glob import glob
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -10,6 +8,7 @@ from pydantic import Field
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
 from raysim.data.pixels import decode, stack
+from raysim.data.reading import all_matching, matching, reading
 from raysim.part import Count
 
 if TYPE_CHECKING:
@@ -44,9 +43,9 @@ class Parquet(Images):
 
         Raises FileNotFoundError if a path matches nothing, and ValueError if the files do not hold what they must.
         """
-        train = read_columns(self.train, (self.image, self.label, *self.columns))
+        train = read_columns("train", self.train, (self.image, self.label, *self.columns))
         of_test = self.columns if self.local_test == "test" else ()
-        test = read_columns(self.test, (self.image, self.label, *of_test))
+        test = read_columns("test", self.test, (self.image, self.label, *of_test))
         pixels = [
             decode(content, self.size, f"row {row} of {self.image}")
             for table in (train, test)
@@ -54,6 +53,11 @@ class Parquet(Images):
         ]
         x, y = stack(pixels), np.concatenate([integers(table, self.label) for table in (train, test)])
         n = train.num_rows
+        if len(strangers := np.setdiff1d(y[n:], y[:n])):
+            raise ValueError(
+                f"data parquet: labels of test samples must be labels of training samples, got {strangers[0]} in test "
+                "samples only; correct the labels, or leave these out"
+            )
         return self.dataset(
             Split(x[:n], y[:n], {name: np.array(train[name].to_pylist()) for name in self.columns}),
             Split(x[n:], y[n:], {name: np.array(test[name].to_pylist()) for name in of_test}),
@@ -61,28 +65,32 @@ class Parquet(Images):
         )
 
 
-def matching(pattern: str) -> list[str]:
-    """Returns the files that a pattern matches, in order of their names."""
-    return sorted(glob(str(Path(pattern).expanduser()), recursive=True))
+def read_columns(key: str, patterns: tuple[str, ...], columns: tuple[str, ...]) -> "pa.Table":
+    """Reads these columns of all files that match, the files of a pattern in order of their names.
 
-
-def read_columns(patterns: tuple[str, ...], columns: tuple[str, ...]) -> "pa.Table":
-    """Reads these columns of all files that match, the files of a pattern in order of their names."""
+    key: the key that holds the patterns, for errors.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    tables = []
-    for pattern in patterns:
-        paths = matching(pattern)
-        if not paths:
-            raise FileNotFoundError(f"data parquet: {pattern!r} must match a file, but matches none; correct the path")
-        for path in paths:
+    tables, what = [], "a whole Parquet file"
+    paths = all_matching("parquet", key, patterns)
+    for path in paths:
+        with reading(path, what):
             present = pq.read_schema(path).names
-            absent = [name for name in columns if name not in present]
-            if absent:
-                raise ValueError(f"data parquet: {path!r} must have a column {absent[0]!r}, got {present!r}")
+        absent = [name for name in columns if name not in present]
+        if absent:
+            raise ValueError(f"data parquet: {path!r} must have a column {absent[0]!r}, got {present!r}")
+        with reading(path, what):
             tables.append(pq.read_table(path, columns=list(dict.fromkeys(columns))))
+        if not tables[-1].schema.equals(tables[0].schema):
+            raise ValueError(
+                f"data parquet: files must hold columns of the same types, got {tables[-1].schema.types!r} in {path!r} "
+                f"and {tables[0].schema.types!r} in {paths[0]!r}; make them alike"
+            )
     table = pa.concat_tables(tables)
+    if table.num_rows == 0:
+        raise ValueError(f"data parquet: `{key}` must match files with rows, got none in {paths[0]!r}")
     empty = [name for name in columns if table[name].null_count]
     if empty:
         raise ValueError(f"data parquet: column {empty[0]!r} must have a value in every row, got nulls; fill them")

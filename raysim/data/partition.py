@@ -1,11 +1,13 @@
 """Partitioners decide which client holds which samples: their base, and the two plainest of them."""
 
 from abc import abstractmethod
+from typing import Annotated
 
 import numpy as np
 
 from raysim.data.dataset import Split
-from raysim.part import Part
+from raysim.data.sizes import SIZES, EqualSizes, Sizes
+from raysim.part import OneOf, Part
 
 
 class Partitioner(Part):
@@ -29,9 +31,11 @@ class Partitioner(Part):
 
 
 class Iid(Partitioner):
-    """Shuffles the samples and cuts them in equal parts: every client has about the same mix of labels."""
+    """Shuffles the samples and cuts them in parts: every client has about the same mix of labels."""
 
     name: str = "iid"
+    sizes: Annotated[Sizes, OneOf(SIZES, "raysim.sizes")] = EqualSizes()
+    """How many samples each client gets."""
 
     @property
     def column(self) -> None:
@@ -39,7 +43,8 @@ class Iid(Partitioner):
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         need(self.name, len(split), clients)
-        return np.array_split(generator.permutation(len(split)), clients)
+        sizes = self.sizes.draw(len(split), clients, generator)
+        return np.split(generator.permutation(len(split)), np.cumsum(sizes)[:-1])
 
 
 class Natural(Partitioner):

@@ -9,11 +9,12 @@ from pydantic import Field
 from raysim.data.dataset import Dataset, Split
 from raysim.data.dirichlet import Dirichlet, DirichletClients
 from raysim.data.held_out import divide_alike
+from raysim.data.indices import Indices
 from raysim.data.partition import Iid, Natural, Partitioner
 from raysim.data.shards import Classes, Shards
 from raysim.part import Fraction, OneOf, Part
 
-PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural)
+PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural, Indices)
 Partition = Annotated[Partitioner, OneOf(PARTITIONS, "raysim.partitions")]
 
 Share = Annotated[float, Field(gt=0, lt=1)]  # more than nothing and less than all

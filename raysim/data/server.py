@@ -123,7 +123,7 @@ class OutOfDomain(ServerData):
     def _belongs_to_nobody(self) -> Self:
         usual = {key: field.default for key, field in type(self.data).model_fields.items()}
         usual |= {"clients": 1, "partition": Iid()}
-        of_clients = ("clients", "partition", "local_test", "unseen", "label_noise")
+        of_clients = ("clients", "partition", "local_test", "unseen", "label_noise", "skew")
         if given := [key for key in of_clients if getattr(self.data, key) != usual[key]]:
             raise ValueError(f"`data` must not say what is for clients, got {', '.join(given)}; leave that out")
         return self
@@ -140,6 +140,12 @@ class OutOfDomain(ServerData):
         taken = other.train
         if number < len(taken):
             taken = taken.take(np.sort(generator.permutation(len(taken))[:number]))
+        for whose, x in (("clients'", dataset.train.x), ("server's", taken.x)):
+            if x.dtype != np.uint8:
+                raise ValueError(
+                    f"server_data out_of_domain: the {whose} inputs must be images of bytes (uint8), got {x.dtype} of "
+                    f"shape {x.shape[1:]!r}; take other data, or in_domain"
+                )
         height, width, channels = dataset.train.x.shape[1:]
         x = fit(taken.x, height, width, channels)
         rows = _take("out_of_domain: `reference`", self.reference, "test", available, generator)

@@ -1,12 +1,13 @@
 """Partitioners that give each client few labels, by dealing out blocks of sorted samples."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from raysim.data.dataset import Split
 from raysim.data.partition import Partitioner, deal, need, rows_by_value
-from raysim.part import Count
+from raysim.data.sizes import SIZES, EqualSizes, Sizes, cut
+from raysim.part import Count, OneOf
 
 
 class Shards(Partitioner):
@@ -40,9 +41,14 @@ class Classes(Partitioner):
     get two blocks of one label (Collins et al., Exploiting Shared Representations for Personalized Federated Learning,
     ICML 2021)."""
     samples_per_class: Count | None = None
-    """Number of samples of a block. null: the samples of a label are all given out, in blocks of equal size."""
+    """Number of samples of a block. null: the samples of a label are all given out, in blocks as `sizes` says."""
+    sizes: Annotated[Sizes, OneOf(SIZES, "raysim.sizes")] = EqualSizes()
+    """How the samples of a label are shared by the clients that hold it: equally, or in proportion to sizes that are
+    drawn for all clients, so that labels and sizes are skewed."""
 
     def problems(self, clients: int, num_classes: int | None) -> list[str]:
+        if self.samples_per_class is not None and not isinstance(self.sizes, EqualSizes):
+            return ["partition classes: `sizes` must be equal where `samples_per_class` is given; leave one out"]
         if num_classes is None:
             return []
         if self.assignment == "cyclic" and self.per_client > num_classes:
@@ -67,7 +73,9 @@ class Classes(Partitioner):
             slots = np.arange(clients * self.per_client) % len(groups)
             labels = generator.permutation(slots).reshape(clients, self.per_client)
         totals = np.array([len(rows) for rows in groups])
-        return deal(groups, block_counts(labels, totals, self.samples_per_class), generator)
+        if isinstance(self.sizes, EqualSizes):
+            return deal(groups, block_counts(labels, totals, self.samples_per_class), generator)
+        return deal(groups, weighted_counts(labels, totals, self.sizes.shares(clients, generator)), generator)
 
 
 def block_counts(labels: np.ndarray, totals: np.ndarray, size: int | None) -> np.ndarray:
@@ -88,4 +96,19 @@ def block_counts(labels: np.ndarray, totals: np.ndarray, size: int | None) -> np
             )
         blocks = [size or len(part) for part in np.array_split(np.arange(total), max(len(takers), 1))]
         np.add.at(counts[label], takers, blocks[: len(takers)])
+    return counts
+
+
+def weighted_counts(labels: np.ndarray, totals: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Returns how many samples of each label each client gets, (labels, clients).
+
+    That is one for each block and, of the label's other samples, a share in proportion to the client's weight. labels,
+    totals: as for `block_counts`. weights: (clients,). Raises ValueError if a label has too few samples.
+    """
+    counts = block_counts(labels, totals, 1)
+    for label, total in enumerate(totals):
+        holders = np.flatnonzero(counts[label])
+        shares = counts[label, holders] * weights[holders]  # a client may have two blocks of a label
+        if len(holders):
+            counts[label, holders] += cut(total - counts[label].sum(), shares / shares.sum())
     return counts

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
+from raysim.data.reading import reading
 
 
 class Vision(Images):
@@ -51,9 +52,12 @@ class Vision(Images):
         return [self._path(file) for file in self.train_files + self.test_files]
 
     def content(self, file: str) -> bytes:
-        """Returns the content of a file, decompressed."""
+        """Returns the content of a file, decompressed. Raises ValueError if it is damaged."""
         path = self._path(file)
-        return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        if path.suffix != ".gz":
+            return path.read_bytes()
+        with reading(path, "a whole gzip file", "fetch it again"):
+            return gzip.decompress(path.read_bytes())
 
     def _path(self, file: str) -> Path:
         plain = Path(self.root, self.folder, file).expanduser()

@@ -11,6 +11,9 @@ from torch import Tensor
 
 from raysim.data import Split
 
+# From inputs, their split, their rows of it, and a client, to its inputs; see `raysim.data.Federation.skewed`.
+Skewed = Callable[[np.ndarray, Split, np.ndarray, int], np.ndarray] | None
+
 
 class Samples:
     """Samples to train on: inputs (n, ...) and labels or targets (n, ...), loaded when they are needed.
@@ -59,19 +62,33 @@ class Loader:
     are stored. int16 tokens become int64. float32 inputs stay as they are.
     """
 
-    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], device: torch.device) -> None:
-        self.device = device
+    def __init__(
+        self, mean: tuple[float, ...], std: tuple[float, ...], device: torch.device, skewed: Skewed = None
+    ) -> None:
+        """skewed: returns inputs as a client has them, where clients' inputs differ; None: they do not."""
+        self.device, self._skewed = device, skewed
         if mean:
             self._scale = 1 / (255 * torch.tensor(std, device=device))
             self._shift = -torch.tensor(mean, device=device) / torch.tensor(std, device=device)
 
-    def __call__(self, split: Split, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Returns the inputs of some rows, and their labels (n, ...) int64 or targets (n,) float32, in new memory."""
+    def __call__(self, split: Split, rows: np.ndarray, client: int | None = None) -> tuple[Tensor, Tensor]:
+        """Returns the inputs of some rows, and their labels (n, ...) int64 or targets (n,) float32, in new memory.
+
+        client: whose samples they are, if they are some client's own.
+        """
         stored = torch.from_numpy(split.x[rows]).to(self.device)
         y = torch.from_numpy(split.y[rows]).to(self.device)
         if stored.dtype == torch.int16:
             return stored.to(torch.int64), y
-        if stored.dtype != torch.uint8:
+        if client is not None and self._skewed is not None:
+            stored = torch.from_numpy(self._changed(split, rows, client)).to(self.device)
+        if split.x.dtype != np.uint8:
             return stored.clone(), y
         images = stored.to(torch.float32).mul_(self._scale).add_(self._shift)
         return images.permute(0, 3, 1, 2), y
+
+    def _changed(self, split: Split, rows: np.ndarray, client: int) -> np.ndarray:
+        """Returns stored inputs as a client has them, float32. Pixels are from 0 to 1 only while they are changed."""
+        assert self._skewed is not None
+        scale = np.float32(255 if split.x.dtype == np.uint8 else 1)
+        return np.ascontiguousarray(self._skewed(split.x[rows].astype(np.float32) / scale, split, rows, client) * scale)

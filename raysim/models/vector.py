@@ -36,7 +36,7 @@ class Vector(ModelPart):
             return QuadraticLoss(torch.full((size,), self.start))
         if len(self.start) != size:
             raise ValueError(
-                f"model vector: start must have as many values as the data's vectors, which is {size}, "
+                f"model vector: `start` must have as many values as the data's vectors, which is {size}, "
                 f"got {len(self.start)}: {self.start!r}"
             )
         return QuadraticLoss(torch.tensor(self.start))

@@ -96,6 +96,7 @@ class TrainedClient(NamedTuple):
     samples_seen: int  # samples whose gradients were computed, each as often as it was
     up_bytes: int
     down_bytes: int
+    diverged: str | None  # what was not finite, such as "loss"; None if all was
 
 
 class StepReply(NamedTuple):
@@ -105,6 +106,7 @@ class StepReply(NamedTuple):
     cache_bytes: int
     similarity: float | None
     coefficients: dict[str, list[float]]  # columns of the table of that name; {} without a search
+    diverged: str | None  # what of the next model is not finite, "w" or "buffers"; None if all is
     own: Logged  # columns of the algorithm's own in the table `steps`
     own_coefficients: dict[str, list[float]]  # and in the table `coefficients`
 
@@ -114,6 +116,7 @@ class TrainedPeer(NamedTuple):
 
     columns: TrainingColumns
     message_bytes: int
+    diverged: str | None  # what was not finite, such as "loss"; None if all was
     own: Logged  # columns of the algorithm's own
 
 
@@ -121,8 +124,9 @@ class MixedPeer(NamedTuple):
     """What a peer's turn of mixing and training gave, besides its records."""
 
     mixing_s: float  # wall seconds
-    own: Logged  # columns of the algorithm's own, which mixing logged
     trained: TrainedPeer | None  # None: it did not train, because it will not mix again
+    diverged: str | None  # the entry of the peer's state that is not finite; None if all are
+    own: Logged  # columns of the algorithm's own, which mixing logged
 
 
 class Apart(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from actors import Answer, Gang, Query, Request, Value
 from raysim.data import Federation
+from raysim.scenario import Scenario
 from raysim.workers.replies import Described
 
 if TYPE_CHECKING:
@@ -26,13 +27,15 @@ class Loaded(NamedTuple):
 class LoadRequest(Request[None, Loaded]):
     """Loads the data and divides them among clients."""
 
+    scenario: Value[Scenario]  # with the contents of its arrays, which the workers' own scenario lacks
+
     name = "load"
 
     def leaves(self) -> Loaded:
         return Loaded(federation=Value())
 
     def call(self, worker: Workshop, gang: Gang) -> Answer[None, Loaded]:
-        return Answer(None, Loaded(federation=Value(worker.load())))
+        return Answer(None, Loaded(federation=Value(worker.load(self.scenario.content))))
 
 
 @dataclass(frozen=True)

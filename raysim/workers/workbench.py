@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raysim.blame import blaming
 from raysim.data import Federation, Split
 from raysim.local import Local
 from raysim.local.model import Model
@@ -19,6 +21,8 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models.build import initialise
 from raysim.scenario import Scenario
+from raysim.terms import Record
+from raysim.workers.contract import calling
 from raysim.workers.replies import Described, Evaluated, Logged, MetricSums, OwnMetrics, TrainingColumns
 from raysim.workers.trial import try_model
 
@@ -33,25 +37,26 @@ class Workbench:
     """The base of all workers, made once in each actor. No method changes anything that a later call could see."""
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
-        """Raises ValueError if the model does not fit the data, or if no parameter of it is shared."""
+        """Raises BadInput if the model does not fit the data, or if no parameter of it is shared."""
         self.scenario, self.federation, self.device = scenario, federation, device
         self.shape = _input_shape(federation)
-        module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed)
-        self.net = Net(
-            module,
-            scenario.model.personal,
-            scenario.run.loss or LOSSES[federation.loss],
-            device,
-            channels_last=scenario.model.channels_last,
-            head=scenario.model.embeds_at,
-        )
-        if self.net.layout.cut == 0:
-            named = ", ".join(scenario.model.personal)
-            text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
-            raise ValueError(f"model.personal: {text}")
+        with blaming("model"):
+            module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed)
+            self.net = Net(
+                module,
+                scenario.model.personal,
+                scenario.run.loss or LOSSES[federation.loss],
+                device,
+                channels_last=scenario.model.channels_last,
+                head=scenario.model.embeds_at,
+            )
+            if self.net.layout.cut == 0:
+                named = ", ".join(scenario.model.personal)
+                text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
+                raise ValueError(f"model.personal: {text}")
         self.start = self.net.model()
         self.logged: Logged = {}  # what tasks were given to log; see `take_logged`
-        self.loader = Loader(federation.mean, federation.std, device)
+        self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
         self.population = scenario.population(federation.samples)
 
     def describe(self) -> Described:
@@ -73,7 +78,7 @@ class Workbench:
     def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
         """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how
         it trains; by default as the scenario says."""
-        samples = self._samples(self.federation.train, self.federation.train_rows(client))
+        samples = self._samples(self.federation.train, self.federation.train_rows(client), client)
         key = (self.scenario.seed, client, number)
         task = Task(
             self.net, received, samples, local or self.scenario.local, self.population, key, lambda: self.public
@@ -93,8 +98,21 @@ class Workbench:
             text = f"has no row in any table, so task.log must not be called there, got {', '.join(taken)}"
             raise ValueError(f"{method}: {text}; log in a method that trains, mixes or steps")
 
-    def _samples(self, split: Split, rows: np.ndarray) -> Samples:
-        return Samples(len(rows), lambda places: self.loader(split, rows[places]))
+    def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
+        return Samples(len(rows), lambda places: self.loader(split, rows[places], client))
+
+    def calling(self, method: str, *ids: int, who: str = "", **given: Record) -> AbstractContextManager[str]:
+        """Surrounds a call of a method of the algorithm. The arguments are those of `contract.calling`."""
+        return calling(self.scenario.algorithm, method, self.scenario.seed, *ids, who=who, **given, **self._shared)
+
+    @cached_property
+    def _shared(self) -> dict[str, Record]:
+        """What all clients of this worker get to see."""
+        start = {"w": self.start.w, "buffers": self.start.buffers}
+        return {
+            "the first model": start,
+            "the public samples": {"x": self.public} if len(self.federation.public) else {},
+        }
 
     @cached_property
     def public(self) -> Tensor:
@@ -121,14 +139,15 @@ class Workbench:
             "train": (federation.train, federation.training_rows),
         }
 
-    def measure(self, predict: Any, split: Split, rows: np.ndarray) -> Evaluated:
+    def measure(self, predict: Any, split: Split, rows: np.ndarray, client: int | None = None) -> Evaluated:
         """Evaluates predictions for rows of a split. A row may have one label, or several.
 
-        predict: a function from inputs to logits. If the model has deep equilibrium layers, metrics of their solves are
-        added, for all solves since `take_solves` was last called, such as those of adapting the model.
+        predict: a function from inputs to logits. client: whose samples they are, if they are some client's own. If the
+        model has deep equilibrium layers, metrics of their solves are added, for all solves since `take_solves` was
+        last called, such as those of adapting the model.
         """
         pairs: list[tuple[Tensor, Tensor]] | None = [] if self.scenario.run.metrics else None
-        return Evaluated(self.sums(predict, split, rows, pairs), self.own_metrics(pairs))
+        return Evaluated(self.sums(predict, split, rows, pairs, client), self.own_metrics(pairs))
 
     def own_metrics(self, pairs: list[tuple[Tensor, Tensor]] | None) -> OwnMetrics:
         """Computes the metrics of `run.metrics`. pairs: outputs and labels, as `sums` adds them; None: no metrics."""
@@ -138,7 +157,12 @@ class Workbench:
         return {metric.title: metric.value(outputs, labels) for metric in self.scenario.run.metrics}
 
     def sums(
-        self, predict: Any, split: Split, rows: np.ndarray, pairs: list[tuple[Tensor, Tensor]] | None
+        self,
+        predict: Any,
+        split: Split,
+        rows: np.ndarray,
+        pairs: list[tuple[Tensor, Tensor]] | None,
+        client: int | None = None,
     ) -> MetricSums:
         """Returns the sums of metrics over predictions, as `measure` says.
 
@@ -147,7 +171,7 @@ class Workbench:
         """
         loss, correct, labelled = 0.0, 0, self.federation.loss == "cross_entropy"
         for start in range(0, len(rows), EVALUATION_BATCH):
-            x, y = self.loader(split, rows[start : start + EVALUATION_BATCH])
+            x, y = self.loader(split, rows[start : start + EVALUATION_BATCH], client)
             output: Tensor = predict(x)
             if pairs is not None:
                 outputs, labels = per_label(output, y)

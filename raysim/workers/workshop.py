@@ -39,9 +39,8 @@ class Workshop:
         self.scenario = scenario
         self.device = _device(gpus)
 
-    def load(self) -> Federation:
-        """Loads the data and divides them among clients."""
-        scenario = self.scenario
+    def load(self, scenario: Scenario) -> Federation:
+        """Loads the data and divides them among clients. scenario: with the contents of arrays in memory."""
         return federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
 
 

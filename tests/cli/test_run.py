@@ -129,7 +129,7 @@ def test_a_script_that_cannot_be_followed_fails_the_run(tmp_path: Path, how: str
 def test_data_that_are_not_there_fail_the_run(tmp_path: Path) -> None:
     path = write(tmp_path, digits(data__name="mnist", data__root=str(tmp_path)))
     for how in ("--inline", "--dry"):
-        with pytest.raises(raysim.RunFailed, match=r"FileNotFoundError: .* set `download: true`"):
+        with pytest.raises(raysim.RunFailed, match=r"data: 'train-images.* set `download: true`"):
             command("run", path, how, "--out", tmp_path / "runs")
 
 

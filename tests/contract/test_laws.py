@@ -56,7 +56,10 @@ BROKEN = {
     "Diverges": ("All numbers that it returns are finite", "Diverges.step, step 0: 'w' must be finite, got"),
     "Stays": ("On quadratics", "at most 0.5 of the way may be left after 100 rounds, got 1"),
     "Forgets": ("Its methods can be called", "Forgets.step: must return the next state, a dict of tensors, got None"),
-    "WaitsForNothing": ("The timeline can ask it", "`trigger` must be a Round or a Buffer, got 2"),
+    "WaitsForNothing": (
+        "A scenario file can name it",
+        "trigger must be a property that gives Round(...), or",
+    ),
     "NeedsSamples": ("It runs where some clients hold no samples", "AssertionError"),
     "OverwritesInbox": ("It changes nothing in place", "OverwritesInbox.mix, peer 0, after 0 mixes: must not change"),
     "LosesEntries": ("A peer's state keeps its entries", "{'buffers': 'float32 (0,)'}, got {'buffers': 'nothing'}"),

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from data_sets import federation
+from data_sets import digits, federation
 
 from raysim.data.holdings import Holdings
-from raysim.data.noise import mislabel
+from raysim.data.noise import NoisyClients, mislabel
 
 
 def test_a_share_of_each_clients_labels_is_wrong() -> None:
@@ -21,7 +21,7 @@ def test_a_share_of_each_clients_labels_is_wrong() -> None:
 
 def test_each_other_label_is_as_likely() -> None:
     labels = np.full(9000, 2)
-    wrong = mislabel(labels, Holdings.of([np.arange(9000)]), 1.0, 4, seed=0)
+    wrong = mislabel(labels, Holdings.of([np.arange(9000)]), np.ones(1), 4, seed=0)
     assert (labels == 2).all()
     counts = np.bincount(wrong, minlength=4)
     assert counts[2] == 0
@@ -30,5 +30,25 @@ def test_each_other_label_is_as_likely() -> None:
 
 def test_what_nobody_holds_keeps_its_labels() -> None:
     labels = np.arange(100) % 4
-    wrong = mislabel(labels, Holdings.of([np.arange(10), np.arange(50, 60)]), 1.0, 4, seed=0)
+    wrong = mislabel(labels, Holdings.of([np.arange(10), np.arange(50, 60)]), np.ones(2), 4, seed=0)
     assert np.flatnonzero(wrong != labels).tolist() == [*range(10), *range(50, 60)]
+
+
+def test_each_client_may_have_a_share_of_its_own() -> None:
+    shares = (0.0, 0.5) * 5
+    plain, noisy = federation(), federation(label_noise=shares)
+    for client, share in enumerate(shares):
+        rows = noisy.train_rows(client)
+        assert (noisy.train.y[rows] != plain.train.y[rows]).sum() == round(share * len(rows))
+
+
+def test_some_clients_are_noisy_by_chance_and_at_least_by_a_share() -> None:
+    drawn = NoisyClients(clients=0.4, least=0.5, most=0.9).shares(2000, seed=3)
+    noisy = drawn[drawn > 0]
+    assert len(noisy) == pytest.approx(800, abs=80)
+    assert 0.5 <= noisy.min() < 0.52 < 0.88 < noisy.max() <= 0.9
+    assert not np.array_equal(drawn, NoisyClients(clients=0.4, least=0.5, most=0.9).shares(2000, seed=4))
+
+
+def test_shares_must_be_as_many_as_clients() -> None:
+    assert digits(label_noise=[0.1] * 3).problems() == ["`label_noise` must have a share for each of 10 clients, got 3"]

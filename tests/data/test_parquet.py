@@ -78,7 +78,7 @@ def test_parquet_images_of_unequal_size_need_a_size(tmp_path: Path) -> None:
         ({"image": "image"}, r"must have a column 'image', got \['img', 'label', 'text'\]"),
         ({"image": "label"}, r"column 'label' must hold struct<bytes, path>, got int64"),
         ({"label": "text"}, r"column 'text' must hold integers from 0, got string such as 'cat'"),
-        ({"train": ["nowhere/*.parquet"]}, r"'nowhere/\*.parquet' must match a file"),
+        ({"train": ["nowhere/*.parquet"]}, r"`train` must match a file, but 'nowhere/\*.parquet' matches none"),
     ],
 )
 def test_parquet_files_without_what_they_must_hold_are_errors(

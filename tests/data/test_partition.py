@@ -5,9 +5,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from raysim.data import PARTITIONS, Partition, Split
-from raysim.data.dirichlet import Dirichlet, DirichletClients, cut, draw_mix, open_shares
+from raysim.data.dirichlet import Dirichlet, DirichletClients, draw_mix, open_shares
+from raysim.data.indices import Indices
 from raysim.data.partition import Iid, Natural, Partitioner, deal
 from raysim.data.shards import Classes, Shards, block_counts
+from raysim.data.sizes import DirichletSizes, LogNormalSizes, PowerLawSizes, cut
 from raysim.rng import generator
 
 CLIENTS = 12
@@ -21,7 +23,17 @@ EVERY_KIND: list[Partitioner] = [
     Classes(per_client=2),
     Classes(per_client=2, assignment="collins"),
     Natural(by="user"),
+    Iid(sizes=LogNormalSizes(sigma=1.0)),
+    Iid(sizes=PowerLawSizes(exponent=1.0)),
+    Iid(sizes=DirichletSizes(alpha=0.5)),
+    DirichletClients(alpha=0.5, sizes=LogNormalSizes(sigma=1.0)),
+    Classes(per_client=2, sizes=PowerLawSizes(exponent=1.0)),
+    Indices(rows=tuple(tuple(range(client, 600, CLIENTS)) for client in range(CLIENTS))),
 ]
+
+
+def short(partition: Partitioner) -> str:
+    return repr(partition)[:60]
 
 
 def pool(samples: int = 600, classes: int = 6) -> Split:
@@ -46,7 +58,7 @@ def test_every_partition_of_the_union_is_tested() -> None:
     assert {type(partition) for partition in EVERY_KIND} == set(PARTITIONS)
 
 
-@pytest.mark.parametrize("partition", EVERY_KIND, ids=repr)
+@pytest.mark.parametrize("partition", EVERY_KIND, ids=short)
 def test_every_sample_goes_to_exactly_one_client(partition: Partitioner) -> None:
     split = pool()
     parts = partition.split(split, CLIENTS, generator(1, "partition"))
@@ -55,14 +67,14 @@ def test_every_sample_goes_to_exactly_one_client(partition: Partitioner) -> None
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(split)))
 
 
-@pytest.mark.parametrize("partition", EVERY_KIND, ids=repr)
+@pytest.mark.parametrize("partition", EVERY_KIND, ids=short)
 def test_equal_keys_divide_equally_and_other_keys_otherwise(partition: Partitioner) -> None:
     split = pool()
     first, again, other = (partition.split(split, CLIENTS, generator(seed, "partition")) for seed in (1, 1, 2))
     for rows, same in zip(first, again, strict=True):
         np.testing.assert_array_equal(rows, same)
     differs = any(not np.array_equal(rows, others) for rows, others in zip(first, other, strict=True))
-    assert differs == (not isinstance(partition, Natural))
+    assert differs == (not isinstance(partition, Natural | Indices))
 
 
 @pytest.mark.parametrize("partition", [Iid(), DirichletClients(alpha=0.1)], ids=repr)

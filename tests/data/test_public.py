@@ -50,7 +50,7 @@ def test_alpha_skews_the_mix_of_labels(alpha: float, low: float, high: float) ->
 
 @pytest.mark.parametrize(("settings", "most"), [({"samples": 1439}, 1438), ({"samples": 359, "split": "test"}, 358)])
 def test_there_must_be_as_many_samples(settings: dict[str, Any], most: int) -> None:
-    with pytest.raises(ValueError, match=f"`samples` must be at most {most}"):
+    with pytest.raises(ValueError, match=f"public.samples: must be at most {most}"):
         shared(**settings)
     assert len(shared(**{**settings, "samples": most}).public) == most
 

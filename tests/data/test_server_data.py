@@ -115,7 +115,7 @@ def test_some_of_the_other_data_are_drawn(colours: Raw) -> None:
     assert (first.mean, first.std) == ((0.0,), (1.0,))
     np.testing.assert_array_equal(first.split.x, again.split.x)
     assert not np.array_equal(first.split.x, other.split.x)
-    with pytest.raises(ValueError, match="`samples` must be at most 12, the training samples of image_folder, got 13"):
+    with pytest.raises(ValueError, match=r"server_data.samples: must be at most 12, the training samples of .*got 13"):
         federation({"name": "out_of_domain", "data": colours, "samples": 13})
 
 
@@ -129,7 +129,7 @@ def test_reference_samples_are_of_the_clients_kind_and_do_not_evaluate(colours: 
     without = federation({"name": "out_of_domain", "data": colours})
     assert len(without.server.reference) == 0
     np.testing.assert_array_equal(given.server.split.x, without.server.split.x)
-    with pytest.raises(ValueError, match=r"`reference` must be less than the 359 samples of the test set.*got 359"):
+    with pytest.raises(ValueError, match=r"server_data.reference: must be less than the 359 samples of .*got 359"):
         federation({"name": "out_of_domain", "data": colours, "reference": 359})
 
 

@@ -190,7 +190,7 @@ def test_the_same_seed_gives_the_same_bits_and_the_global_generator_is_untouched
         (Transformer(), MNIST, r"model transformer: inputs must be text \(tokens,\), got shape \(1, 28, 28\); try cnn"),
         (DEQTransformer(), MNIST, r"model deq_transformer: inputs must be text"),
         (Vector(), (4,), r"rows \[a, s, h\] of 2 size \+ 1 floats, got shape \(4,\)"),
-        (Vector(start=(1.0,)), (5,), r"start must have as many values as the data's vectors, which is 2, got 1"),
+        (Vector(start=(1.0,)), (5,), r"`start` must have as many values as the data's vectors, which is 2, got 1"),
     ],
 )
 def test_inputs_that_cannot_be_taken_are_refused(model: ModelPart, shape: tuple[int, ...], message: str) -> None:

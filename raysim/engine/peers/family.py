@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from actors import Group, Pool, Value
 from raysim.data import federate
+from raysim.data.in_memory import light
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.recorder import PeersRecorder
@@ -27,7 +28,7 @@ class PeersFamily:
     @property
     def groups(self) -> list[Group]:
         wanted = self.scenario.resources
-        factory = OpenWorkshop(self.scenario, wanted.gpus_per_client)
+        factory = OpenWorkshop(light(self.scenario), wanted.gpus_per_client)
         return [Group(CLIENT, factory, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client)]
 
     def recorder(self, writer: Writer) -> PeersRecorder:

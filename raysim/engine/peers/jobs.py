@@ -46,7 +46,8 @@ class PeersJobs:
         """Loads the data. The pool's workers must have been started. Raises JobFailed if loading fails."""
         self.scenario, self.pool = scenario, pool
         self.peers = scenario.data.clients
-        federation = finished(pool, pool.submit(CLIENT, LoadRequest(), label="load data")).left.federation
+        loading = pool.submit(CLIENT, LoadRequest(pool.put(scenario)), label="load data")
+        federation = finished(pool, loading).left.federation
         pool.set_up({CLIENT: BecomePeers(federation)})
         self.described = finished(pool, pool.submit(CLIENT, DescribeRequest(), label="describe data")).result
         drawn = generator(scenario.seed, "evaluated clients").permutation(self.peers)

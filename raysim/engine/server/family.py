@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from actors import Group, Pool, Value
 from raysim.data import federate
+from raysim.data.in_memory import light
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
 from raysim.engine.server.timeline import new_timeline
+from raysim.engine.server.weights import weigh
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
 from raysim.workers.shared_requests import CLIENT, SERVER
@@ -28,8 +30,9 @@ class ServerFamily:
     @property
     def groups(self) -> list[Group]:
         wanted = self.scenario.resources
-        client = OpenWorkshop(self.scenario, wanted.gpus_per_client)
-        server = OpenWorkshop(self.scenario, wanted.gpus_per_aggregator)
+        scenario = light(self.scenario)
+        client = OpenWorkshop(scenario, wanted.gpus_per_client)
+        server = OpenWorkshop(scenario, wanted.gpus_per_aggregator)
         return [
             Group(CLIENT, client, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client),
             Group(SERVER, server, wanted.aggregators, 0.0, wanted.gpus_per_aggregator),
@@ -57,6 +60,6 @@ class ServerFamily:
             if isinstance(happening, Ended):
                 recorder.ended(happening, int(federation.samples[happening.dispatched.client]))
             elif isinstance(happening, Stepped):
-                recorder.stepped(happening, scenario.central.weigh(happening.arrivals, population))
+                recorder.stepped(happening, weigh(scenario, happening.arrivals, population, happening.version))
             elif isinstance(happening, Closed):
                 recorder.closed(happening)

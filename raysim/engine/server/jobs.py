@@ -48,7 +48,8 @@ class ServerJobs:
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
         """Loads the data and makes the first model. The workers must have started. Raises JobFailed if that fails."""
         self.scenario, self.pool = scenario, pool
-        federation = finished(pool, pool.submit(SERVER, LoadRequest(), label="load data")).left.federation
+        loading = pool.submit(SERVER, LoadRequest(pool.put(scenario)), label="load data")
+        federation = finished(pool, loading).left.federation
         pool.set_up({SERVER: BecomeServer(federation), CLIENT: BecomeClient(federation)})
         found = finished(pool, pool.submit(SERVER, DescribeServerRequest(), label="describe data")).result
         self.described = found.described

@@ -1,0 +1,105 @@
+"""The command `partition`: who holds which data, before any run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raysim.cli.bad_input import refuse
+from raysim.cli.options import Overrides, ScenarioFiles
+from raysim.errors import BadInput, ScenarioError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import RenderableType
+    from rich.table import Table
+
+_CLIENTS, _LABELS = 20, 12  # in the table that the terminal shows, at most
+
+
+def partition(
+    scenarios: ScenarioFiles,
+    overrides: Overrides = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Also draw it, as an HTML page.", dir_okay=False, writable=True),
+    ] = None,
+) -> None:
+    """Show who holds which data under scenario files, as numbers and as a page of pictures; nothing is run."""
+    if out is not None and not os.access(out.absolute().parent, os.W_OK):
+        typer.echo(f"{out}: must be in a folder that exists and can be written to; make the folder", err=True)
+        raise typer.Exit(2)
+    from rich.console import Console
+
+    from raysim.engine.inspection import write_partition
+    from raysim.scenario import load_scenario
+    from results import load, open_run
+    from results.report import report
+
+    console = Console()
+    with TemporaryDirectory() as temporary:
+        folders = []
+        for place, path in enumerate(scenarios):
+            try:
+                scenario = load_scenario(path, overrides or [])
+                folders.append(Path(temporary) / f"{place}-{scenario.name}")
+                write_partition(scenario, folders[-1])
+            except ScenarioError as error:
+                refuse([error])
+            except BadInput as bad:
+                refuse([ScenarioError(str(path), [bad.problem])])
+            console.print(_show(str(path), scenario.data.clients, open_run(folders[-1]).pandas("partition")))
+        if out is not None:
+            page = report(load(*folders))
+            page.write(out)
+            typer.echo(f"{len(page.pictures)} figures in {out}")
+
+
+def _show(path: str, clients: int, held: pd.DataFrame) -> RenderableType:
+    """Returns the summary of a partition. held: the table `partition`."""
+    from rich.console import Group
+    from rich.text import Text
+
+    trained = held[held["split"] == "train"]
+    counts = trained.pivot_table(index="client", columns="label", values="samples", fill_value=0)
+    counts = counts.reindex(range(clients), fill_value=0).astype(int)
+    sizes, labels = counts.sum(axis="columns"), (counts > 0).sum(axis="columns")
+    mixes = counts[sizes > 0].div(sizes[sizes > 0], axis="index")
+    skew = (mixes - counts.sum() / counts.to_numpy().sum()).abs().sum(axis="columns") / 2
+    tests = held[held["split"] == "test"]["samples"].sum()
+    lines = [
+        f"{clients} clients hold {sizes.sum()} training samples, from {sizes.min()} to {sizes.max()}, "
+        f"{sizes.median():g} in the middle",
+        f"labels of a client: from {labels.min()} to {labels.max()} of {counts.shape[1]}, mean {labels.mean():.3g}",
+        f"label skew: {skew.mean():.3f} (distance from the mix of labels of all: 0 equal, 1 disjoint)",
+        f"own test samples: {tests}" if tests else "own test samples: none",
+    ]
+    if empty := int((sizes == 0).sum()):
+        lines.append(f"{empty} clients hold nothing and never take part")
+    return Group(Text(path, style="bold"), *map(Text, lines), _table(counts))
+
+
+def _table(counts: pd.DataFrame) -> Table:
+    """Returns clients by labels, as far as there is room. counts: training samples (clients, labels)."""
+    from rich.table import Table
+
+    shown = counts.iloc[:_CLIENTS, :_LABELS]
+    caption = (
+        f"the first of {counts.shape[0]} clients and {counts.shape[1]} labels" if shown.size < counts.size else None
+    )
+    table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
+    for heading in (
+        "client",
+        "samples",
+        *(f"label {label}" if label == shown.columns[0] else str(label) for label in shown),
+    ):
+        table.add_column(heading, justify="right")
+    for client, row in shown.iterrows():
+        table.add_row(
+            str(client), str(counts.loc[[client]].to_numpy().sum()), *(str(count) if count else "." for count in row)
+        )
+    return table

@@ -1,0 +1,74 @@
+"""Arrays in memory as values of a scenario: run.json keeps their shape, type and hash, and actors share one copy."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+PartT = TypeVar("PartT", bound=BaseModel)
+_KEYS = ("shape", "dtype", "hash")
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """An array, or what run.json keeps of one. Arrays with the same shape, type and hash are equal."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    hash: str  # of the values, in C order
+    content: np.ndarray | None = field(default=None, compare=False, repr=False)  # None: described only
+
+    @classmethod
+    def of(cls, values: Any) -> InMemory:
+        """Makes one of an array, of a tensor, or of a series or list that numpy makes an array of."""
+        array = np.ascontiguousarray(values).reshape(np.shape(values))  # the former makes 0-d arrays 1-d
+        if array.dtype == object:  # such as a pandas series of texts
+            array = array.astype(np.str_)
+        hashed = hashlib.blake2b(array.reshape(-1).view(np.uint8).data, digest_size=16)
+        return cls(array.shape, str(array.dtype), hashed.hexdigest(), array)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What run.json keeps."""
+        return {"shape": list(self.shape), "dtype": self.dtype, "hash": self.hash}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        del source, handler
+        return core_schema.no_info_plain_validator_function(_validate)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        del core, handler
+        return {"type": "object", "description": "An array in memory: shape, dtype and hash."}
+
+
+def _validate(value: Any) -> InMemory:
+    if isinstance(value, InMemory):
+        return value
+    if isinstance(value, dict) and set(value) == set(_KEYS):
+        return InMemory(tuple(value["shape"]), str(value["dtype"]), str(value["hash"]))
+    if hasattr(value, "__array__"):
+        return InMemory.of(value)
+    raise ValueError(f"must be an array, given from Python, got {type(value).__name__}; in a file, give `path` instead")
+
+
+def light(part: PartT) -> PartT:
+    """Returns a part, such as a scenario, without the contents of its arrays in memory."""
+    changed = {key: lighter for key, value in part if (lighter := _light(value)) is not value}
+    return part.model_copy(update=changed) if changed else part
+
+
+def _light(value: Any) -> Any:
+    if isinstance(value, InMemory):
+        return value if value.content is None else InMemory(value.shape, value.dtype, value.hash)
+    if isinstance(value, BaseModel):
+        return light(value)
+    if isinstance(value, dict) and any(isinstance(inner, InMemory) for inner in value.values()):
+        return {key: _light(inner) for key, inner in value.items()}
+    return value

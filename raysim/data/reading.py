@@ -1,0 +1,68 @@
+"""Reading files that may be damaged: whatever a library says of one becomes one message that names the file."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from glob import glob
+from pathlib import Path
+
+import numpy as np
+
+
+@contextmanager
+def reading(path: str | Path, what: str, cure: str = "fetch or write it again") -> Iterator[None]:
+    """Raises ValueError, with the path and what was found, if a library cannot read a file within the block.
+
+    what: what the file must be, such as "a whole Parquet file". Libraries raise many classes of errors for damaged
+    files, some of them of compiled code, so all are taken. MemoryError and errors of opening the file pass.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except OSError as error:
+        if error.filename is not None or error.errno is not None:
+            raise
+        raise _damaged(path, what, cure, error) from error
+    except Exception as error:
+        raise _damaged(path, what, cure, error) from error
+
+
+def _damaged(path: str | Path, what: str, cure: str, error: Exception) -> ValueError:
+    size = Path(path).stat().st_size if Path(path).is_file() else None
+    found = f"{size} bytes, of which " if size is not None else ""
+    said = " ".join(str(error).split())[:200] or "no more"
+    return ValueError(f"data: {str(path)!r} must be {what}, got {found}{type(error).__name__} says: {said}; {cure}")
+
+
+def matching(pattern: str) -> list[str]:
+    """Returns the files that a pattern matches, in order of their names."""
+    return sorted(glob(str(Path(pattern).expanduser()), recursive=True))
+
+
+def all_matching(kind: str, key: str, patterns: tuple[str, ...]) -> list[str]:
+    """Returns the files that several patterns match, pattern after pattern.
+
+    kind, key: the data set's name and the key of the patterns, for errors. Raises FileNotFoundError if one matches
+    nothing.
+    """
+    for pattern in patterns:
+        if not matching(pattern):
+            raise FileNotFoundError(
+                f"data {kind}: `{key}` must match a file, but {pattern!r} matches none; correct the path"
+            )
+    return [path for pattern in patterns for path in matching(pattern)]
+
+
+def load_npz(path: str, kind: str) -> dict[str, np.ndarray]:
+    """Returns all arrays of an .npz file by name. Raises FileNotFoundError if it is missing, ValueError if damaged."""
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"{kind}: `path` must be an .npz file, but {str(file.absolute())!r} is not there; correct the path"
+        )
+    what, cure = "a whole .npz file of arrays without objects", "write it again with numpy.savez"
+    with reading(file, what, cure), file.open("rb") as content:  # numpy would leave a damaged file open
+        arrays = np.load(content, allow_pickle=False)
+        if isinstance(arrays, np.ndarray):
+            raise TypeError("it is a single array (.npy)")
+        return {key: arrays[key] for key in arrays.files}

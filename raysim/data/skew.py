@@ -1,0 +1,106 @@
+"""Feature skew: changes of a client's inputs that are the client's own, made whenever its samples are fetched."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from raysim.part import Part, Positive
+
+
+class FeatureSkew(Part):
+    """How the inputs of a client are changed. A subclass adds its `name`."""
+
+    name: str
+
+    @abstractmethod
+    def change(
+        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
+    ) -> np.ndarray:
+        """Returns changed inputs, float32, in the shape of x.
+
+        x: inputs (n, ...), float32; images (n, height, width, channels) with pixels from 0 to 1. draw: returns a
+        generator whose key is the sample at a place of x, to be used before the next call.
+        """
+
+    def problems(self, x: np.ndarray) -> list[str]:
+        """Lists why the stored inputs (n, ...) cannot be changed so."""
+        return [] if x.dtype in (np.uint8, np.float32) else ["needs images or float features, got tokens of text"]
+
+
+class NoiseSkew(FeatureSkew):
+    """Adds Gaussian noise that grows with the client's number: from none of client 0 to `sigma` of the last one.
+
+    Li, Diao, Chen and He, Federated Learning on Non-IID Data Silos: An Experimental Study, ICDE 2022, section IV
+    (noise-based feature imbalance), with the standard deviation sigma · i / (clients - 1) of its code. A sample has the
+    same noise whenever it is fetched.
+    """
+
+    name: str = "noise"
+    sigma: Positive
+    """Standard deviation of the last client's noise: of pixels from 0 to 1, or of features as they are stored."""
+
+    def change(
+        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
+    ) -> np.ndarray:
+        sigma = np.float32(self.sigma * client / max(clients - 1, 1))
+        noise = [draw(place).standard_normal(x.shape[1:], dtype=np.float32) for place in range(len(x))]
+        return x + sigma * np.stack(noise) if len(x) else x
+
+
+class RotationSkew(FeatureSkew):
+    """Rotates images by an angle that the client's number fixes: client i is in group i modulo `groups`.
+
+    Ghosh, Chung, Yin and Ramchandran, An Efficient Framework for Clustered Federated Learning, NeurIPS 2020, section
+    6.1 (rotated MNIST and CIFAR: angles of 0, 90, 180 and 270 degrees, or of 0 and 180).
+    """
+
+    name: str = "rotation"
+    groups: Literal[2, 4] = 4
+    """Number of groups of clients. Group k is rotated by k · 360 / groups degrees."""
+
+    def change(
+        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
+    ) -> np.ndarray:
+        del clients, draw  # the angle follows from the client's number
+        turns = client % self.groups * (4 // self.groups)
+        return np.rot90(x, turns, axes=_sides(x))
+
+    def problems(self, x: np.ndarray) -> list[str]:
+        if x.ndim != 4:
+            return [f"needs images, got inputs of shape {x.shape[1:]!r}"]
+        height, width = (x.shape[axis] for axis in _sides(x))
+        if self.groups == 4 and height != width:
+            return [f"needs square images for quarter turns, got {height} x {width}; take `groups: 2`"]
+        return super().problems(x)
+
+
+def _sides(x: np.ndarray) -> tuple[int, int]:
+    """Returns the axes of height and width: float32 images with channels first have the fewest values on axis 1."""
+    return (2, 3) if x.shape[1] < x.shape[3] else (1, 2)
+
+
+class BrightnessSkew(FeatureSkew):
+    """Makes images darker or brighter, from the first client's darkest to the last client's brightest.
+
+    It adds to all pixels what the brightness corruption adds to the value channel of Hendrycks and Dietterich,
+    Benchmarking Neural Network Robustness to Common Corruptions and Perturbations, ICLR 2019, and cuts them to 0..1.
+    """
+
+    name: str = "brightness"
+    amount: Positive
+    """What the last client's pixels, from 0 to 1, are raised by, and the first client's lowered by."""
+
+    def change(
+        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
+    ) -> np.ndarray:
+        del draw  # the change follows from the client's number
+        level = 2 * client / max(clients - 1, 1) - 1
+        return np.clip(x + np.float32(self.amount * level), 0, 1)
+
+    def problems(self, x: np.ndarray) -> list[str]:
+        return [] if x.dtype == np.uint8 else ["needs images of bytes (uint8), whose pixels have a range"]
+
+
+FEATURE_SKEWS: tuple[type[FeatureSkew], ...] = (NoiseSkew, RotationSkew, BrightnessSkew)

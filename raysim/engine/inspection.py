@@ -1,0 +1,115 @@
+"""What can be told of a scenario before a run, by loading what it names: what is wrong, and who holds which data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from actors import Value
+from raysim.blame import blaming
+from raysim.data import Dataset, Federation, federate
+from raysim.data.federation import divide
+from raysim.data.public import NO_PUBLIC
+from raysim.data.server import NoServerData
+from raysim.engine.families import family_of
+from raysim.engine.folder import run_info
+from raysim.engine.peers import timeline as peers_timeline
+from raysim.engine.recorder import Recorder
+from raysim.engine.server import timeline as server_timeline
+from raysim.errors import BadInput, Problem
+from raysim.scenario import Scenario
+from results import Writer, write_json
+
+
+def data_problems(scenario: Scenario) -> list[Problem]:
+    """Loads all that a scenario names, as a run would, and returns all that is missing, damaged or does not fit.
+
+    What depends on something that is wrong itself is not looked at. Nothing is trained.
+    """
+    found: list[Problem] = []
+    with _noting(found, "data"):
+        dataset = scenario.data.load()
+    if found:
+        return [*found, *_name_problems(scenario)]
+    federation = _divided(scenario, dataset, found)
+    if federation is not None:
+        _try_model(scenario, federation, found)
+    return list(dict.fromkeys(found))
+
+
+@contextmanager
+def _noting(found: list[Problem], key: str) -> Iterator[None]:
+    """Adds what is wrong within the block to the problems, under this key unless the error knows a better one."""
+    try:
+        with blaming(key):
+            yield
+    except BadInput as bad:
+        found.append(bad.problem)
+    except Exception as error:  # of a user's own class, or of a library that it calls
+        text = " ".join(str(error).split())
+        found.append(Problem(key, f"must load, got {type(error).__name__}: {text}; run it to see the traceback"))
+
+
+def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Federation | None:
+    """Divides the data. Server data and public samples are tried apart, so that each of them is told of."""
+    data, server_data, public, seed = scenario.data, scenario.server_data, scenario.public, scenario.seed
+    with _noting(found, "data.partition"):
+        federation = divide(dataset, data, NoServerData(), seed, NO_PUBLIC)
+    if found:
+        return None
+    with _noting(found, "server_data"):
+        divide(dataset, data, server_data, seed, NO_PUBLIC)
+    with _noting(found, "public"):
+        divide(dataset, data, NoServerData(), seed, public)
+    if not found:
+        with _noting(found, "data"):
+            return divide(dataset, data, server_data, seed, public)
+    return federation
+
+
+def _try_model(scenario: Scenario, federation: Federation, found: list[Problem]) -> None:
+    """Builds the model for the data, and follows the timeline where it is scripted."""
+    from raysim.workers.workbench import Workbench
+    from raysim.workers.workshop import BecomePeers, BecomeServer, Workshop
+
+    become: Callable[[Value[Federation]], Any] = BecomeServer if scenario.has_server else BecomePeers
+    workers: list[Workbench] = []
+    with _noting(found, "model"):
+        workers.append(become(Value(federation)).build(Workshop(scenario, 0.0)))
+    if not workers or scenario.follows_training:
+        return
+    (worker,) = workers
+
+    def cost() -> Any:
+        return worker.cost()  # type: ignore[attr-defined]  # both kinds of workers have it
+
+    with _noting(found, "world"):
+        if not scenario.has_server:
+            peers_timeline.new_timeline(scenario, federation.samples, cost)
+        elif scenario.world.dispatch.picks is not None:
+            for _ in server_timeline.new_timeline(scenario, federation.samples, cost):
+                pass
+
+
+def _name_problems(scenario: Scenario) -> list[Problem]:
+    """Returns what is wrong with names and files of the model, which can be told without data."""
+    found: list[Problem] = []
+    with _noting(found, "model"):
+        scenario.model.build((3, 224, 224), scenario.data.classes or 10)
+    return [problem for problem in found if problem.path in ("model.model", "model.weights")]
+
+
+def write_partition(scenario: Scenario, folder: Path) -> None:
+    """Writes who holds which data into the table `partition` of a new folder, as that of a run with no other rows.
+
+    Raises BadInput if the data cannot be loaded or divided.
+    """
+    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    folder.mkdir(parents=True)
+    write_json(folder, {**run_info(scenario, folder.name, "dry"), "totals": {}})
+    writer = Writer(folder, folder.name)
+    recorder: Recorder = family_of(scenario).recorder(writer)
+    recorder.partition(federation.partition_table())
+    writer.close()

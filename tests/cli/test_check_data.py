@@ -1,0 +1,165 @@
+"""`raysim check --data`: what is missing or wrong in what scenarios name; and `raysim run` with damaged files."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command_line import QUICKSTART, command, process, write
+from conftest import Raw, digits, quadratic
+
+MODULE = "def broken(): raise ZeroDivisionError('a fault of mine')"
+
+
+def told(tmp_path: Path, raw: Raw) -> list[str]:
+    """What is told of a scenario, one line for each problem, without the name of the file."""
+    path = write(tmp_path, raw)
+    answer = command("check", path, "--data")
+    assert answer.exit_code == (2 if answer.stderr else 0)
+    return [line.removeprefix(f"{path}: ") for line in answer.stderr.splitlines()]
+
+
+def with_data(data: Raw, **more: Any) -> Raw:
+    return {**digits(**more), "data": {"clients": 6, "partition": "iid", **data}}
+
+
+def test_what_is_right_is_said_as_without_data() -> None:
+    answer = command("check", QUICKSTART, "--data")
+    assert (answer.exit_code, answer.stdout) == (0, f"{QUICKSTART}: right (quickstart, fedbuff, 500 clients)\n")
+
+
+def test_the_model_must_fit_the_data(tmp_path: Path) -> None:
+    wrong = quadratic([[1.0, 2.0]], "fedavg", {"dispatch": {"per_round": 1}}, 2, start=0.0, model__start=[1.0] * 3)
+    assert told(tmp_path, wrong) == [
+        "model.start: must have as many values as the data's vectors, which is 2, got 3: (1.0, 1.0, 1.0)"
+    ]
+    (line,) = told(tmp_path, digits(model={"name": "torchvision", "model": "resnet81"}))
+    assert line.startswith("model.model: must be a classifier of torchvision, got 'resnet81'; nearest are 'resnet18'")
+
+
+def test_a_script_must_be_followed(tmp_path: Path) -> None:
+    delay = {"name": "scripted", "delays": [[2.0, 0.0]]}
+    (line,) = told(tmp_path, quadratic([1.0], "fedavg", {"dispatch": {"picks": [[0], [0]]}, "delay": delay}, 2))
+    assert line.startswith("world.dispatch.picks: round 1 must pick idle clients, got 0")
+
+
+def test_problems_are_told_together(tmp_path: Path) -> None:
+    raw = digits(
+        public__samples=5000,
+        server_data={"name": "in_domain", "samples": 400},
+        model={"name": "linear", "personal": ["head"]},
+        algorithm="fed_ft",
+    )
+    lines = told(tmp_path, raw)
+    assert [line.split(": ")[0] for line in lines] == ["server_data.samples", "public.samples", "model.personal"]
+    missing = with_data({"name": "table", "path": "none.csv", "label": "y"}, model={"name": "timm", "model": "vti"})
+    assert [line.split(": ")[0] for line in told(tmp_path, missing)] == ["data.path", "model.model"]
+
+
+def test_a_partition_that_does_not_fit_is_told_at_its_key(tmp_path: Path) -> None:
+    for partition, path in (({"name": "natural", "by": "user"}, "data.partition"), ("iid", "data.clients")):
+        clients = 6 if path == "data.partition" else 5000
+        (line,) = told(tmp_path, digits(data__partition=partition, data__clients=clients))
+        assert line.startswith(("data.partition: ", f"{path}: ")), line
+
+
+def test_a_fault_of_a_user_s_own_code_is_told_and_keeps_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "faulty.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    raw = with_data({"name": "torch", "train": "faulty:broken"})
+    (line,) = told(tmp_path, raw)
+    assert line.startswith("data: must load, got ZeroDivisionError: a fault of mine; run it to see the traceback")
+
+
+def idx(root: Path) -> Raw:
+    """MNIST with three images, gzipped."""
+    folder = root / "MNIST" / "raw"
+    folder.mkdir(parents=True)
+    for name in ("train", "t10k"):
+        images = b"\0\0\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (30, 28, 28)) + bytes(30 * 784)
+        labels = b"\0\0\x08\x01" + (30).to_bytes(4, "big") + bytes(range(10)) * 3
+        (folder / f"{name}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
+        (folder / f"{name}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
+    return {"name": "mnist", "root": str(root)}
+
+
+def parquet(root: Path) -> Raw:
+    table = pa.table({"x": np.arange(60.0), "kind": np.arange(60) % 3})
+    pq.write_table(table, root / "a.parquet")
+    return {"name": "table", "path": str(root / "a.parquet"), "label": "kind"}
+
+
+def csv(root: Path) -> Raw:
+    with gzip.open(root / "a.csv.gz", "wt") as file:
+        file.write("x,kind\n" + "".join(f"{row},{row % 3}\n" for row in range(600)))
+    return {"name": "table", "path": str(root / "a.csv.gz"), "label": "kind"}
+
+
+def npz(root: Path) -> Raw:
+    np.savez_compressed(root / "a.npz", x=np.arange(600.0).reshape(60, 10), y=np.arange(60) % 3)
+    return {"name": "arrays", "path": str(root / "a.npz")}
+
+
+def folders(root: Path) -> Raw:
+    from PIL import Image
+
+    for kind in "ab":
+        (root / "images" / kind).mkdir(parents=True)
+        for number in range(12):
+            pixels = np.random.default_rng(number).integers(256, size=(9, 9, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(root / "images" / kind / f"{number}.png")
+    return {"name": "image_folder", "path": str(root / "images"), "size": 8}
+
+
+def leaf(root: Path) -> Raw:
+    import json
+
+    users = {f"u{user}": {"x": [[0.5] * 784] * 4, "y": [0, 1, 2, 3]} for user in range(6)}
+    (root / "all_data").mkdir()
+    (root / "all_data" / "a.json").write_text(json.dumps({"user_data": users}))
+    return {"name": "femnist", "path": str(root), "partition": "natural"}
+
+
+@pytest.mark.parametrize("make", [idx, parquet, csv, npz, folders, leaf])
+@pytest.mark.parametrize("how", ["cut", "flipped"])
+def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, make: Any, how: str) -> None:
+    """By `check --data` and by `run`, which has no traceback to show either."""
+    data = make(tmp_path)
+    raw = with_data(data, model="linear", world__dispatch={"per_round": 2}, run__rounds=1)
+    assert told(tmp_path, raw) == []
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".yaml"]
+    file = max(files, key=lambda path: path.stat().st_size)
+    content = file.read_bytes()
+    half = len(content) // 2
+    file.write_bytes(content[:half] if how == "cut" else bytes(255 - byte for byte in content[:half]) + content[half:])
+    (line,) = told(tmp_path, raw)
+    assert line.startswith("data: ")
+    assert str(file) in line or file.name.removesuffix(".gz") in line
+    assert "again" in line
+
+
+def test_run_shows_no_traceback_of_a_damaged_file(tmp_path: Path) -> None:
+    data = parquet(tmp_path)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 and no more")
+    raw = with_data(data, model="linear", world__dispatch={"per_round": 2})
+    answer = process("run", write(tmp_path, raw), "--inline", "--out", tmp_path / "runs")
+    assert answer.returncode == 1
+    assert "Traceback" not in answer.stderr
+    (line,) = answer.stderr.strip().splitlines()
+    assert line.startswith("The run failed in load data: data: ")
+    assert "a.parquet' must be a whole Parquet file, got 16 bytes, of which ArrowInvalid says: " in line
+
+
+def test_weights_that_are_damaged_are_named(tmp_path: Path) -> None:
+    for name in ("w.safetensors", "w.pth"):
+        (tmp_path / name).write_bytes(b"PK\3\4 not weights at all")
+        model = {"name": "torchvision", "model": "resnet18", "weights": str(tmp_path / name)}
+        (line,) = told(tmp_path, digits(model=model))
+        assert line.startswith(f"model.weights: '{tmp_path / name}' must "), line
+        assert "Traceback" not in line

@@ -1,0 +1,44 @@
+"""Folders for results that cannot be made: nothing starts, and the message says why."""
+
+import os
+from pathlib import Path
+
+import pytest
+from command_line import QUICKSTART, command
+from conftest import digits
+
+import raysim
+from raysim.errors import CannotMakeFolder
+from raysim.out_folder import require_folder
+
+
+@pytest.mark.parametrize(
+    ("out", "why"),
+    [
+        ("file", "is no folder"),
+        ("file/below", "file is no folder"),
+        ("x" * 300, "is a name of more than 255 bytes"),
+        ("/dev/null", "/dev/null is no folder"),
+        ("/".join(["x" * 200] * 30), "File name too long"),
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_starts(tmp_path: Path, out: str, why: str) -> None:
+    (tmp_path / "file").touch()
+    place = tmp_path / out
+    for words in (["run", QUICKSTART, "--inline"], ["run", QUICKSTART], ["sweep", QUICKSTART, "--inline"]):
+        answer = command(*words, "--out", place)
+        assert answer.exit_code == 2
+        assert "must be a folder for results" in " ".join(answer.stderr.replace("│", " ").split())
+    with pytest.raises(
+        CannotMakeFolder, match=r"must be a folder for results, or a place where it can be made, but .*"
+    ) as told:
+        raysim.run(raysim.parse_scenario(digits()), out=place, inline=True)
+    assert why in str(told.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+def test_a_folder_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who runs the tests may write everywhere, so the answer of the system is made up."""
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(CannotMakeFolder, match=f"but you may not write to {tmp_path}; name another"):
+        require_folder(tmp_path / "a" / "b")

@@ -1,0 +1,189 @@
+"""Arrays that users bring: in .npz files, and in memory."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import command
+from conftest import Raw, digits, override
+from data_sets import load, part, random_images
+
+import raysim
+from raysim import parse_scenario
+from raysim.data import Split
+from raysim.data.arrays import Arrays
+from raysim.data.in_memory import InMemory, light
+from raysim.rng import generator
+
+DRAW = generator(0, "arrays")
+X, Y = DRAW.standard_normal((60, 5)), np.arange(60) % 3
+
+
+def npz(path: Path, **arrays: Any) -> str:
+    np.savez(path, **arrays)
+    return str(path)
+
+
+def blobs() -> dict[str, np.ndarray]:
+    """Three clouds of points, which a linear model tells apart, with the owner of each training sample."""
+    draw = generator(1, "blobs")
+    y = draw.integers(3, size=400)
+    x = draw.standard_normal((400, 4)) + 3 * np.eye(4)[y]
+    return {"x_train": x[:300], "y_train": y[:300], "x_test": x[300:], "y_test": y[300:], "site_train": y[:300] % 2}
+
+
+def scenario(data: Raw, **more: Any) -> Raw:
+    raw = digits(model="linear", run__rounds=4, run__evaluate_every=2, world__dispatch={"per_round": 3}, **more)
+    return {**raw, "data": {"clients": 6, "partition": "iid", **data}}
+
+
+@pytest.mark.parametrize(
+    ("shape", "stored"),
+    [((9, 6, 5), (9, 6, 5, 1)), ((9, 6, 5, 3), (9, 6, 5, 3)), ((9, 3, 6, 5), (9, 6, 5, 3))],
+)
+def test_images_of_bytes_are_stored_with_channels_last(
+    tmp_path: Path, shape: tuple[int, ...], stored: tuple[int, ...]
+) -> None:
+    x = random_images(*shape)
+    train = load(name="arrays", path=npz(tmp_path / "a.npz", x_train=x, y_train=Y[:9], x_test=x, y_test=Y[:9])).train
+    assert (train.x.shape, train.x.dtype) == (stored, np.uint8)
+    np.testing.assert_array_equal(np.sort(train.x, axis=None), np.sort(x, axis=None))
+    np.testing.assert_array_equal(
+        train.x[1, 2, 3], x.reshape(9, *shape[1:])[1][..., 2, 3].ravel() if shape[1] == 3 else np.atleast_1d(x[1, 2, 3])
+    )
+
+
+def test_images_of_floats_are_stored_as_modules_take_them(tmp_path: Path) -> None:
+    x = DRAW.random((9, 6, 5, 3)) * [1, 10, 100]
+    path = npz(tmp_path / "a.npz", x_train=x, y_train=Y[:9], x_test=x, y_test=Y[:9])
+    plain = load(name="arrays", path=path, scale="unit").train.x
+    np.testing.assert_array_equal(plain, x.transpose(0, 3, 1, 2).astype(np.float32))
+    scaled = load(name="arrays", path=path).train.x
+    np.testing.assert_allclose(scaled.mean(axis=(0, 2, 3)), 0, atol=1e-6)
+    np.testing.assert_allclose(scaled.std(axis=(0, 2, 3)), 1, atol=1e-6)
+
+
+def test_a_share_tests_where_no_samples_are_for_testing(tmp_path: Path) -> None:
+    dataset = load(name="arrays", path=npz(tmp_path / "a.npz", x=X, y=Y, user=np.arange(60)), test_share=0.25)
+    assert np.bincount(dataset.train.y).tolist() == [15, 15, 15]
+    together = np.concatenate([dataset.train.columns["user"], dataset.test.columns["user"]])
+    assert sorted(together.tolist()) == list(range(60))
+
+
+def test_labels_may_be_texts_and_floats_are_targets(tmp_path: Path) -> None:
+    texts = load(name="arrays", path=npz(tmp_path / "a.npz", x=X, y=np.array(list("cab"))[Y]))
+    assert (texts.num_classes, texts.train.y.dtype, texts.loss) == (3, np.int64, "cross_entropy")
+    targets = load(name="arrays", path=npz(tmp_path / "b.npz", x=X, y=X[:, 0]))
+    assert (targets.num_classes, targets.train.y.dtype, targets.loss) == (1, np.float32, "squared_error")
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"y_test": Y[:9] + 7}, r"labels of test samples must be labels of training samples, got 7 in 3 test samples"),
+        ({"x_test": X[:9, :4]}, r"test inputs must be as the training inputs, float32 of shape \(5,\), got .*\(4,\)"),
+        ({"y_train": Y[:8]}, r"must have a row for each sample, got lengths \{'x_train': 9, 'y_train': 8\}"),
+        ({"y_train": np.eye(9)}, r"labels must be integers or texts \(n,\).*argmax of one-hot rows"),
+        ({"x_train": np.full((9, 5), np.nan)}, r"training inputs must be finite, got 45 values that are not"),
+        ({"x_train": np.array(list("abcdefghi"))}, r"training inputs must be an array of numbers.*got <U1"),
+        ({"y_train": Y[:9] - 1, "y_test": Y[:9] - 1}, r"labels must be integers from 0, got -1"),
+    ],
+)
+def test_arrays_that_are_no_samples_are_errors(tmp_path: Path, changed: dict[str, Any], complaint: str) -> None:
+    arrays = {"x_train": X[:9], "y_train": Y[:9], "x_test": X[:9], "y_test": Y[:9], **changed}
+    with pytest.raises(ValueError, match=complaint):
+        load(name="arrays", path=npz(tmp_path / "a.npz", **arrays))
+
+
+def test_a_file_that_lacks_an_array_or_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
+    path = Path(npz(tmp_path / "a.npz", x_train=X, y_train=Y, x_test=X))
+    with pytest.raises(ValueError, match=r"got \['x_test', 'x_train', 'y_train'\]; add 'y_test'"):
+        load(name="arrays", path=str(path))
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"a.npz' must be a whole .npz file .* got 500 bytes, of which BadZip"):
+        load(name="arrays", path=str(path))
+    with pytest.raises(FileNotFoundError, match=r"`path` must be an .npz file, but '.*nowhere.npz' is not there"):
+        load(name="arrays", path="nowhere.npz")
+
+
+def test_either_a_file_or_arrays() -> None:
+    for wrong in ({}, {"path": "a.npz", "arrays": {"x": X, "y": Y}}):
+        with pytest.raises(ValueError, match="must have exactly one of `path` and `arrays`"):
+            part(name="arrays", clients=2, partition="iid", **wrong)
+
+
+def test_arrays_in_a_file_and_in_memory_give_one_run(tmp_path: Path) -> None:
+    """And what run.json keeps of arrays is read by `show` and `compare`, and cannot be run again."""
+    arrays = blobs()
+    path = npz(tmp_path / "blobs.npz", **arrays)
+    partition = {"name": "dirichlet_clients", "alpha": 0.5, "sizes": {"name": "log_normal", "sigma": 0.8}}
+    raw = scenario({"name": "arrays", "path": path, "partition": partition, "local_test": 0.2})
+    in_memory = override(raw, data={"name": "arrays", "clients": 6, "partition": partition, "local_test": 0.2})
+    in_memory["data"]["arrays"] = arrays
+    runs = [raysim.run(parse_scenario(each), out=tmp_path / "runs", inline=True) for each in (raw, in_memory)]
+    assert runs[0].digest == runs[1].digest
+    assert runs[1].pandas("evaluations").query("split == 'test'")["value"].iloc[-1] > 0
+    kept = json.loads((runs[1].folder / "run.json").read_text())["scenario"]["data"]["arrays"]
+    assert kept["x_train"] == {"shape": [300, 4], "dtype": "float64", "hash": InMemory.of(arrays["x_train"]).hash}
+    assert (runs[1].folder / "run.json").stat().st_size < 20_000
+    assert command("show", runs[1].folder).exit_code == 0
+    assert command("compare", *(run.folder for run in runs)).exit_code == 0
+    assert runs[1].module() is not None
+    again = parse_scenario(runs[1].info["scenario"])
+    with pytest.raises(raysim.RunFailed, match=r"data.arrays: must be given from Python again"):
+        raysim.run(again, out=tmp_path / "again", inline=True)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_session")
+def test_arrays_in_memory_give_the_same_bits_on_ray(tmp_path: Path) -> None:
+    data = {"name": "arrays", "arrays": blobs(), "label_noise": [0.1] * 6, "skew": {"name": "noise", "sigma": 0.5}}
+    raw = scenario(data, resources__client_actors=2)
+    runs = [raysim.run(parse_scenario(raw), out=tmp_path / "runs", inline=inline) for inline in (True, False)]
+    assert runs[0].digest == runs[1].digest
+
+
+def test_workers_get_the_scenario_without_the_arrays() -> None:
+    given = parse_scenario(
+        scenario({"name": "arrays", "arrays": {"x": np.zeros((50_000, 20)), "y": np.arange(50_000) % 9}})
+    )
+    lighter = light(given)
+    assert len(pickle.dumps(lighter)) < 20_000 < 8_000_000 < len(pickle.dumps(given))
+    assert lighter.hash == given.hash
+    assert lighter == given
+
+
+def test_the_hash_of_a_scenario_follows_the_values_of_arrays() -> None:
+    one, same, other = (
+        parse_scenario(scenario({"name": "arrays", "arrays": {"x": x, "y": Y}})).hash for x in (X, X.copy(), X + 1)
+    )
+    assert one == same != other
+
+
+def test_tensors_series_and_frames_are_arrays_too() -> None:
+    import pandas as pd
+    import torch
+
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    data = Arrays.of({"x": frame, "y": pd.Series(np.array(list("abc"))[Y])}, clients=3, partition=part_of("iid"))
+    tensors = Arrays.of({"x": torch.tensor(X), "y": torch.tensor(Y)}, clients=3, partition=part_of("iid"))
+    assert data.load().num_classes == tensors.load().num_classes == 3
+    np.testing.assert_array_equal(data.load().train.x, tensors.load().train.x)
+
+
+def part_of(name: str) -> Any:
+    return part(name="digits", clients=2, partition=name).partition
+
+
+def test_every_use_of_samples_works_with_arrays(tmp_path: Path) -> None:
+    """Samples of the clients' own and of the server's, public ones, unseen clients, and a column to divide by."""
+    arrays = {**blobs(), "site_train": np.arange(300) % 6, "site_test": np.arange(100) % 6}
+    data = {"name": "arrays", "path": npz(tmp_path / "a.npz", **arrays), "unseen": 0.2, "local_test": "test"}
+    data["partition"] = {"name": "natural", "by": "site"}
+    raw = scenario(data, server_data={"name": "in_domain", "samples": 20}, algorithm="fed_ft", public__samples=10)
+    result = raysim.run(parse_scenario(override(raw, run__evaluate_clients="all")), out=tmp_path / "runs", inline=True)
+    assert result.info["status"] == "finished"
+    assert isinstance(parse_scenario(raw).data.load().train, Split)

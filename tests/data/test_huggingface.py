@@ -1,0 +1,81 @@
+"""Data sets of Hugging Face's library, in folders that the tests write."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from data_sets import load, random_images
+
+datasets = pytest.importorskip("datasets")
+
+PIXELS = random_images(12, 6, 6, 3)
+
+
+def picture(pixels: np.ndarray) -> dict[str, Any]:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return {"bytes": file.getvalue(), "path": None}
+
+
+def images(labels: list[int]) -> Any:
+    kinds = datasets.Features(
+        {"img": datasets.Image(), "fine": datasets.ClassLabel(names=list("abc")), "who": datasets.Value("string")}
+    )
+    rows = {"img": [picture(p) for p in PIXELS[: len(labels)]], "fine": labels, "who": list("xyz" * 4)[: len(labels)]}
+    return datasets.Dataset.from_dict(rows, features=kinds)
+
+
+def saved(path: Path, what: Any) -> str:
+    what.save_to_disk(str(path))
+    return str(path)
+
+
+def test_columns_of_images_and_labels_are_found(tmp_path: Path) -> None:
+    splits = datasets.DatasetDict({"train": images([0, 1, 2] * 3), "test": images([2, 1])})
+    dataset = load(name="huggingface", path=saved(tmp_path / "d", splits), columns=["who"])
+    np.testing.assert_array_equal(dataset.train.x, PIXELS[:9])
+    assert (dataset.train.y.tolist(), dataset.test.y.tolist(), dataset.num_classes) == ([0, 1, 2] * 3, [2, 1], 3)
+    assert dataset.train.columns["who"].tolist() == list("xyz" * 3)
+
+
+def test_a_single_split_gives_a_share_for_testing(tmp_path: Path) -> None:
+    dataset = load(name="huggingface", path=saved(tmp_path / "d", images([0, 1, 2] * 4)), test_share=0.25)
+    assert (len(dataset.train), len(dataset.test)) == (9, 3)
+
+
+def test_lists_of_numbers_are_inputs_too(tmp_path: Path) -> None:
+    rows = {"features": np.arange(40.0).reshape(10, 4).tolist(), "label": list("abababaabb")}
+    dataset = load(name="huggingface", path=saved(tmp_path / "d", datasets.Dataset.from_dict(rows)), scale="unit")
+    together = np.concatenate([dataset.train.x, dataset.test.x])
+    np.testing.assert_array_equal(together[np.argsort(together[:, 0])], np.arange(40).reshape(10, 4))
+    assert dataset.num_classes == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"test": "valid"}, r"`test` must be one of the splits \['test', 'train'\], got 'valid'"),
+        ({"label": "coarse"}, r"a column 'coarse' must be there, got \['img', 'fine', 'who'\]"),
+        (
+            {"path": "no/such-data"},
+            r"`path` must be a folder of `save_to_disk`, or the id .* got 'no/such-data'",
+        ),
+    ],
+)
+def test_what_is_not_there_is_told(tmp_path: Path, keys: dict[str, Any], complaint: str) -> None:
+    splits = datasets.DatasetDict({"train": images([0, 1, 2] * 3), "test": images([2, 1])})
+    settings = {"name": "huggingface", "path": saved(tmp_path / "d", splits), **keys}
+    with pytest.raises((ValueError, FileNotFoundError), match=complaint):
+        load(**settings)
+
+
+def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
+    path = saved(tmp_path / "d", images([0, 1, 2] * 4))
+    (arrow,) = Path(path).glob("*.arrow")
+    arrow.write_bytes(arrow.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"d' must be a whole folder of `save_to_disk`, got .* says: .*; save"):
+        load(name="huggingface", path=path)

@@ -1,0 +1,125 @@
+"""Tables in Parquet and CSV files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import Raw, digits, override
+from data_sets import load, part
+
+import raysim
+from raysim import parse_scenario
+from raysim.rng import generator
+
+
+def frame(rows: int = 240) -> pd.DataFrame:
+    draw = generator(0, "table", rows)
+    kind = draw.integers(3, size=rows)
+    x = draw.standard_normal((rows, 2)) + 4 * np.stack([kind == 0, kind == 1], axis=1)
+    columns = {"width": 100 * x[:, 0], "height": x[:, 1], "wild": draw.random(rows) < 0.5}
+    return pd.DataFrame({**columns, "kind": np.array(["oak", "ash", "elm"])[kind], "site": draw.integers(4, size=rows)})
+
+
+def table(path: Path, rows: pd.DataFrame | None = None) -> str:
+    rows = frame() if rows is None else rows
+    if path.suffix == ".parquet":
+        rows.to_parquet(path)
+    else:
+        rows.to_csv(path, index=False)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz"])
+def test_features_are_standardised_and_labels_numbered_in_sorted_order(tmp_path: Path, name: str) -> None:
+    dataset = load(name="table", path=table(tmp_path / name), label="kind", client="site")
+    assert (dataset.num_classes, dataset.train.x.shape, dataset.test.x.shape) == (3, (193, 3), (47, 3))
+    np.testing.assert_allclose(dataset.train.x.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(dataset.train.x.std(axis=0), 1, atol=1e-5)
+    counts = frame()["kind"].value_counts().sort_index()
+    assert counts.index.tolist() == ["ash", "elm", "oak"]
+    together = np.concatenate([dataset.train.y, dataset.test.y])
+    assert np.bincount(together).tolist() == counts.tolist()
+    assert set(dataset.train.columns["user"].tolist()) == {0, 1, 2, 3}
+
+
+def test_features_are_taken_as_named_and_a_file_of_their_own_tests(tmp_path: Path) -> None:
+    train, test = table(tmp_path / "a.csv"), table(tmp_path / "b.parquet", frame(30))
+    named = {"features": ["height", "wild"], "label": "kind", "standardise": False}
+    dataset = load(name="table", path=train, test_path=test, **named)
+    expected = frame()[["height", "wild"]].to_numpy(dtype=np.float32)
+    np.testing.assert_allclose(dataset.train.x, expected, rtol=1e-6)
+    assert len(dataset.test) == 30
+
+
+def test_a_label_of_floats_is_a_target(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.parquet")
+    dataset = load(name="table", path=path, features=["width"], label="height")
+    assert (dataset.loss, dataset.num_classes, dataset.train.y.dtype) == ("squared_error", 1, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("change", "keys", "complaint"),
+    [
+        ({}, {"label": "species"}, r"must have a column 'species', got \['width', 'height', 'wild', 'kind', 'site'\]"),
+        (
+            {},
+            {"features": ["width", "kind"], "label": "site"},
+            r"features must be numbers, got .* in column 'kind'",
+        ),
+        ({"width": None}, {}, r"got missing values: 240 in 'width'; fill them"),
+        ({"width": np.inf}, {}, r"features must be finite, got 240 values in 'width'"),
+        ({}, {"path": "none-*.csv"}, r"`path` must match a file, but 'none-\*.csv' matches none"),
+        ({}, {"path": "t.txt"}, r"`path` must match a file, but 't.txt' matches none"),
+    ],
+)
+def test_tables_that_do_not_fit_are_errors(
+    tmp_path: Path, change: dict[str, Any], keys: dict[str, Any], complaint: str
+) -> None:
+    path = table(tmp_path / "t.parquet", frame().assign(**change))
+    with pytest.raises((ValueError, FileNotFoundError), match=complaint):
+        load(**{"name": "table", "path": path, "label": "kind", **keys})
+
+
+def test_labels_that_only_test_samples_have_are_errors(tmp_path: Path) -> None:
+    test = table(tmp_path / "b.csv", frame(9).assign(kind="fir"))
+    with pytest.raises(ValueError, match=r"labels in '.*b.csv' must be labels in '.*a.csv', got 'fir' in 9 test"):
+        load(name="table", path=table(tmp_path / "a.csv"), test_path=test, label="kind")
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    for name, what in (("a.parquet", "Parquet"), ("b.csv.gz", "CSV")):
+        path = Path(table(tmp_path / name))
+        path.write_bytes(path.read_bytes()[:300])
+        with pytest.raises(ValueError, match=rf"{name}' must be a whole {what} file.*, got 300 bytes, of which"):
+            load(name="table", path=str(path), label="kind")
+
+
+def scenario(path: str, **more: Any) -> Raw:
+    data = {"name": "table", "path": path, "label": "kind", "client": "site", "clients": 4, "partition": "natural"}
+    raw = digits(
+        model="linear", run__rounds=4, run__evaluate_every=2, world__dispatch={"per_round": 2}, resources__chunk=1
+    )
+    return override({**raw, "data": data}, **more)
+
+
+def test_a_table_is_learned_and_each_site_is_a_client(tmp_path: Path) -> None:
+    raw = scenario(table(tmp_path / "t.csv"), data__local_test="test", run__rounds=20)
+    result = raysim.run(parse_scenario(raw), out=tmp_path / "runs", inline=True)
+    last = result.pandas("evaluations").query("metric == 'accuracy' and split == 'test'")["value"].iloc[-1]
+    assert last > 0.8
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_session")
+def test_a_table_gives_the_same_bits_on_ray(tmp_path: Path) -> None:
+    raw = scenario(table(tmp_path / "t.parquet"), resources__client_actors=2)
+    runs = [raysim.run(parse_scenario(raw), out=tmp_path / "runs", inline=inline) for inline in (True, False)]
+    assert runs[0].digest == runs[1].digest
+
+
+def test_a_table_says_which_files_it_reads(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.csv")
+    data = part(name="table", clients=2, partition="iid", path=str(tmp_path / "*.csv"), label="kind")
+    assert list(data.reads()) == [path]

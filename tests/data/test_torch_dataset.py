@@ -1,0 +1,75 @@
+"""Data sets of torch, by import path."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from data_sets import load, part
+
+MODULE = """
+import torch
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
+
+class Waves(Dataset):
+    def __init__(self, samples=12, shift=0.0):
+        self.samples, self.shift = samples, shift
+    def __len__(self):
+        return self.samples
+    def __getitem__(self, place):
+        return torch.arange(4.0) * place + self.shift, place % 3
+
+def tensors(samples):
+    return TensorDataset(torch.zeros(samples, 3, 5, 5), torch.arange(samples) % 2)
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        yield 1
+
+class Triples(Waves):
+    def __getitem__(self, place):
+        return 1, 2, 3
+
+class Broken(Waves):
+    def __getitem__(self, place):
+        raise ValueError("no such wave")
+"""
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "waves.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "waves", raising=False)
+
+
+def test_a_class_is_read_with_its_arguments() -> None:
+    waves = {"train": "waves:Waves", "test": "waves:Waves", "args": {"shift": 0.5}, "test_args": {"samples": 6}}
+    dataset = load(name="torch", scale="unit", **waves)
+    assert dataset.train.x[2].tolist() == [0.5, 2.5, 4.5, 6.5]
+    assert (len(dataset.train), dataset.test.y.tolist(), dataset.num_classes) == (12, [0, 1, 2, 0, 1, 2], 3)
+
+
+def test_a_function_may_return_it_and_a_share_tests() -> None:
+    dataset = load(name="torch", train="waves:tensors", args={"samples": 10})
+    assert (dataset.train.x.shape, dataset.train.x.dtype, len(dataset.test)) == ((8, 3, 5, 5), np.float32, 2)
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"train": "waves:Nothing"}, r"`train` must be module:Class.*no attribute 'Nothing'"),
+        ({"train": "waves:Stream"}, r"`train` must make a map-style Dataset.*got Stream of 'waves:Stream'"),
+        ({"train": "waves:Triples"}, r"items of `train` must be pairs \(x, y\), got tuple for item 0"),
+        ({"train": "waves:Broken"}, "no such wave"),
+    ],
+)
+def test_what_is_no_such_data_set_is_told(keys: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        load(name="torch", **keys)
+
+
+def test_its_module_is_what_it_reads(tmp_path: Path) -> None:
+    data = part(name="torch", clients=2, partition="iid", train="waves:Waves")
+    assert list(data.reads()) == [str(tmp_path / "waves.py")]
