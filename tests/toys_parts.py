@@ -8,6 +8,8 @@ import numpy as np
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
 from raysim.data import Dataset, FeatureSkew, Partitioner, PooledData, ServerData, Sizes, Split
 from raysim.data.server import NO_ROWS, Rows, ServerSamples
+from raysim.local import TrainingLoss
+from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver
 from raysim.part import Fraction, Positive
 from raysim.rng import Stream, generator
@@ -217,3 +219,23 @@ class Gossip(Peer):
 
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
         return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers")}
+
+
+class Confidence(Metric):
+    """The mean of a power of the largest probability."""
+
+    name: str = "confidence"
+    power: Positive = 1.0
+    """The power."""
+
+    def compute(self, outputs: Any, labels: Any) -> Any:
+        return (outputs.softmax(-1).amax(-1) ** self.power).mean()
+
+
+class Surprise(TrainingLoss):
+    """One minus the probability of the label."""
+
+    name: str = "surprise"
+
+    def each(self, outputs: Any, labels: Any) -> Any:
+        return 1 - outputs.softmax(-1).gather(1, labels[:, None])[:, 0]

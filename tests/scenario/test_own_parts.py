@@ -41,7 +41,12 @@ def server() -> Raw:
             "delay": {"name": "toys_parts:Slow", "share": 0.4},
             "availability": "toys_parts:Even",
         },
-        "run": {"rounds": 4, "evaluate_every": 2},
+        "run": {
+            "rounds": 4,
+            "evaluate_every": 2,
+            "metrics": [{"name": "toys_parts:Confidence", "power": 2.0}],
+            "loss": {"name": "toys_parts:Surprise"},
+        },
     }
 
 
