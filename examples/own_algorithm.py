@@ -10,14 +10,15 @@ from typing import Any
 
 import raysim
 from raysim.algorithms import Arrival, Central, Population, Record, Round
+from raysim.part import NonNegative
 
 
 class FedDyn(Central):
     """Clients follow a gradient that is corrected by what they did before; the server keeps the sum of corrections."""
 
     name: str = "own_algorithm:FedDyn"
-    alpha: float = 0.1
-    """Weight of the regularisation."""
+    alpha: NonNegative = 0.1
+    """Weight of the regularisation. 0: none, which is FedAvg with uniform weights."""
 
     @property
     def trigger(self) -> Round:
@@ -30,6 +31,8 @@ class FedDyn(Central):
         return [1 / len(arrivals)] * len(arrivals)
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
+        if not self.alpha:
+            return {"w": state["w"] + updates["delta"]}
         share = len(arrivals) / task.population.clients
         h = state["h"] - self.alpha * share * updates["delta"]
         return {"w": state["w"] + updates["delta"] - h / self.alpha, "h": h}

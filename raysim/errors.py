@@ -11,24 +11,25 @@ RaysimError
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from actors.told import Told
+from results.texts import cut, quoted
 
-_QUOTED = 200  # letters of a value that a message quotes
+__all__ = [
+    "BadInput",
+    "CannotGoOn",
+    "DamagedCheckpoint",
+    "Problem",
+    "RaysimError",
+    "RunFailed",
+    "ScenarioError",
+    "StopRun",
+    "quoted",
+]
+
+_PATH = 200  # letters of a path
 _SHOWN = 2000  # letters of a problem
 _PROBLEMS = 50  # that the text of an error lists
-
-
-def quoted(value: Any) -> str:
-    """Returns a value as messages quote it: as Python writes it, cut after 200 letters."""
-    return _cut(repr(value), _QUOTED)
-
-
-def _cut(text: str, length: int) -> str:
-    """Cuts a text in the middle, if it is longer, because messages say at their end what to do."""
-    tail = length // 4
-    return text if len(text) <= length else f"{text[: length - tail]}...{text[-tail:]}"
 
 
 class RaysimError(Exception):
@@ -43,7 +44,7 @@ class Problem:
     text: str  # what must hold, what was got, what to do
 
     def __str__(self) -> str:
-        path, text = _cut(self.path, _QUOTED), _cut(self.text, _SHOWN)
+        path, text = cut(self.path, _PATH), cut(self.text, _SHOWN)
         return f"{path}: {text}" if path else text
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -77,7 +77,7 @@ def load_registered(group: str, name: str, bases: tuple[type[Any], ...]) -> Any:
         raise WrongClass(f"{name!r} of the package {_package(first)} {text}") from error
     require_part(found, bases, first.value)
     field = found.model_fields["name"]
-    if not (field.is_required() or name in (get_args(field.annotation) or (field.default,))):
+    if field.default != name:
         text = f"must have `name: str = {name!r}`, under which {_package(first)} registers it, got {field.default!r}"
         raise WrongClass(f"{first.value}: {text}")
     return found

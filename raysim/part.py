@@ -165,7 +165,11 @@ class OneOf:
         """Returns what a field may hold. The keys of a class that is named by module:Class are not known here."""
         installed, _ = self.installed()
         own = {"type": "string", "pattern": "^[^:]+:[^:]+$"}
-        blocks = [handler(part.__pydantic_core_schema__) for part in installed.values()]
+        blocks = []
+        for name, part in installed.items():
+            block = part.__get_pydantic_json_schema__(part.__pydantic_core_schema__, handler)
+            block["properties"]["name"] = {"const": name}
+            blocks.append({**block, "required": ["name", *block.get("required", [])]})
         block_of_own = {"type": "object", "properties": {"name": own}, "required": ["name"]}
         return {"anyOf": [{"enum": [*self._by_name, *installed]}, handler(schema), *blocks, own, block_of_own]}
 

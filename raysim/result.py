@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from results import Run, open_run
+from results import NotARun, Run, open_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,9 +43,7 @@ class Result:
 
     def vectors(self) -> dict[str, Any]:
         """Returns the final model as float32 vectors `w` and `buffers`; after a run of peers, a row for each peer."""
-        from safetensors.numpy import load_file
-
-        return dict(load_file(self.folder / "model.safetensors"))
+        return _tensors(self.folder / "model.safetensors")
 
     def clients(self) -> dict[str, Any]:
         """Returns each client's own last model, if the scenario had `run.save_clients`.
@@ -53,9 +51,7 @@ class Result:
         client: the clients' numbers, (n,) int64. w and buffers: float32 with a row for each client. Raises
         FileNotFoundError if clients' models were not saved.
         """
-        from safetensors.numpy import load_file
-
-        return dict(load_file(self.folder / "clients.safetensors"))
+        return _tensors(self.folder / "clients.safetensors")
 
     def state_dict(self, peer: int = 0) -> dict[str, Any]:
         """Returns the final model's tensors by name, for torch's `load_state_dict`. Frozen parameters are left out.
@@ -98,3 +94,14 @@ class Result:
         layout.bind(module, vectors["w"])
         layout.load_buffers(module, vectors["buffers"])
         return module, layout, vectors
+
+
+def _tensors(file: Path) -> dict[str, Any]:
+    """Returns a file's arrays by name. Raises NotARun where it is damaged, FileNotFoundError where none is."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return dict(load_file(file))
+    except SafetensorError as error:
+        raise NotARun(f"{file}: must be a whole file of tensors, got {error}; run the scenario again") from error

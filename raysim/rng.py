@@ -7,6 +7,11 @@ streams in every process, different keys independent ones.
 """
 
 import hashlib
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,3 +62,40 @@ class Stream:
         self._start["state"] = {"counter": _counter(ids), "key": self._keys[len(ids)]}
         self._bits.state = self._start
         return self._generator
+
+
+stream_of = lru_cache(maxsize=64)(Stream)
+"""Returns the Stream of a seed and a purpose. It is the same object each time, for making one is slow."""
+
+
+def seed_globals(seed: int, purpose: str, *ids: int) -> None:
+    """Seeds the global generators of Python's `random`, of numpy and, if it is loaded, of torch, from a key.
+
+    The code that runs next may then draw from them, and what it draws depends on nothing that ran before.
+    """
+    drawn = int(stream_of(seed, f"global {purpose}")(*ids).integers(2**63))
+    random.seed(drawn)
+    np.random.seed(drawn % 2**32)
+    if torch := sys.modules.get("torch"):
+        # Not torch.manual_seed: each call keeps a traceback for every kind of device that is not in use yet.
+        torch.default_generator.manual_seed(drawn)
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed(drawn)
+
+
+@contextmanager
+def globals_kept() -> Iterator[None]:
+    """Puts the global generators that `seed_globals` seeds back into their state when the block is over."""
+    torch = sys.modules.get("torch")
+    python, legacy = random.getstate(), np.random.get_state()
+    drawn = torch.get_rng_state() if torch else None
+    on_gpu = torch.cuda.get_rng_state() if torch and torch.cuda.is_initialized() else None
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)
+        if torch:
+            torch.set_rng_state(drawn)
+        if torch and on_gpu is not None:
+            torch.cuda.set_rng_state(on_gpu)

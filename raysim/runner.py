@@ -20,8 +20,13 @@ from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
+from raysim.rng import globals_kept
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.load import checked
+from results import CannotWrite
+from results.disk import require_space, writing
+
+LEAST_BYTES = 1 << 20  # that must be free for a run to start
 
 if TYPE_CHECKING:
     from actors.placement import Demand, Placement
@@ -42,10 +47,12 @@ def run(
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
+    A run that diverges ends there with the status "diverged", unless `run.on_divergence` is go_on.
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
-    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made.
+    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made;
+    results.CannotWrite if the folder cannot be made.
     """
     scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
     if dry:
@@ -111,21 +118,29 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     require_plan(scenario)
     folder = new_folder(out, f"{scenario.name}-dry")
     try:
-        dry_run(scenario, folder)
+        with globals_kept():
+            dry_run(scenario, folder)
     except (OSError, ValueError) as error:  # the data are missing, or scripted picks cannot be followed
         raise RunFailed("the timeline", describe(error), folder=folder) from error
     return Result(folder)
 
 
 def new_folder(out: Path, name: str) -> Path:
-    """Makes an empty folder, named after the run and the time, and returns its absolute path."""
+    """Makes an empty folder, named after the run and the time, and returns its absolute path.
+
+    Raises results.CannotWrite if it cannot be made, or if there is no room for even a small run.
+    """
     stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     for suffix in ["", *(f"-{n}" for n in range(2, 1000))]:
         folder = out.resolve() / (stem + suffix)
         try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
+            with writing(folder):
+                require_space(folder, LEAST_BYTES)
+                folder.mkdir(parents=True)
+        except CannotWrite:
+            if folder.is_dir():  # another run has this name
+                continue
+            raise
         return folder
     raise FileExistsError(f"{out}: already holds a thousand runs that started in this second")
 
@@ -134,12 +149,13 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
     pool = InlinePool()
     steps = execution(pool)
     try:
-        while True:
-            with deferring():
-                step = next(steps, None)
-            if step is None:
-                return
-            yield step
+        with globals_kept():
+            while True:
+                with deferring():
+                    step = next(steps, None)
+                if step is None:
+                    return
+                yield step
     except JobFailed:
         raise
     except (Exception, SystemExit) as error:  # not of a job; the scheduler actor reports it in the same way

@@ -1,6 +1,7 @@
 """The results of runs: their tables, with a writer, readers, a summary, comparisons and a report."""
 
 from results.columns import is_wall
+from results.disk import CannotWrite
 from results.holder import this_process
 from results.keys import UnknownKey
 from results.measure import NotComparable
@@ -12,6 +13,7 @@ from results.writer import Writer, write_json
 
 __all__ = [
     "TABLES",
+    "CannotWrite",
     "NotARun",
     "NotComparable",
     "Run",

@@ -50,23 +50,35 @@ def compare(
 
     Raises UnknownKey; NotARun; NotComparable where runs of a group differ in more than their seed, or no run is left.
     """
-    counted, notes = _counted(runs, unfinished)
-    rows, heads = _axes(counted, by, columns)
+    counted, notes = counted_runs(runs, unfinished)
+    rows, heads = axes(counted, by, columns)
     keys = [*rows, *heads]
-    groups: dict[Values, list[Run]] = {}
-    for values, group in _groups(counted, keys):
-        _require_alike(values, group, keys)
-        groups[values], left_out = _once_a_seed(group)
-        notes += left_out
+    groups = grouped(counted, keys, notes)
     numbers = score(runs.only(run for group in groups.values() for run in group), measure)
     return Comparison(_frame(keys, groups, numbers), tuple(rows), tuple(heads), measure, tuple(notes))
 
 
-def _counted(runs: Runs, unfinished: bool) -> tuple[Runs, list[str]]:
+def grouped(runs: Runs, keys: list[str], notes: list[str]) -> dict[Values, list[Run]]:
+    """Returns one run for each seed by the values of keys, and adds a note for each run that is left out.
+
+    Raises NotComparable where runs of a group differ in more than their seed.
+    """
+    groups: dict[Values, list[Run]] = {}
+    for values, group in _groups(runs, keys):
+        _require_alike(values, group, keys)
+        groups[values], left_out = _once_a_seed(group)
+        notes += left_out
+    return groups
+
+
+def counted_runs(runs: Runs, unfinished: bool) -> tuple[Runs, list[str]]:
     """Returns the finished runs, or all of them, and a note on each that is not finished."""
     notes = []
     for run in runs.runs:
-        if run.status != "finished":
+        if run.diverged:
+            counts = unfinished or run.status == "finished"
+            notes.append(f"{run.folder}: diverged, {run.diverged}; {'counts' if counts else 'left out'}")
+        elif run.status != "finished":
             note = f", {run.note}" if run.note else ""
             notes.append(f"{run.folder}: {run.standing}{note}; {'counts' if unfinished else 'left out'}")
     counted = runs if unfinished else runs.only(run for run in runs.runs if run.status == "finished")
@@ -75,7 +87,7 @@ def _counted(runs: Runs, unfinished: bool) -> tuple[Runs, list[str]]:
     return counted, notes
 
 
-def _axes(runs: Runs, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[list[str], list[str]]:
+def axes(runs: Runs, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[list[str], list[str]]:
     """Returns the keys that make rows and those that make columns, each with its whole path."""
     known = {key for scenario in runs.scenarios for key in scenario}
     heads = list(dict.fromkeys(spell_out(key, known) for key in columns))
@@ -93,7 +105,7 @@ def _differing(runs: Runs, heads: list[str]) -> list[str]:
     For example, `algorithm.buffer` is left out where it is the same in all runs that have it: `algorithm.name` says as
     much.
     """
-    keys = [key for key in runs.varying if _tells(key) and key not in heads]
+    keys = [key for key in runs.varying if tells(key) and key not in heads]
     alike = {
         key for key in keys if not varying([{key: scenario[key]} for scenario in runs.scenarios if key in scenario])
     }
@@ -102,7 +114,7 @@ def _differing(runs: Runs, heads: list[str]) -> list[str]:
     return [key for key in keys if key not in alike or key in needed]
 
 
-def _tells(key: str) -> bool:
+def tells(key: str) -> bool:
     """Whether a run's numbers depend on a key other than the seed."""
     if key.startswith("resources."):
         return key in ("resources.chunk", "resources.threads")
@@ -120,7 +132,7 @@ def _groups(runs: Runs, keys: list[str]) -> Iterator[tuple[Values, Runs]]:
 
 
 def _require_alike(values: Values, group: Runs, keys: list[str]) -> None:
-    if other := [key for key in group.varying if _tells(key) and key not in keys]:
+    if other := [key for key in group.varying if tells(key) and key not in keys]:
         which = ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
         raise NotComparable(
             f"runs that cannot be compared: {f'those with {which}' if which else 'all'} must differ in seed only, "

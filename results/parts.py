@@ -15,7 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from results.disk import writing
+
 GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hold a few more
+
+
+class DamagedPart(ValueError):
+    """Raised for a part file that cannot be read."""
 
 
 def part_files(run: Path, table: str) -> list[Path]:
@@ -30,33 +36,47 @@ def part_files(run: Path, table: str) -> list[Path]:
 def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
     """Writes rows as the part file with this serial number."""
     path = run / table / f"{serial:06d}.parquet"
-    path.parent.mkdir(exist_ok=True)
     hidden = hidden_name(path)
-    pq.write_table(rows, hidden, compression="zstd")
-    os.replace(hidden, path)
+    with writing(path.parent):
+        try:
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(rows, hidden, compression="zstd", write_page_checksum=True)
+            os.replace(hidden, path)
+        except OSError:
+            hidden.unlink(missing_ok=True)  # so that run.json finds room on a full disk
+            raise
 
 
 def compact(run: Path, table: str, schema: pa.Schema) -> None:
-    """Merges a table's part files into one, with the rows in the same order."""
+    """Merges a table's part files into one, with the rows in the same order.
+
+    If a part has been damaged, or there is no room for the new file, all stay as they are: they hold the same rows, and
+    readers name the damaged one.
+    """
     parts = part_files(run, table)
     if len(parts) > 1:
-        _rewrite(run, table, parts, schema, _groups(parts))
+        try:
+            _rewrite(run, table, parts, schema, _groups(parts))
+        except (DamagedPart, OSError):
+            shutil.rmtree(run / f".{table}.new", ignore_errors=True)
 
 
 def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str) -> Iterator[pa.Table]:
     """Keeps the first rows of a table, gives them the id of a run, and deletes the others. Yields the rows it keeps.
 
-    It also tidies up after a writer that was killed. Raises ValueError if the table holds fewer rows.
+    It also tidies up after a writer that was killed. Raises ValueError if the table holds fewer rows, and CannotWrite
+    if there is no room for the kept ones; the table then stays as it is.
     """
     _finish_swap(run / table)
     parts = part_files(run, table)
     kept = list(_first(_groups(parts), rows, run_id)) if rows else []
     if (found := sum(group.num_rows for group in kept)) < rows:
         raise ValueError(f"{run / table}: must hold {rows} rows, which a checkpoint counts on, got {found}")
-    if kept:
-        _rewrite(run, table, parts, schema, iter(kept))
-    elif parts:
-        shutil.rmtree(run / table)
+    with writing(run / table):
+        if kept:
+            _rewrite(run, table, parts, schema, iter(kept))
+        elif parts:
+            shutil.rmtree(run / table)
     yield from kept
 
 
@@ -73,7 +93,7 @@ def _rewrite(run: Path, table: str, parts: list[Path], schema: pa.Schema, groups
     new.mkdir()
     # No part has this name: a reader that listed the parts before the swap fails to open them, and reads no row twice.
     merged = new / f"{parts[0].stem[:6]}-{int(parts[-1].stem[-6:]) + 1:06d}.parquet"
-    with pq.ParquetWriter(merged, schema, compression="zstd") as file:
+    with pq.ParquetWriter(merged, schema, compression="zstd", write_page_checksum=True) as file:
         for group in groups:
             file.write_table(group)
     os.rename(folder, _old(folder))
@@ -118,7 +138,10 @@ def _groups(parts: list[Path]) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     rows = 0
     for part in parts:
-        table = pq.ParquetFile(part).read()
+        try:
+            table = pq.ParquetFile(part, page_checksum_verification=True).read()
+        except (OSError, pa.ArrowException) as error:
+            raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
         held.append(table)
         rows += table.num_rows
         if rows >= GROUP_ROWS or part is parts[-1]:

@@ -15,21 +15,33 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from results import holder
+from results.info import wrong_info
 from results.parts import part_files
 from results.schemas import TABLES, dictionary, require
+from results.texts import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow.dataset as ds
 
 
-_TYPES: dict[str, type] = {"run": str, "status": str, "scenario": dict, "seconds": dict, "totals": dict, "holder": dict}
-_KINDS: dict[type, str] = {str: "text", dict: "a block of keys"}
+_CURE = "copy it again from where it is whole, or run the scenario again"
 _SILENT = timedelta(minutes=10)  # a run elsewhere that says running but wrote nothing for so long was probably killed
 
 
 class NotARun(ValueError):
     """Raised for a folder that is not a run's, or that this version cannot read."""
+
+
+class DamagedTable(NotARun):
+    """Raised for a file of a table that cannot be read. folder: the run's."""
+
+    def __init__(self, file: Path, cause: Exception) -> None:
+        text = " ".join(str(cause).split())
+        super().__init__(
+            f"{file}: must be a whole Parquet file, got {text}; copy it again from where it is whole, or run the "
+            "scenario again"
+        )
+        self.folder = file.parent.parent
 
 
 class Run:
@@ -52,20 +64,12 @@ class Run:
                 f"{self.folder}: a run's folder must hold run.json, which cannot be read ({error.strerror}); "
                 "give the folder of one run, such as runs/<id>"
             ) from error
-        except ValueError as error:
-            raise NotARun(f"{path}: must be JSON, got {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise NotARun(f"{path}: must be JSON, got {error}; {_CURE}") from error
         if not isinstance(info, dict):
-            raise NotARun(f"{path}: must hold a JSON object, got {info!r}")
-        for key, kind in (
-            ("run", str),
-            ("status", str),
-            ("scenario", dict),
-            ("seconds", dict),
-            ("totals", dict),
-            ("holder", dict),
-        ):
-            if not isinstance(info.get(key, kind()), kind):
-                raise NotARun(f"{path}: {key} must be {_KINDS[kind]}, got {info[key]!r}")
+            raise NotARun(f"{path}: must hold a JSON object, got {quoted(info)}; {_CURE}")
+        if wrong := wrong_info(info):
+            raise NotARun("\n".join(f"{path}: {problem}; {_CURE}" for problem in wrong))
         return info
 
     @property
@@ -75,11 +79,19 @@ class Run:
 
     @property
     def status(self) -> str:
-        """The status in run.json: running, finished, failed or interrupted. A killed run says running for ever.
+        """The status in run.json: running, finished, diverged, stopped, failed or interrupted.
 
-        See `standing`, which looks whether its process still lives.
+        A killed run says running for ever; see `standing`, which looks whether its process still lives.
         """
         return str(self.info.get("status", "unknown"))
+
+    @property
+    def diverged(self) -> str | None:
+        """What was not finite first, and when, in words; None if all was finite."""
+        found = self.info.get("diverged")
+        if not found:
+            return None
+        return f"{found['what']} was not finite in round {found['round']} (model version {found['version']})"
 
     @property
     def last_written(self) -> datetime:
@@ -121,16 +133,17 @@ class Run:
     def table(self, name: str, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
         """Returns a table's rows in order of writing: those that pass the filter, with all columns or those named.
 
-        The table is empty if no row was written. Raises ValueError for an unknown table or column.
+        The table is empty if no row was written. Raises ValueError for an unknown table or column, and NotARun, which
+        names the file, where one is damaged.
         """
         schema = require(name)
         if unknown := [column for column in columns or () if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
         wanted = None if columns is None else list(columns)
         try:
-            return self._dataset(name).to_table(wanted, filter)
+            return read_files(self.files(name), name, wanted, filter)
         except FileNotFoundError:  # the writer has merged the part files in between
-            return self._dataset(name).to_table(wanted, filter)
+            return read_files(self.files(name), name, wanted, filter)
 
     def pandas(self, name: str) -> pd.DataFrame:
         """Returns a table as a pandas data frame, with texts as categories.
@@ -141,11 +154,6 @@ class Run:
         frame: pd.DataFrame = self.table(name).to_pandas()
         frame.attrs = dictionary(name)
         return frame
-
-    def _dataset(self, name: str) -> ds.Dataset:
-        import pyarrow.dataset as ds  # loads pandas
-
-        return ds.dataset([str(file) for file in self.files(name)], schema=TABLES[name], format="parquet")
 
     def files(self, name: str) -> list[Path]:
         """Returns the Parquet files that hold a table, in order of writing; none if no row was written."""
@@ -165,6 +173,33 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
     return run
 
 
+def read_files(files: Sequence[Path], name: str, columns: list[str] | None, filter: pc.Expression | None) -> pa.Table:
+    """Returns rows of a table from these files, all checksums verified.
+
+    Raises FileNotFoundError where a file is gone, and DamagedTable, which names the file, where one cannot be read.
+    """
+    import pyarrow.dataset as ds  # loads pandas
+
+    verified = ds.ParquetFileFormat(
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    )
+
+    def read(some: Sequence[Path]) -> pa.Table:
+        return ds.dataset([str(file) for file in some], schema=TABLES[name], format=verified).to_table(columns, filter)
+
+    try:
+        return read(files)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException) as error:  # it does not say of which file
+        for file in files:
+            try:
+                read([file])
+            except (OSError, pa.ArrowException) as cause:
+                raise DamagedTable(file, cause) from error
+        raise
+
+
 def check_schema(file: Path, name: str) -> None:
     """Checks that a file holds this version's columns of a table.
 
@@ -175,7 +210,7 @@ def check_schema(file: Path, name: str) -> None:
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:
-        raise NotARun(f"{file}: must be a Parquet file, got {error}") from error
+        raise DamagedTable(file, error) from error
     wanted = TABLES[name]
     if found.equals(wanted):
         return

@@ -7,6 +7,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from results.compare import Comparison
+from results.paired import Paired
+from results.paired_table import paired_table
 from results.text_table import Cell, TextTable, text_table
 
 if TYPE_CHECKING:
@@ -23,14 +25,14 @@ _LATEX = {
 }
 
 
-def render(comparison: Comparison, format: str, percent: bool = False, width: int = 80) -> RenderableType:
+def render(comparison: Comparison | Paired, format: str, percent: bool = False, width: int = 80) -> RenderableType:
     """Renders a comparison as `table`, for a terminal of this width, or as text: `markdown`, `latex` or `csv`.
 
     percent: whether to give accuracies in percent; csv always gives fractions.
     """
+    shown = paired_table(comparison, percent) if isinstance(comparison, Paired) else text_table(comparison, percent)
     if format == "csv":  # one row for each group and metric, with nothing rounded
         return str(comparison.frame.to_csv(index=False, lineterminator="\n")).rstrip("\n")
-    shown = text_table(comparison, percent)
     return table(shown, width) if format == "table" else {"markdown": markdown, "latex": latex}[format](shown)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,27 +17,63 @@ import pyarrow.compute as pc
 from results.compare import compare as compare_runs
 from results.keys import Value, column, flatten, spell_out, varying
 from results.measure import Measure
-from results.reader import NotARun, Run, check_schema
-from results.schemas import TABLES, dictionary, require
+from results.paired import paired as pair_runs
+from results.reader import DamagedTable, NotARun, Run, check_schema, read_files
+from results.schemas import dictionary, require
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+T = TypeVar("T")
+
 _READERS = 16  # threads that read small files
 
 
-def load(*paths: str | os.PathLike[str]) -> Runs:
+def load(*paths: str | os.PathLike[str], damaged: list[str] | None = None) -> Runs:
     """Loads the runs in these folders. Each folder is a run's own, or holds runs' folders at any depth.
+
+    damaged: where it is given, a run whose run.json is damaged is left out, unless it is the only one, and a line that
+    says why is added here.
 
     Raises NotARun where a folder holds no run, where a run.json is damaged, or where two runs have the same id.
     """
     folders = [folder for path in paths for folder in _folders(Path(path))]
     unique = list({folder.resolve(): folder for folder in folders}.values())
-    runs = [Run(folder) for folder in unique]
     with ThreadPoolExecutor(_READERS) as readers:
-        list(readers.map(lambda run: run.info, runs))
+        found = list(readers.map(_opened, unique))
+    runs = [item for item in found if isinstance(item, Run)]
+    wrong = [item for item in found if isinstance(item, NotARun)]
+    if wrong and (damaged is None or not runs):
+        raise NotARun("\n".join(map(str, wrong)))
+    if damaged is not None:
+        damaged += [f"{error}; left out" for error in wrong]
     return Runs(runs)
+
+
+def _opened(folder: Path) -> Run | NotARun:
+    run = Run(folder)
+    try:
+        run.info  # noqa: B018 - reading it checks it
+    except NotARun as error:
+        return error
+    return run
+
+
+def whole(runs: Runs, use: Callable[[Runs], T], notes: list[str]) -> T:
+    """Returns what `use` makes of runs, without those whose tables turn out to be damaged, and adds a note for each.
+
+    Raises NotARun where all are damaged.
+    """
+    while True:
+        try:
+            return use(runs)
+        except DamagedTable as error:
+            left = [run for run in runs.runs if run.folder != error.folder]
+            if not left:
+                raise
+            notes.append(f"{error}; left out")
+            runs = runs.only(left)
 
 
 def _folders(path: Path) -> list[Path]:
@@ -190,10 +226,43 @@ class Runs:
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
         measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over)
-        comparison = compare_runs(self, None if by is None else _listed(by), _listed(columns), measure, unfinished)
-        for note in comparison.notes:
+        rows, notes = None if by is None else _listed(by), list[str]()
+        comparison = whole(self, lambda runs: compare_runs(runs, rows, _listed(columns), measure, unfinished), notes)
+        for note in (*notes, *comparison.notes):
             warnings.warn(note, stacklevel=2)
         return comparison.frame
+
+    def paired(
+        self,
+        by: str | Iterable[str] | None = None,
+        baseline: str | Iterable[str] = (),
+        *,
+        metric: str | Iterable[str] = "accuracy",
+        reduce: str = "last",
+        target: Iterable[tuple[str, float]] = (),
+        subject: str = "global",
+        split: str = "test",
+        over: str = "mean",
+        unfinished: bool = False,
+    ) -> pd.DataFrame:
+        """Compares runs seed by seed with a baseline, which must have the same scenario but for the keys `by`.
+
+        Returns one row for each case and metric, with the fields of `results.paired.Difference`. Warns of runs that do
+        not count.
+
+        by: the keys that tell cases apart; by default all keys that differ.
+        baseline: values of keys, such as "fedavg" or "algorithm=fedavg"; by default the first
+            algorithm or, if that is the same everywhere, the first value of the first key.
+        All others are as for `compare`.
+
+        Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
+        """
+        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over)
+        keys, notes = None if by is None else _listed(by), list[str]()
+        found = whole(self, lambda runs: pair_runs(runs, keys, _listed(baseline), measure, unfinished), notes)
+        for note in (*notes, *found.notes):
+            warnings.warn(note, stacklevel=2)
+        return found.frame
 
     def _read(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
         try:
@@ -202,13 +271,10 @@ class Runs:
             return self._read_now(name, columns, filter)
 
     def _read_now(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
-        import pyarrow.dataset as ds  # loads pandas
-
         files = [file for run in self.runs for file in run.files(name)]
         with ThreadPoolExecutor(_READERS) as readers:
             list(readers.map(lambda file: check_schema(file, name), files))
-        dataset = ds.dataset([str(file) for file in files], schema=TABLES[name], format="parquet")
-        return dataset.to_table(columns, filter).unify_dictionaries()
+        return read_files(files, name, columns, filter).unify_dictionaries()
 
     def _place(self, ids: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
         """Returns, for each row, the index of its run."""

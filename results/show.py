@@ -46,6 +46,8 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "error", summary.error
     if summary.ended_early:
         yield "ended early", summary.ended_early
+    if summary.diverged:
+        yield "diverged", summary.diverged
     whom = "clients" if summary.topology is None else f"peers ({summary.topology})"
     clients = None if summary.clients is None else f"{summary.clients} {whom}"
     seed = None if summary.seed is None else f"seed {summary.seed}"

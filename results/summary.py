@@ -44,6 +44,7 @@ class Summary:
     status: str
     note: str | None  # on a run that is under way or was killed
     ended_early: str | None  # why the run ended early, if it did
+    diverged: str | None  # what was not finite first, and when, if anything was
     error: str | None
     algorithm: str | None
     data: str | None
@@ -82,6 +83,7 @@ def summary(run: Run) -> Summary:
         status=run.standing,
         note=run.note,
         ended_early=info.get("ended_early"),
+        diverged=run.diverged,
         error=info.get("error"),
         algorithm=_at(info, "scenario", "algorithm", "name"),
         data=_at(info, "scenario", "data", "name"),

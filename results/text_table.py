@@ -90,12 +90,12 @@ def _head(comparison: Comparison, column: NumberColumn, names: dict[str, str], p
     The metric is left out if it is the only one and there are keys.
     """
     keys = [f"{names[key]}={value}" for key, value in zip(comparison.columns, column.values, strict=True)]
-    metric = [f"{column.metric.replace('_', ' ')}{_unit(column.metric, percent)[1]}"]
+    metric = [f"{column.metric.replace('_', ' ')}{unit_of(column.metric, percent)[1]}"]
     several = comparison.frame["metric"].nunique() > 1
     return (*(metric if several or not keys else []), *keys, *([column.kind] if comparison.paper else []))
 
 
-def _unit(metric: str, percent: bool) -> tuple[float, str]:
+def unit_of(metric: str, percent: bool) -> tuple[float, str]:
     """Returns the factor to show a metric with, and its unit, to put after its name."""
     if "bytes" in metric.split("_"):
         return 1e-6, ", MB"
@@ -104,7 +104,7 @@ def _unit(metric: str, percent: bool) -> tuple[float, str]:
 
 def _texts(record: Row, kind: str, percent: bool) -> tuple[str, str]:
     """Returns a number as text, and over how many runs it was taken."""
-    scale, _ = _unit(record["metric"], percent)
+    scale, _ = unit_of(record["metric"], percent)
     form = ".1f" if scale == 100 else precision(record["mean"] * scale, record["std"] * scale)
     runs, missing = record["runs"], record["missing"]
     if kind == "difference":

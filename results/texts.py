@@ -9,6 +9,19 @@ from typing import Any
 
 import numpy as np
 
+_QUOTED = 200  # letters of a value that a message quotes
+
+
+def quoted(value: Any) -> str:
+    """Returns a value as messages quote it: as Python writes it, cut after 200 letters."""
+    return cut(repr(value), _QUOTED)
+
+
+def cut(text: str, length: int) -> str:
+    """Cuts a text in the middle, if it is longer, because messages say at their end what to do."""
+    tail = length // 4
+    return text if len(text) <= length else f"{text[: length - tail]}...{text[-tail:]}"
+
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:
     """Shortens keys to their last name: `delay` for `world.delay.name`. Keys that would be alike keep their path."""

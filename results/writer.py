@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from results.columns import is_wall
+from results.disk import writing
 from results.parts import compact, hidden_name, keep_first, last_serial, part_files, write_part
 from results.schemas import TABLES, require
 
@@ -97,10 +98,12 @@ class Writer:
 def write_json(folder: str | os.PathLike[str], info: dict[str, Any]) -> None:
     """Writes `folder/run.json`. A reader sees the whole old text or the whole new one, never a mixture."""
     path = Path(folder) / "run.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
     hidden = hidden_name(path)
-    hidden.write_text(json.dumps(info, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    os.replace(hidden, path)
+    text = json.dumps(info, indent=2, allow_nan=False) + "\n"
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hidden.write_text(text, encoding="utf-8")
+        os.replace(hidden, path)
 
 
 class _Buffer:

@@ -11,7 +11,7 @@ from raysim.data.server import NO_ROWS, Rows, ServerSamples
 from raysim.models import ModelPart, Solver
 from raysim.part import Fraction, Positive
 from raysim.rng import Stream, generator
-from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Topology, Weighting
+from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import Unit
 
 
@@ -128,6 +128,24 @@ class Message(EdgeDelay, Coin):
     """Messages take one of two times."""
 
     name: str = "message"
+
+
+class Lowest(Policy):
+    """The idle clients with the lowest numbers."""
+
+    name: str = "lowest"
+
+    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
+        return list(idle[:wanted])
+
+
+class Twice(Lowest):
+    """Picks a client twice."""
+
+    name: str = "twice"
+
+    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
+        return [idle[0], idle[0]]
 
 
 class Even(Availability):

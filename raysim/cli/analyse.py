@@ -14,6 +14,8 @@ from raysim.cli.options import RunFolders
 
 if TYPE_CHECKING:
     from results.compare import Comparison
+    from results.paired import Paired
+    from results.runs import Runs
 
 
 def show(run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]) -> None:
@@ -63,34 +65,57 @@ def compare(
         str, typer.Option(help="What to take over clients or peers: mean, micro, min, max, gap, p10, p50 or p90.")
     ] = "mean",
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Also count runs that are not finished.")] = False,
+    paired: Annotated[
+        bool, typer.Option("--paired", help="Compare seed by seed with a baseline: differences with intervals.")
+    ] = False,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[KEY=]VALUE", help="What is the baseline, such as fedavg; by default the first case."),
+    ] = None,
     paper: Annotated[Path | None, typer.Option(help="YAML file of published numbers, to be shown beside.")] = None,
     percent: Annotated[bool, typer.Option("--percent", help="Print accuracies in percent, except in CSV.")] = False,
     format: Annotated[Format, typer.Option(help="How to print it; csv is not rounded.")] = Format.table,
 ) -> None:
     """Compare runs: means and standard deviations over seeds, in a table.
 
-    --by, --columns, --metric and --target can be repeated.
+    --by, --columns, --metric, --target and --baseline can be repeated.
     """
     from results import load
     from results.compare import compare as compare_runs
     from results.measure import Measure, parse_target
+    from results.paired import paired as pair_runs
     from results.paper import beside, read_paper
+    from results.runs import whole
 
+    if (paired and (columns or paper)) or (baseline and not paired):
+        wrong = "--columns and --paper: must not be given with --paired" if paired else "--baseline: needs --paired"
+        typer.echo(f"{wrong}; leave them out" if paired else f"{wrong} beside it; add that", err=True)
+        raise typer.Exit(2)
     with refusing_wrong_runs():
         targets = tuple(map(parse_target, target or []))
         measure = Measure(tuple(metric or ["accuracy"]), reduce, targets, subject, split, over)
         published = None if paper is None else read_paper(paper)
-        comparison = compare_runs(load(*runs), by, columns or [], measure, unfinished)
-        comparison = comparison if published is None else beside(comparison, published)
-    _print_comparison(comparison, format, percent)
+        notes: list[str] = []
+
+        def compared(some: Runs) -> Comparison | Paired:
+            if paired:
+                return pair_runs(some, by, baseline or [], measure, unfinished)
+            comparison = compare_runs(some, by, columns or [], measure, unfinished)
+            return comparison if published is None else beside(comparison, published)
+
+        found = whole(load(*runs, damaged=notes), compared, notes)
+    for note in notes:
+        typer.echo(note, err=True)
+    _print_comparison(found, format, percent)
 
 
-def _print_comparison(comparison: Comparison, format: Format, percent: bool) -> None:
+def _print_comparison(comparison: Comparison | Paired, format: Format, percent: bool) -> None:
     from rich.console import Console
 
     from results.render import render
 
-    not_run = comparison.not_run if format is Format.csv else ()  # other formats show what was not run in the table
+    # Other formats show what was not run in the table.
+    not_run = getattr(comparison, "not_run", ()) if format is Format.csv else ()
     for note in (*comparison.notes, *(f"not run: {text}" for text in not_run)):
         typer.echo(note, err=True)
     console = Console()
@@ -124,8 +149,12 @@ def report(
             raise typer.Exit(2)
     from results import load
     from results.report import report as make_report
+    from results.runs import whole
 
+    notes: list[str] = []
     with refusing_wrong_runs():
-        page = make_report(load(*runs), by)
+        page = whole(load(*runs, damaged=notes), lambda some: make_report(some, by), notes)
+    for note in notes:
+        typer.echo(note, err=True)
     page.write(out, svg)
     typer.echo(f"{len(page.pictures)} figures in {out}")

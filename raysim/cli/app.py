@@ -66,15 +66,17 @@ def _options(
 def main() -> None:
     """Runs the command line.
 
-    Exit codes: 0, 1 for a run that failed, 2 for bad input, 128 plus the number of the signal that ended it.
+    Exit codes: 0, 1 for a run that failed, 2 for bad input, 3 for a run that diverged, 128 plus the number of the
+    signal that ended it.
     """
     from actors import MissingResources
+    from results.disk import CannotWrite
 
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
         sys.path.insert(0, str(Path.cwd()))
     try:
         app()
-    except (CannotGoOn, MissingResources, ScenarioError) as error:
+    except (CannotGoOn, CannotWrite, MissingResources, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:

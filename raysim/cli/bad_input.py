@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import typer
 
-from raysim.errors import RunFailed
+from raysim.errors import RunFailed, ScenarioError
 
 
 def refuse(errors: Sequence[Exception]) -> None:
@@ -22,10 +22,11 @@ def refuse(errors: Sequence[Exception]) -> None:
 def tell(error: Exception) -> None:
     """Prints why a run failed: the traceback of what went wrong, if that was in raysim or in a user's own code."""
     from actors import MissingResources
+    from results.disk import CannotWrite
 
     if isinstance(error, RunFailed):
         text = f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip()
-    elif isinstance(error, MissingResources):
+    elif isinstance(error, MissingResources | CannotWrite | ScenarioError):
         text = str(error)
     else:
         text = "".join(traceback.format_exception(error)).rstrip()

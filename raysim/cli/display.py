@@ -21,8 +21,8 @@ from results import open_run, summary
 from results.show import render
 
 
-def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> Path:
-    """Runs a scenario with a progress display, prints its summary and where its folder is, and returns the folder."""
+def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> Result:
+    """Runs a scenario with a progress display, prints its summary and where its folder is, and returns its result."""
 
     def start(progress: Callable[[Progress], None]) -> Result:
         return run(scenario, out=out, inline=inline, dry=dry, address=address, progress=progress)
@@ -32,8 +32,8 @@ def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | Non
 
 def watch(
     scenario: Scenario, start: Callable[[Callable[[Progress], None]], Result], *, where: str, dry: bool = False
-) -> Path:
-    """Shows the progress of a run, then its summary and where its folder is. Returns the folder.
+) -> Result:
+    """Shows the progress of a run, then its summary and where its folder is, and returns its result.
 
     start: runs the scenario; gets the function to call with progress. where: where it runs, for the display.
     """
@@ -57,10 +57,10 @@ def watch(
     if dry:
         console.print(timeline(result.pandas("updates").head(20).to_dict("records")))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
-    return result.folder
+    return result
 
 
-def sum_up(scenarios: Sequence[Scenario], ends: Sequence[Path | Exception]) -> None:
+def sum_up(scenarios: Sequence[Scenario], ends: Sequence[Result | Exception]) -> None:
     """Prints how each of several runs ended: the folder of its results, or why it failed."""
     console = Console(highlight=False)
     failed = sum(isinstance(end, Exception) for end in ends)
@@ -70,8 +70,15 @@ def sum_up(scenarios: Sequence[Scenario], ends: Sequence[Path | Exception]) -> N
             where = end.folder if isinstance(end, RunFailed) else None
             text = f"[red]failed[/] {escape(str(end))}" + (f" (in {escape(str(where))})" if where else "")
         else:
-            text = f"{open_run(end).status} in {escape(str(end))}"
+            text = f"{end.run.status} in {escape(str(end.folder))}"
         console.print(f"  {escape(scenario.name)}: {text}", soft_wrap=True)
+
+
+def exit_code(*ends: Result | Exception) -> int:
+    """Returns the exit code of a command that carried out these runs: 1 if one failed, else 3 if one diverged."""
+    if any(isinstance(end, Exception) for end in ends):
+        return 1
+    return 3 if any(isinstance(end, Result) and end.run.status == "diverged" for end in ends) else 0
 
 
 def describe(progress: Progress) -> str:

@@ -37,6 +37,8 @@ def list_parts(
     console = Console()
     if what is None:
         console.print(_table(kinds()))
+        for text in [text for kind in kinds() for text in kind.choice.installed()[1]]:
+            typer.echo(text, err=True)
     elif ":" in what:
         _tell(*_own(what), what, console)
     else:

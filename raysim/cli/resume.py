@@ -17,7 +17,7 @@ Inline = Annotated[bool, typer.Option("--inline", help="Go on in this process, w
 
 def resume(folder: RunFolder, overrides: Overrides = None, inline: Inline = False, address: Address = None) -> None:
     """Go on with a run that ended early, or with a finished one for more rounds."""
-    from raysim.cli.display import watch
+    from raysim.cli.display import exit_code, watch
     from raysim.engine.checkpoint import Checkpoint
     from raysim.resumption import resume as go_on
     from raysim.resumption import scenario_to_resume
@@ -28,11 +28,12 @@ def resume(folder: RunFolder, overrides: Overrides = None, inline: Inline = Fals
     where = f"round {checkpoint.round + 1}" if checkpoint else "its beginning, because it has no checkpoint"
     typer.echo(f"{folder.name} goes on from {where}")
     _connect(scenario, address, inline)
-    watch(
+    result = watch(
         scenario,
         lambda show: go_on(folder, overrides or [], inline=inline, address=address, progress=show),
         where="this process" if inline else "Ray",
     )
+    raise typer.Exit(exit_code(result))
 
 
 def fork(
@@ -44,18 +45,19 @@ def fork(
     out: Out = Path("runs"),
 ) -> None:
     """Start a new run from a version of another one, with other settings from there on."""
-    from raysim.cli.display import watch
+    from raysim.cli.display import exit_code, watch
     from raysim.resumption import fork as start
     from raysim.resumption import scenario_to_fork
 
     with refusing_wrong_runs():
         _, scenario = scenario_to_fork(folder, at, overrides or [])
     _connect(scenario, address, inline)
-    watch(
+    result = watch(
         scenario,
         lambda show: start(folder, at, overrides or [], out=out, inline=inline, address=address, progress=show),
         where="this process" if inline else "Ray",
     )
+    raise typer.Exit(exit_code(result))
 
 
 def _connect(scenario: Scenario, address: str | None, inline: bool) -> None:

@@ -24,9 +24,10 @@ def run(
     address: Address = None,
     out: Out = Path("runs"),
 ) -> None:
-    """Run scenarios, one after another. One that fails does not stop the next."""
+    """Run scenarios, one after another. One that fails does not stop the next. The exit code is 3 if one diverged."""
     loaded = _load(scenarios, overrides or [])
-    from raysim.cli.display import carry_out, sum_up
+    from raysim.cli.display import carry_out, exit_code, sum_up
+    from raysim.result import Result
 
     with ending_by_signals():
         if not (inline or dry):
@@ -34,9 +35,8 @@ def run(
 
             connect(loaded, address)  # before the progress display starts, because Ray prints something
         if len(loaded) == 1:
-            carry_out(loaded[0], inline=inline, dry=dry, address=address, out=out)
-            return
-        ends: list[Path | Exception] = []
+            raise typer.Exit(exit_code(carry_out(loaded[0], inline=inline, dry=dry, address=address, out=out)))
+        ends: list[Result | Exception] = []
         for scenario in loaded:
             try:
                 ends.append(carry_out(scenario, inline=inline, dry=dry, address=address, out=out))
@@ -44,8 +44,7 @@ def run(
                 tell(error)
                 ends.append(error)
         sum_up(loaded, ends)
-    if any(isinstance(end, Exception) for end in ends):
-        raise typer.Exit(1)
+    raise typer.Exit(exit_code(*ends))
 
 
 def _load(paths: list[Path], overrides: list[str]) -> list[Scenario]:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-import typer
-
 from actors.interrupt import ask
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, a batch system, a lost terminal
@@ -39,7 +37,7 @@ def ending_by_signals() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise typer.Exit(128 + (received or [signal.SIGINT])[0]) from None
+        raise SystemExit(128 + (received or [signal.SIGINT])[0]) from None
     finally:
         if not received:
             for number, handler in before.items():

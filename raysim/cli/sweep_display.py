@@ -90,6 +90,8 @@ class _Lines:
         self._bars.advance(self._all)
         if news.status == "failed":
             self._bars.console.print(f"[red]failed[/] {escape(self._labels[place])}: {escape(news.why or '')}")
+        if news.status == "diverged":
+            self._bars.console.print(f"[yellow]diverged[/] {escape(self._labels[place])}: {escape(news.why or '')}")
 
 
 def _show_outcomes(console: Console, labels: list[str], outcomes: list[RunOutcome], folder: Path) -> bool:
@@ -107,7 +109,7 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
     groups = labels([group[0] for group in plan.groups()])
 
     def tell(trial: Trial) -> None:
-        score = trial.status if trial.score is None else f"{settings.metric} {trial.score:.4g}"
+        score = trial.status if trial.status != "finished" else f"{settings.metric} {trial.score:.4g}"
         console.print(f"{groups[trial.group]}  trial {trial.number}: {_values(trial)}  {score}", highlight=False)
         for why in dict.fromkeys(trial.again):
             console.print(f"  runs again: {escape(why)}", soft_wrap=True, highlight=False)

@@ -15,15 +15,15 @@ from raysim.terms import Record
 
 
 class Calls:
-    """The calls of an algorithm's methods, by method."""
+    """The calls of an algorithm's methods, in their order."""
 
     def __init__(self, algorithm: Central | Peer) -> None:
         self._name = type(algorithm).__name__
-        self._calls: dict[str, list[Call]] = {}
+        self._calls: list[tuple[str, Call]] = []
 
     def of(self, *methods: str) -> list[Call]:
         """Returns the calls of some methods, or of all."""
-        return [call for method in methods or self._calls for call in self._calls.get(method, [])]
+        return [call for method, call in self._calls if method in methods or not methods]
 
     def where(self, method: str, which: str = "") -> str:
         """Returns the name of a call, for messages."""
@@ -57,7 +57,7 @@ class Calls:
                     raise Broken(f"{where}: raises {type(error).__name__}: {error}") from error
             made.append((found if type(found) is tuple else (found,), _records(copies), found))
         (returned, changed, found), (again, _, _) = made
-        self._calls.setdefault(method, []).append(Call(where, changed, _records(given), returned, again))
+        self._calls.append((method, Call(where, changed, _records(given), returned, again)))
         return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from raysim.algorithms import Central
 from raysim.contract import algorithm, data, model, partition, runs, topology, world
-from raysim.contract.law import Groups, Outcome, judge
+from raysim.contract.law import Groups, Judgement, judge
 from raysim.contract.subject import Subject
 
 LAWS: dict[str, Groups] = {
@@ -23,7 +23,7 @@ LAWS: dict[str, Groups] = {
 }
 
 
-def check(subject: Subject, *, ray: bool = True) -> Iterator[Outcome]:
+def check(subject: Subject, *, ray: bool = True) -> Iterator[Judgement]:
     """Tries all laws of the part's kind, and yields what became of each. ray: whether to try those that need Ray."""
     left_out = () if ray else (runs.the_same_bits_on_ray,)
     groups = ((runs.its_keys_are_right,), *_groups(subject))

@@ -20,7 +20,7 @@ class NotTried(Exception):
     """A law cannot be tried on this part. The text says why."""
 
 
-class Outcome(NamedTuple):
+class Judgement(NamedTuple):
     """What became of a law."""
 
     law: str
@@ -28,26 +28,26 @@ class Outcome(NamedTuple):
     text: str = ""  # what was got, or why it was not tried
 
 
-def judge(groups: Groups, subject: Any) -> Iterator[Outcome]:
+def judge(groups: Groups, subject: Any) -> Iterator[Judgement]:
     """Tries all laws on a subject, group after group.
 
     A group is tried only if no law of an earlier group failed: its laws build on those.
     """
     failed = ""
     for group in groups:
-        outcomes = [Outcome(_text(law), "not tried", failed) if failed else _tried(law, subject) for law in group]
+        outcomes = [Judgement(_text(law), "not tried", failed) if failed else _tried(law, subject) for law in group]
         yield from outcomes
         failed = failed or ("a law above it failed" if any(o.state == "failed" for o in outcomes) else "")
 
 
-def _tried(law: Law, subject: Any) -> Outcome:
+def _tried(law: Law, subject: Any) -> Judgement:
     try:
         law(subject)
     except NotTried as reason:
-        return Outcome(_text(law), "not tried", str(reason))
+        return Judgement(_text(law), "not tried", str(reason))
     except Exception as error:  # what a user's class raises
-        return Outcome(_text(law), "failed", str(error) if isinstance(error, Broken) else describe(error))
-    return Outcome(_text(law), "ok")
+        return Judgement(_text(law), "failed", str(error) if isinstance(error, Broken) else describe(error))
+    return Judgement(_text(law), "ok")
 
 
 def _text(law: Law) -> str:

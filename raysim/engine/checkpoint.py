@@ -20,6 +20,7 @@ import numpy as np
 
 from raysim.engine.rows import Happened
 from raysim.errors import DamagedCheckpoint
+from results.disk import writing
 from results.parts import hidden_name
 
 if TYPE_CHECKING:
@@ -131,13 +132,21 @@ def write_records(path: Path, records: dict[str, Wire]) -> str:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Writes a file so that it is whole under its name, even if the machine loses power in between."""
+    """Writes a file so that it is whole under its name, even if the machine loses power in between.
+
+    Raises CannotWrite if it cannot be written, such as on a full disk.
+    """
     hidden = hidden_name(path)
-    with open(hidden, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(hidden, path)
+    with writing(path):
+        try:
+            with open(hidden, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(hidden, path)
+        except OSError:
+            hidden.unlink(missing_ok=True)  # so that others find room on a full disk
+            raise
 
 
 def digest_of(path: Path) -> str:

@@ -19,11 +19,13 @@ from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
 from raysim.engine.machines import differences, kinds_of
 from raysim.engine.progress import Progress
-from raysim.engine.recorder import Recorder
+from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import changes
-from results import Writer, this_process, write_json
+from raysim.workers.replies import Described
+from results import CannotWrite, Writer, this_process, write_json
+from results.disk import require_space
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class Execution:
         """Does the run, and yields Progress on the way.
 
         Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can go on
-        from its checkpoint. Raises DamagedCheckpoint if it goes on and a file of the checkpoint is damaged.
+        from its checkpoint. Raises DamagedCheckpoint if it goes on and a file of the checkpoint is damaged. A run that
+        diverges just ends, without models: the digest is then that of its tables.
         """
         began = time.perf_counter()
         checkpoint = Checkpoint.read(self.folder) if self.goes_on else None
@@ -62,14 +65,21 @@ class Execution:
         try:
             simulation = family.start(pool, recorder, checkpoint)
             self._check_machines(pool, info)
+            self._check_space(simulation.described)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
             yield from Loop(simulation, pool, saver, recorder.totals, self.scenario.run.rounds)
             if not saver.reached:
                 info |= self._finish(simulation, writer)
             loop_s = simulation.stopwatch.seconds
+        except Diverged:
+            described = simulation.described
+            info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
         except JobFailed as failed:
             info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
             raise
+        except CannotWrite as problem:
+            info |= {"status": "failed", "error": str(problem)}
+            raise self._unwritten(problem) from None
         except (Exception, SystemExit):  # raised by the timeline, such as when scripted picks cannot be followed
             info |= {"status": "failed", "error": traceback.format_exc()}
             raise
@@ -79,12 +89,34 @@ class Execution:
         finally:
             if saver and info["status"] != "finished":
                 _save_if_possible(saver)
-            writer.close()
             info["machines"] = kinds_of(pool.machines)
             info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
+            info["diverged"] = recorder.diverged
             already = checkpoint.seconds if checkpoint else 0.0
             info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
+            self._conclude(writer, info)
+
+    def _conclude(self, writer: Writer, info: dict[str, Any]) -> None:
+        """Writes the last rows and run.json."""
+        try:
+            writer.close()
             write_json(self.folder, info)
+        except CannotWrite as problem:
+            finished = info["status"] == "finished"
+            info |= {"status": "failed" if finished else info["status"], "error": info["error"] or str(problem)}
+            with suppress(CannotWrite):  # it is small and may find room; if not, readers see that the process is gone
+                write_json(self.folder, info)
+            if finished:
+                raise self._unwritten(problem) from None
+
+    def _unwritten(self, problem: CannotWrite) -> JobFailed:
+        hint = f"what was written before is readable, and `raysim resume {self.folder}` goes on"
+        return JobFailed("writing", f"{problem}; {hint}", "")
+
+    def _check_space(self, described: Described) -> None:
+        """Raises CannotWrite if there is no room for the models that the run will leave."""
+        several = self.scenario.run.save_clients or not self.scenario.has_server
+        require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
 
     def _info(self, checkpoint: Checkpoint | None) -> dict[str, Any]:
         """Returns the content of run.json at the start, or when the run goes on."""
@@ -139,7 +171,8 @@ class Execution:
         info = json.loads(path.read_text()) if path.exists() else self._info(None)
         if info["status"] in ("running", "forking") or status == "stopped":
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
-            write_json(self.folder, info | ended)
+            with suppress(CannotWrite):  # a reader then sees that the process is gone
+                write_json(self.folder, info | ended)
 
 
 def _went_on(before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from raysim.engine.family import Final
 from raysim.scenario import Scenario
+from results.disk import CannotWrite, require_space
 
 VERSIONS = ("raysim", "numpy", "ray", "torch")
 
@@ -36,6 +38,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "started_at": now(),
         "finished_at": None,
         "ended_early": None,
+        "diverged": None,
         "error": None,
     }
 
@@ -61,9 +64,18 @@ def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...
     parameters = json.dumps([list(entry) for entry in entries])
     order = "parameters of four dimensions (O, I, H, W) are stored as (O, H, W, I)"
     metadata = {"parameters": parameters, "order": order}
-    save_file(final.model, folder / "model.safetensors", metadata=metadata)
+    _save(final.model, folder / "model.safetensors", metadata)
     if final.clients is not None:
-        save_file(final.clients, folder / "clients.safetensors", metadata=metadata)
+        _save(final.clients, folder / "clients.safetensors", metadata)
+
+
+def _save(vectors: dict[str, np.ndarray], path: Path, metadata: dict[str, str]) -> None:
+    try:
+        require_space(path.parent, sum(vector.nbytes for vector in vectors.values()))
+        save_file(vectors, path, metadata=metadata)
+    except SafetensorError as error:  # with which it reports those of the operating system too
+        path.unlink(missing_ok=True)
+        raise CannotWrite(path, str(error), True) from None
 
 
 def digest(model: dict[str, np.ndarray], tables: str) -> dict[str, str]:

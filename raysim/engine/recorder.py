@@ -13,11 +13,15 @@ from raysim.engine import rows
 from results import Writer
 
 
+class Diverged(Exception):
+    """Ends a run, once a happening is written in which something was not finite."""
+
+
 class Recorder:
     """Writes rows of a run's tables, in the order of the calls.
 
     totals: counts of what happened so far, which run.json will hold. early: why the run ended before all its rounds;
-    None if it did not.
+    None if it did not. diverged: what was not finite first, as run.json will hold it; None if all was finite.
     """
 
     def __init__(self, writer: Writer, *counts: str) -> None:
@@ -25,6 +29,7 @@ class Recorder:
         self.writer = writer
         self.totals = Counter(dict.fromkeys(counts, 0))
         self.early: str | None = None
+        self.diverged: dict[str, Any] | None = None
 
     def partition(self, table: dict[str, NDArray[Any]]) -> None:
         """Writes how the data are divided. table: columns of the table `partition`."""
@@ -34,14 +39,27 @@ class Recorder:
         """Writes the jobs of a happening. began: when the timeline began, in seconds since the epoch."""
         self.add("tasks", rows.job_rows(happened, jobs, began))
 
+    def diverge(
+        self, happened: rows.Happened, what: str, *, version: int, client: int | None = None, go_on: bool
+    ) -> None:
+        """Notes that something was not finite. To be called after all rows of the happening are written.
+
+        what: what it was, such as "the loss of client 3". version: of the model that it was trained from or, without a
+        client, of the model itself; of a peer, how often it had mixed. Raises Diverged unless the run is to go on.
+        """
+        if self.diverged is None:
+            self.diverged = {"what": what, "client": client, "version": version, **rows.when(happened)}
+        if not go_on:
+            raise Diverged(what)
+
     def memory(self) -> dict[str, Any]:
         """Returns what the recorder remembers beside the totals, as plain data, for a checkpoint."""
-        return {}
+        return {"diverged": self.diverged}
 
     def recall(self, totals: dict[str, int], memory: dict[str, Any]) -> None:
         """Goes on from a checkpoint. totals and memory: what it holds of them."""
-        del memory  # a recorder that remembers something overrides this
         self.totals.update(totals)
+        self.diverged = memory["diverged"]
 
     def add(self, table: str, new: list[rows.Row]) -> None:
         """Writes new rows of a table."""

@@ -15,6 +15,7 @@ from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.recorder import Recorder
 from raysim.engine.rows import Happened
 from raysim.scenario import Scenario
+from results.disk import writing
 
 SHARE = 0.02  # largest part of a run's time that checkpoints by time may take
 FILE_BYTES = 1 << 29  # a file of records ends when it holds so much
@@ -98,7 +99,8 @@ class Saver:
             while kept.value.job is not None:
                 self._pool.wait()
         self._recorder.writer.flush()
-        self._folder.mkdir(exist_ok=True)
+        with writing(self._folder):
+            self._folder.mkdir(exist_ok=True)
         self._files.add(self._pool, committed)
         Checkpoint(
             folder=self._folder,

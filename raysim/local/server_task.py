@@ -13,7 +13,7 @@ from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.local.task import PREDICTED, Task
-from raysim.rng import generator
+from raysim.rng import generator, seed_globals
 from raysim.terms import Population
 
 
@@ -52,6 +52,7 @@ class ServerTask(Task):
         self.labels, self.classes, self.in_domain = labels, classes, in_domain
         self.reference, self.company = reference, company
         self._elsewhere = 0.0  # passes of samples by other members of the gang
+        self._shared = 0  # how often work was shared
 
     @property
     def version(self) -> int:
@@ -152,12 +153,24 @@ class ServerTask(Task):
         """Returns what the function gives for each shard, in order. No shard is empty."""
         gang, number = self.company.gang, min(self.company.shards, len(arrays[0]))
         shards = list(zip(*(torch.tensor_split(array, number) for array in arrays), strict=True))
-        if gang.size == 1:
+        if self.company.shards == 1:
             return [function(*shard) for shard in shards]
+        self._shared += 1
         before = self._net.passes
-        mine = [function(*shard).cpu().numpy() for shard in shards[gang.rank :: gang.size]]
+        mine = []
+        for shard in range(gang.rank, number, gang.size):
+            self._seed(f"shard {shard}")
+            mine.append(function(*shards[shard]))
+        self._seed("shared")  # so that all members go on with the same draws
+        if gang.size == 1:
+            return mine
         passed = self._net.passes - before
-        everyone: list[tuple[list[np.ndarray], float]] = gang.gather((mine, passed))
+        sent = [part.cpu().numpy() for part in mine]
+        everyone: list[tuple[list[np.ndarray], float]] = gang.gather((sent, passed))
         self._elsewhere += sum(others for _, others in everyone) - passed
         parts = [everyone[shard % gang.size][0][shard // gang.size] for shard in range(number)]
         return [torch.tensor(part, device=self._net.device) for part in parts]
+
+    def _seed(self, purpose: str) -> None:
+        seed, _, version = self._key
+        seed_globals(seed, purpose, version, self._shared)

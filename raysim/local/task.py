@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from difflib import get_close_matches
+from inspect import Parameter, signature
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from raysim.local.model import Model
@@ -13,12 +15,10 @@ from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.local.train import Correction, Trained, train
-from raysim.rng import Stream
+from raysim.rng import stream_of, torch_seed
 from raysim.terms import Population
 
 PREDICTED = 250  # inputs in a batch of predictions; fixed, because results depend on it bit by bit
-
-_stream = lru_cache(maxsize=16)(Stream)  # by seed and purpose; making a generator for each training is slow
 
 
 class Task:
@@ -104,12 +104,13 @@ class Task:
         stream: a number that chooses the order of mini-batches and the dropout masks. Trainings of one task with the
             same stream see the same mini-batches.
         settings: keys of `local:`, with the values to take instead.
+
+        Raises TypeError for an unknown keyword, and ValueError for a wrong value or a part without parameters.
         """
-        if "epochs" in settings:
-            settings = {"steps": None, **settings}  # or else the scenario's `steps` would count
-        local = Local.model_validate({**self.local.model_dump(), **settings}) if settings else self.local
+        local = _changed(self.local, settings) if settings else self.local
+        self._require_part(part)
         seed, client, number = self._key
-        order = _stream(seed, f"train {stream}")(client, number)  # valid until the next training
+        order = stream_of(seed, f"train {stream}")(client, number)  # valid until the next training
         self._net.seed(int(order.integers(2**63)))
         return train(
             self._net,
@@ -123,6 +124,26 @@ class Task:
             relative=relative,
             loss=loss,
         )
+
+    def _require_part(self, part: str | None) -> None:
+        if part not in (None, "shared", "personal"):
+            raise ValueError(f"task.train: part must be 'shared', 'personal' or None, got {part!r}")
+        if not self._net.part(part).parameters:
+            raise ValueError(
+                "task.train: part 'personal' must have parameters, got none; name them in the scenario's model.personal"
+            )
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """Returns a new generator on the task's device, for draws such as `torch.randn(n, generator=...)`.
+
+        Its stream depends on the seed, on the purpose, and on the client and its dispatch (or, in a server step, on the
+        version). The same purpose starts the same stream again. A peer's `local` and the `mix` after it share a key, so
+        their purposes must differ if their draws are to differ.
+        """
+        seed, *ids = self._key
+        made = torch.Generator(self._net.device)
+        made.manual_seed(torch_seed(seed, f"own {purpose}", *ids))
+        return made
 
     def residual(self, model: Model, *, correction: Correction | None = None) -> Tensor:
         """Returns the norm, 0-d, that training from this model compares with a tolerance before its first step."""
@@ -162,3 +183,22 @@ class Task:
         finally:
             hook.remove()
         return torch.cat(entered)
+
+
+def _changed(local: Local, settings: dict[str, Any]) -> Local:
+    """Returns settings of local training with other values for some keys, as `Task.train` takes them."""
+    for name in settings.keys() - Local.model_fields.keys():
+        parameters = signature(Task.train).parameters.values()
+        own = [parameter.name for parameter in parameters if parameter.kind == Parameter.KEYWORD_ONLY]
+        known = [*own, *Local.model_fields]
+        close = get_close_matches(name, known, n=1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        raise TypeError(f"task.train: unknown keyword {name!r}{meant}; known are {', '.join(known)}")
+    if "epochs" in settings:
+        settings = {"steps": None, **settings}  # or else the scenario's `steps` would count
+    try:
+        return Local.model_validate({**local.model_dump(), **settings})
+    except ValidationError as error:
+        from raysim.scenario.explain import explain  # not at the top, for scenarios import this package
+
+        raise ValueError("\n".join(f"task.train: {problem}" for problem in explain(error, Local, settings))) from None

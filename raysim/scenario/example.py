@@ -45,11 +45,13 @@ def filled(part: type[Part], name: str) -> dict[str, Any]:
 
 
 def required(part: type[Part]) -> dict[str, Any]:
-    """Returns an example for each key that must be given: the first that its class gives, or one of its type."""
+    """Returns an example for each key that must be given, and for each other one whose class gives an example."""
     schema = part.model_json_schema()
-    definitions = schema.get("$defs", {})
-    keys = [key for key in schema.get("required", []) if key != "name"]
-    return {key: _value(schema["properties"][key], definitions) for key in keys}
+    definitions, needed = schema.get("$defs", {}), schema.get("required", [])
+    keys = {
+        k: value for k, value in schema["properties"].items() if k != "name" and (k in needed or "examples" in value)
+    }
+    return {key: _value(value, definitions) for key, value in keys.items()}
 
 
 def _value(schema: Schema, definitions: dict[str, Schema]) -> Any:

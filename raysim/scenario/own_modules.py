@@ -81,7 +81,8 @@ def main_source(scenario: Part) -> str:
     """Returns the source of a script, or of the cells of a notebook, that the classes of a scenario are in."""
     classes = {type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN}
     functions = [value for cls in classes for value in vars(cls).values() if inspect.isfunction(value)]
-    cells = {"".join(linecache.getlines(function.__code__.co_filename)) for function in functions}
+    files = {function.__code__.co_filename for function in functions if function.__module__ == MAIN}  # cells are files
+    cells = {"".join(linecache.getlines(file)) for file in files}
     return "\n".join(sorted(cells)) or _RECEIVED.get(MAIN, "")
 
 

@@ -52,6 +52,9 @@ class Schedule(Part):
     whatever this says. With peers: the number of peers that are evaluated; null: all."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
+    on_divergence: Literal["stop", "go_on"] = "stop"
+    """What to do when a loss, an update or a model is not finite. stop: the run ends there, with status diverged, and
+    its tables stay. go_on: it goes on to the end. Either way, run.json says what was not finite first."""
     checkpoint: Checkpointing = Checkpointing()
     """When the run makes a checkpoint. The newest one is kept, in the folder `checkpoint` of the run."""
 

@@ -9,7 +9,7 @@ from raysim.algorithms import Central
 from raysim.errors import Problem, quoted
 from raysim.scenario.file_checks import file_problems
 from raysim.scenario.schema import Scenario
-from raysim.terms import Round
+from raysim.terms import Buffer, Round
 from raysim.world.availability import Periodic
 from raysim.world.delay import ScriptedDelay
 from raysim.world.trace_availability import TraceAvailability
@@ -24,6 +24,10 @@ def server_problems(scenario: Scenario) -> Iterator[Problem]:
         scenario.run.rounds,
         scenario.data.participants,
     )
+    if not _is_trigger(algorithm.trigger):
+        text = f"{type(algorithm).__name__}.trigger must be a property that gives Round(...), or Buffer(n) with n >= 1"
+        yield Problem("algorithm", f"{text}, got {algorithm.trigger!r}")
+        return
     yield from _key_problems(world, algorithm)
     yield from _number_problems(world, clients)
     if wrong := list(file_problems(scenario)):
@@ -32,6 +36,12 @@ def server_problems(scenario: Scenario) -> Iterator[Problem]:
         yield from _script_problems(world, clients, rounds)
         yield from _time_problems(world, algorithm, rounds)
     yield from _block_problems(scenario)
+
+
+def _is_trigger(trigger: object) -> bool:
+    if isinstance(trigger, Buffer):
+        return isinstance(trigger.size, int) and trigger.size >= 1
+    return isinstance(trigger, Round) and trigger.late in ("discard", "keep")
 
 
 def _block_problems(scenario: Scenario) -> Iterator[Problem]:

@@ -37,7 +37,7 @@ def keys_of(part: type[Part]) -> list[Key]:
     for name, value in properties.items():
         if name not in hidden:
             number = {"integer", "number"} & set(re.findall(r"'type': '(\w+)'", str(value)))
-            told = unit(name, set(properties)).strip("`") if number and "discriminator" not in str(value) else ""
+            told = unit(name, set(properties)) if number and "discriminator" not in str(value) else ""
             meaning = value.get("description") or _of_definition(value, definitions)
             default = _default(value, definitions) if "default" in value else "required"
             found.append(Key(name, kind(value), told, default, meaning))
@@ -77,7 +77,9 @@ def type_words(schema: Schema, kind: Callable[[Schema], str]) -> str:
         return f"block of {kind(inner)} by key" if isinstance(inner, dict) and inner else "block"
     if of is None:
         return "anything"
-    bounds = [f"{sign} {schema[key]:g}" for key, sign in _BOUNDS.items() if key in schema and abs(schema[key]) < 2**62]
+    bounds = [
+        f"{sign} {schema[key]:g}" for key, sign in _BOUNDS.items() if key in schema and abs(schema[key]) < 2**31 - 1
+    ]
     return " ".join([_KINDS[of], ", ".join(bounds)]).strip()
 
 

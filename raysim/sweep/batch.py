@@ -18,9 +18,9 @@ from raysim.sweep.slots import Slots, open_slots
 class RunOutcome(NamedTuple):
     """How a run ended."""
 
-    status: Literal["finished", "done before", "stopped", "failed"]
+    status: Literal["finished", "done before", "stopped", "diverged", "failed"]
     folder: Path | None = None  # None if it failed before it had one
-    why: str | None = None  # why it failed, was stopped or ended early
+    why: str | None = None  # why it failed, was stopped or ended early, or what was not finite
 
 
 class OutOfDate(NamedTuple):
@@ -45,10 +45,10 @@ def run_all(
 ) -> list[RunOutcome]:
     """Runs scenarios side by side and returns their outcomes, in order. A run that fails does not stop the others.
 
-    A scenario of which `out` holds a finished run is not run again, because it would give the same numbers; unless the
-    run is out of date, because raysim, the user's own modules or files of data have changed since. inline:
-    without Ray, in processes of this machine. parallel: number of runs at a time; by default as many as the cluster has
-    room for or, inline, as this machine has cores. Raises actors.MissingResources if there is no cluster.
+    A scenario of which `out` holds a run that finished or diverged is not run again, because it would give the same
+    numbers; unless the run is out of date, because raysim, the user's own modules or files of data have changed since.
+    inline: without Ray, in processes of this machine. parallel: number of runs at a time; by default as many as the
+    cluster has room for or, inline, as this machine has cores. Raises actors.MissingResources if there is no cluster.
     """
     tell = news or (lambda place, what: None)
     outcomes: dict[int, RunOutcome] = {}
@@ -89,8 +89,7 @@ def attempt(slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progre
         raise
     except (Exception, SystemExit) as error:  # such as missing resources: whatever it is, the other runs go on
         return RunOutcome("failed", why=describe(error))
-    stopped = result.info["status"] == "stopped"
-    return RunOutcome("stopped" if stopped else "finished", result.folder, result.info["ended_early"])
+    return RunOutcome(result.info["status"], result.folder, result.run.diverged or result.info["ended_early"])
 
 
 def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
@@ -102,30 +101,25 @@ def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
 
 
 class FinishedRuns:
-    """The finished runs below a folder."""
+    """The last run of each scenario below a folder that is over, which is the one that comparisons show.
+
+    A run is over if it finished or diverged.
+    """
 
     def __init__(self, out: Path) -> None:
-        self._by_hash: dict[str, list[tuple[Path, Dependencies]]] = {}
+        self._by_hash: dict[str, tuple[Path, Dependencies]] = {}
         for file in sorted(out.rglob("run.json")):
             try:
                 info = json.loads(file.read_text(encoding="utf-8"))
-                if info["status"] == "finished":
-                    run = (file.parent, info.get("depends_on") or {})
-                    self._by_hash.setdefault(info["scenario_hash"], []).append(run)
+                if info["status"] in ("finished", "diverged"):  # either is what the scenario gives each time
+                    self._by_hash[info["scenario_hash"]] = (file.parent, info.get("depends_on") or {})
             except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not a run's folder that can be read
                 continue
 
     def find(self, scenario: Scenario) -> Path | OutOfDate | None:
-        """Returns the folder of the scenario's last run that would give the same numbers if it were run again.
-
-        If there are only runs that are out of date, returns why the last one is. None if there are none.
-        """
-        found = None
-        runs = self._by_hash.get(scenario.hash, [])
-        now = depends_on(scenario) if runs else {}
-        for folder, before in reversed(runs):
-            changed = list(changes(before, now))
-            if not changed:
-                return folder
-            found = found or OutOfDate(folder, ", ".join(changed))
-        return found
+        """Returns the folder of the scenario's run, or why that is out of date; None if there is none."""
+        if scenario.hash not in self._by_hash:
+            return None
+        folder, before = self._by_hash[scenario.hash]
+        changed = ", ".join(changes(before, depends_on(scenario)))
+        return OutOfDate(folder, changed) if changed else folder

@@ -34,8 +34,8 @@ class Trial(NamedTuple):
     group: int  # place of the group of scenarios, which differ only in their seeds
     number: int
     values: dict[str, Any]  # of the tuned keys
-    status: str  # finished, pruned or failed
-    score: float | None  # mean over seeds; None if it did not finish
+    status: str  # finished, pruned, diverged or failed
+    score: float | None  # mean over seeds; infinitely bad if it diverged; None if it was pruned or failed
     outcomes: tuple[RunOutcome, ...]  # by seed
     again: tuple[str, ...]  # why runs that had finished before are out of date, and were run again
 
@@ -80,7 +80,7 @@ def best(trials: Sequence[Trial], settings: Search) -> list[Trial]:
     sign = 1 if _direction(settings) == "maximize" else -1
     found: dict[int, Trial] = {}
     for trial in trials:
-        if trial.score is None or math.isnan(trial.score):
+        if trial.score is None or trial.status == "diverged":
             continue
         known = found.get(trial.group, trial)
         assert known.score is not None
@@ -108,13 +108,15 @@ class _Trier:
             folder = found if isinstance(found, Path) else None
             outcome = self._run(scenario, folder, _Pruner(suggestion, self._settings, rounds))
             outcomes.append(outcome)
-            if outcome.status in ("stopped", "failed"):
+            if outcome.status in ("stopped", "diverged", "failed"):
                 break
             scores.append(_last(outcome, self._settings.metric))
             rounds += scenario.run.rounds
-        complete = len(scores) == len(outcomes)
-        status = "finished" if complete else "pruned" if outcomes[-1].status == "stopped" else "failed"
-        score = sum(scores) / len(scores) if complete else None
+        last = outcomes[-1].status
+        status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
+        score = sum(scores) / len(scores) if status == "finished" else None
+        if status == "diverged" or (score is not None and math.isnan(score)):
+            status, score = "diverged", math.inf if _direction(self._settings) == "minimize" else -math.inf
         values = dict(suggestion.params)
         return Trial(self._group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
@@ -122,6 +124,9 @@ class _Trier:
         """Runs a scenario, or takes what it gave before. folder: of a run that is not out of date; None: no such."""
         if folder is None:
             return attempt(self._slots, scenario, self._out, pruner.watch)
+        run = open_run(folder)
+        if run.status == "diverged":
+            return RunOutcome("diverged", folder, run.diverged)
         try:
             for round, value in _history(folder, self._settings.metric):
                 pruner.report(round, value)
@@ -191,7 +196,7 @@ def _tell(study: optuna.Study, suggestion: optuna.Trial, trial: Trial) -> None:
 
     if trial.status == "pruned":
         study.tell(suggestion, state=TrialState.PRUNED)
-    elif trial.score is None or math.isnan(trial.score):  # failed, or diverged
+    elif trial.score is None:  # failed
         study.tell(suggestion, state=TrialState.FAIL)
     else:
         study.tell(suggestion, trial.score)

@@ -16,7 +16,8 @@ from raysim.local.model import Model
 from raysim.local.task import Task
 from raysim.scenario import Scenario
 from raysim.terms import Record
-from raysim.workers import records, wire
+from raysim.workers import contract, records, wire
+from raysim.workers.finite import diverged
 from raysim.workers.replies import MetricSums, TrainedClient
 from raysim.workers.requests import (
     ChunkMember,
@@ -46,6 +47,7 @@ class ClientWorker(Workbench):
         updates, buffers = records.Total() if request.summed else records.Stack(), records.Total()
         after: list[Value[Wire]] = []
         trained = []
+        first: Record | None = None  # the first client's update, whose entries those of the others must have
         for member in request.members:
             if member.message not in messages:
                 messages[member.message] = wire.receive(member.message.content, self.device)
@@ -55,6 +57,9 @@ class ClientWorker(Workbench):
             state = wire.receive(member.state.content, self.device) if member.state else {}
             sent, state = self._update(member, message, state)
             sent, logged = records.split(sent, *LOGGED)
+            first = sent if first is None else first
+            where = f"{type(self.algorithm).__name__}.update, client {member.client}"
+            contract.same_updates(where, (first, sent), summed=True)
             vectors, own_buffers = records.split(sent, "buffers")
             updates.add(vectors, member.weight)
             buffers.add(own_buffers, member.share)
@@ -67,21 +72,21 @@ class ClientWorker(Workbench):
                     samples_seen=self.net.seen - seen,
                     up_bytes=records.size(sent, self.net.layout),
                     down_bytes=self.down_bytes(message),
+                    diverged=diverged(columns, sent, "update"),
                 )
             )
         update = wire.send({**updates.record, **buffers.record})
         return Answer(trained, TrainedChunk(update=Value(update), states=tuple(after)))
 
     def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record]:
-        task = self.client_task(member.client, member.number, message)
-        try:
-            update = self.algorithm.update(task, message, state)
-            wire.unchanged((message, state))  # the chunk's other clients get this message too
-            return update
-        except Exception as error:
-            where = f"client {member.client}, its dispatch {member.number}, model version {member.version}"
-            error.add_note(f"{where}, train")
-            raise
+        client, number = member.client, member.number
+        who = f"client {client}, its dispatch {number}, model version {member.version}, train"
+        with self.calling("update", client, number, who=who, message=message, state=state) as where:
+            task = self.client_task(client, number, message)
+            returned = self.algorithm.update(task, message, state)
+            sent, after = contract.pair(where, returned, "the update", "the client's next state")
+            contract.alike(where, after, state, "the client's next state", "client")
+            return sent, after
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -124,11 +129,18 @@ class ClientWorker(Workbench):
 
     def _personal(self, own: OwnModels, place: int, message: Record) -> Model | Callable[[Tensor], Tensor]:
         """Returns what a client predicts with. place: the client's place in `own.clients`."""
-        task = self.client_task(own.clients[place], EVALUATING + own.version, message)
+        client, number = own.clients[place], EVALUATING + own.version
+        who = f"client {client}, model version {own.version}, evaluate"
+        task = self.client_task(client, number, message)
         state = wire.receive(own.states[place].content, self.device) if own.states else {}
         if own.unseen:
-            state = self.algorithm.adapt(task, message, state)
-        return self.algorithm.personal(task, message, state)
+            with self.calling("adapt", client, number, who=who, message=message, state=state) as where:
+                adapted = contract.record(where, self.algorithm.adapt(task, message, state), "the client's state")
+                contract.alike(where, adapted, state, "the client's state", "client")
+            state = adapted
+        with self.calling("personal", client, number, who=who, message=message, state=state) as where:
+            predicts = self.algorithm.personal(task, message, state)
+            return contract.predictor(where, predicts, self.net.layout)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -145,11 +157,27 @@ class ClientWorker(Workbench):
 
     def first_state(self) -> Record:
         """Returns the server's state before the first round."""
-        return {"buffers": self.start.buffers, **self.algorithm.init(self.start, self.population)}
+        with self.calling("init") as where:
+            state = contract.record(where, self.algorithm.init(self.start, self.population), "the server's state")
+            if "w" not in state:
+                raise contract.ContractError(f"{where}: the server's state must hold 'w', got {sorted(state)!r}")
+            contract.vector(where, state, self.net.layout, "the server's state", shared=True)
+        return {"buffers": self.start.buffers, **state}
 
-    def message(self, state: Record) -> Record:
+    def first_client(self) -> Record:
+        """Returns a client's state before it first takes part."""
+        with self.calling("client") as where:
+            return contract.record(where, self.algorithm.client(self.start), "a client's state")
+
+    def message(self, state: Record, version: int = 0) -> Record:
         """Returns what clients are sent in this state of the server, with the model, which is evaluated in any case."""
-        return {"buffers": state["buffers"], "w": state["w"], **self.algorithm.message(state)}
+        return {"buffers": state["buffers"], "w": state["w"], **self._sent(state, version)}
+
+    def _sent(self, state: Record, version: int) -> Record:
+        with self.calling("message", version, who=f"model version {version}", state=state) as where:
+            sent = contract.record(where, self.algorithm.message(state), "the message")
+            contract.vector(where, sent, self.net.layout, "the message", shared=True)
+            return sent
 
     def down_bytes(self, message: Record) -> int:
         """Returns the number of bytes that a client downloads."""
@@ -158,4 +186,4 @@ class ClientWorker(Workbench):
     @cached_property
     def _sends(self) -> bool:
         """Whether clients are sent anything."""
-        return bool(self.algorithm.message(self.first_state()))
+        return bool(self._sent(self.first_state(), 0))

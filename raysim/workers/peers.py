@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +16,8 @@ from raysim.local.model import Model
 from raysim.local.task import PREDICTED
 from raysim.scenario import Scenario
 from raysim.terms import Record
-from raysim.workers import records, wire
+from raysim.workers import contract, records, wire
+from raysim.workers.finite import diverged, not_finite
 from raysim.workers.peer_requests import (
     CompareRequest,
     ConsensusRequest,
@@ -53,17 +52,16 @@ class PeersWorker(Workbench):
         """
         samples = self.federation.samples
         peer = int(np.where(samples > 0, samples, samples.max()).argmin())
-        task = self.task(peer, EVALUATING, self.start)
-        state = self.algorithm.init(task)
+        state = self._first(peer)
         passes, seen = self.net.passes, self.net.seen
-        draft, message = self.algorithm.local(task, state)
+        draft, message = self._trained(peer, EVALUATING, state)
         predicted = self.net.passes - passes - 3 * (self.net.seen - seen)
         draft, message = (records.split(record, *LOGGED)[0] for record in (draft, message))
         mixed = []
         for neighbours in (1, 2):
             passes = self.net.passes
             inbox = Inbox(message, [message] * neighbours, [1 / (1 + neighbours)] * neighbours)
-            self.algorithm.mix(self.task(peer, EVALUATING, self.start), draft, inbox)
+            self._mixed(peer, EVALUATING, draft, inbox)
             mixed.append(self.net.passes - passes)
         one, two = mixed
         size = records.size(message, self.net.layout)
@@ -82,40 +80,64 @@ class PeersWorker(Workbench):
         received = _Received(self.device)
         for turn in request.turns:
             started = time.perf_counter()
-            with _named(turn, "mix"):
-                state = self._mix(turn, received)
+            state = self._mix(turn, received)
             seconds = time.perf_counter() - started
             draft: Record = {}
             message: Record = {}
             trained = None
             if turn.trains:
-                with _named(turn, "local"):
-                    draft, message, trained = self._local(turn, state)
+                draft, message, trained = self._local(turn, state)
             own.append((wire.send(draft), wire.send(state if turn.kept else {})))
             messages.append(wire.send(message))
-            mixed.append(MixedPeer(seconds, trained))
+            mixed.append(MixedPeer(seconds, trained, not_finite(state)))
         return Answer(mixed, Mixture(own=Value(tuple(own)), messages=Value(tuple(messages))))
 
     def _mix(self, turn: Turn, received: _Received) -> Record:
         if turn.draft is None or turn.message is None:
-            return self.algorithm.init(self.task(turn.peer, EVALUATING, self.start))
+            return self._first(turn.peer)
         own, *others = (received[place] for place in (turn.message, *turn.inbox))
         draft = wire.borrow(turn.draft.content[0], self.device)
-        inbox = Inbox(own, others, list(turn.weights))
-        state = self.algorithm.mix(self.task(turn.peer, turn.mixes - 1, self.start), draft, inbox)
-        wire.unchanged((draft, own, *others))
-        return state
+        return self._mixed(turn.peer, turn.mixes - 1, draft, Inbox(own, others, list(turn.weights)))
 
     def _local(self, turn: Turn, state: Record) -> tuple[Record, Record, TrainedPeer]:
         """Trains a peer. Returns its draft, its message, and what the tables show of the training."""
         started, steps = time.perf_counter(), self.net.steps
         self.net.take_solves()
-        draft, message = self.algorithm.local(self.task(turn.peer, turn.mixes, self.start), state)
+        draft, message = self._trained(turn.peer, turn.mixes, state)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
         draft, of_draft = records.split(draft, *LOGGED)
         message, of_message = records.split(message, *LOGGED)
         columns = self.training_columns({**of_draft, **of_message}, steps, seconds)
-        return draft, message, TrainedPeer(columns, records.size(message, self.net.layout))
+        size = records.size(message, self.net.layout)
+        return draft, message, TrainedPeer(columns, size, diverged(columns, message, "message"))
+
+    # --- calls of the algorithm ---------------------------------------------------------------------------------------
+
+    def _first(self, peer: int) -> Record:
+        """Returns a peer's first state."""
+        with self.calling("init", peer, who=f"peer {peer}") as where:
+            return contract.record(where, self.algorithm.init(self.task(peer, EVALUATING, self.start)), "the state")
+
+    @cached_property
+    def _first_of_any(self) -> Record:
+        """The first state of some peer. Those of all peers have the same entries, shapes and types."""
+        return self._first(0)
+
+    def _trained(self, peer: int, mixes: int, state: Record) -> tuple[Record, Record]:
+        """Returns a peer's draft and message."""
+        with self.calling("local", peer, mixes, who=f"peer {peer}, after {mixes} mixes, local", state=state) as where:
+            returned = self.algorithm.local(self.task(peer, mixes, self.start), state)
+            return contract.pair(where, returned, "the draft", "the message")
+
+    def _mixed(self, peer: int, mixes: int, draft: Record, inbox: Inbox) -> Record:
+        """Returns a peer's state after a mix. mixes: how often it has mixed before."""
+        given = {"draft": draft, "its own message": inbox.own}
+        given |= {f"the message of neighbour {place}": message for place, message in enumerate(inbox.messages)}
+        with self.calling("mix", peer, mixes, who=f"peer {peer}, after {mixes} mixes, mix", **given) as where:
+            mixed = self.algorithm.mix(self.task(peer, mixes, self.start), draft, inbox)
+            state = contract.record(where, mixed, "the state")
+            contract.alike(where, state, self._first_of_any, "the state", "init", fills=True)
+            return state
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -130,9 +152,11 @@ class PeersWorker(Workbench):
         return sums
 
     def _personal(self, asked: PeerState, version: int) -> Model:
-        _, state = asked.own.content
-        task = self.task(asked.peer, EVALUATING + version, self.start)
-        return self.algorithm.personal(task, wire.receive(state, self.device))
+        peer, state = asked.peer, wire.receive(asked.own.content[1], self.device)
+        number, who = EVALUATING + version, f"peer {peer}, after {version} rounds, evaluate"
+        with self.calling("personal", peer, number, who=who, state=state) as where:
+            task = self.task(peer, number, self.start)
+            return contract.model(where, self.algorithm.personal(task, state), self.net.layout)
 
     def compare(self, request: CompareRequest) -> Answer[Apart, Differences]:
         """Measures how far peers are from the first one, which is not counted. Leaves the sum of the differences."""
@@ -190,13 +214,3 @@ class _Received(dict[Place[Wire], Record]):
     def __missing__(self, place: Place[Wire]) -> Record:
         self[place] = wire.borrow(place.content, self._device)
         return self[place]
-
-
-@contextmanager
-def _named(turn: Turn, stage: str) -> Iterator[None]:
-    """Adds to an exception which peer raised it, and at which stage."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"peer {turn.peer}, after {turn.mixes} mixes, {stage}")
-        raise

@@ -71,6 +71,7 @@ class TrainedClient(NamedTuple):
     samples_seen: int  # samples whose gradients were computed, each as often as it was
     up_bytes: int
     down_bytes: int
+    diverged: str | None  # what was not finite, such as "loss"; None if all was
 
 
 class StepReply(NamedTuple):
@@ -80,6 +81,7 @@ class StepReply(NamedTuple):
     cache_bytes: int
     similarity: float | None
     coefficients: dict[str, list[float]]  # columns of the table of that name; {} without a search
+    diverged: str | None  # what of the next model is not finite, "w" or "buffers"; None if all is
 
 
 class TrainedPeer(NamedTuple):
@@ -87,6 +89,7 @@ class TrainedPeer(NamedTuple):
 
     columns: TrainingColumns
     message_bytes: int
+    diverged: str | None  # what was not finite, such as "loss"; None if all was
 
 
 class MixedPeer(NamedTuple):
@@ -94,6 +97,7 @@ class MixedPeer(NamedTuple):
 
     mixing_s: float  # wall seconds
     trained: TrainedPeer | None  # None: it did not train, because it will not mix again
+    diverged: str | None  # the entry of the peer's state that is not finite; None if all are
 
 
 class Apart(NamedTuple):

@@ -12,9 +12,10 @@ from raysim.data import Split
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.rng import SERVER_ID
-from raysim.terms import Buffer, Record, SearchResult, ServerStep
-from raysim.workers import records, wire
+from raysim.terms import Buffer, Record, SearchResult
+from raysim.workers import contract, records, wire
 from raysim.workers.client import ClientWorker
+from raysim.workers.finite import not_finite
 from raysim.workers.replies import ServerDescribed, StepReply, UpdateCost
 from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest
 from raysim.workers.workbench import LOGGED
@@ -27,12 +28,12 @@ class ServerWorker(ClientWorker):
 
     def describe_server(self) -> ServerDescribed:
         """Returns what the scheduler must know of the data, the model and the states."""
-        stateful = bool(self.algorithm.client(self.start))
+        stateful = bool(self.first_client())
         return ServerDescribed(described=self.describe(), state=tuple(self.first_state()), stateful=stateful)
 
     def first(self, request: FirstRequest) -> Answer[None, First]:
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
-        state, client = self.first_state(), self.algorithm.client(self.start)
+        state, client = self.first_state(), self.first_client()
         entries = wire.send(state)
         first = First(
             message=Value(wire.send(self.message(state))),
@@ -51,7 +52,10 @@ class ServerWorker(ClientWorker):
         message = self.message(self.first_state())
         one_step = self.scenario.local.model_copy(update={"steps": 1})
         task = self.task(client, 0, self.received(message), one_step)
-        update, _ = self.algorithm.update(task, message, self.algorithm.client(self.start))
+        client_state = self.first_client()
+        with self.calling("update", client, 0, who=f"client {client}", message=message, state=client_state) as where:
+            returned = self.algorithm.update(task, message, client_state)
+            update, _ = contract.pair(where, returned, "the update", "the client's next state")
         update, _ = records.split(update, *LOGGED)
         return UpdateCost(
             flops_per_sample=3 * self.forward_flops,
@@ -69,12 +73,10 @@ class ServerWorker(ClientWorker):
         before = wire.receive({name: value.content for name, value in request.state.items()}, self.device)
         updates, buffers = self._merged(request)
         task = self.server_task(gang, request.version, before)
-        step = _as_step(self.algorithm.step(before, request.arrivals, {**updates, **buffers}, task))
-        wire.unchanged((before,))  # an entry that is returned as it came is not stored again
+        given = {**updates, **buffers}
+        with self.calling("step", request.version, state=before, updates=given) as where:
+            step = contract.step(where, self.algorithm.step(before, request.arrivals, given, task), before)
         after = {**before, **buffers, **step.state}
-        if unknown := sorted(after.keys() - before.keys()):
-            known = sorted(before)
-            raise ValueError(f"step: must return only entries that `init` returned, {known!r}, got also {unknown!r}")
         flops = task.passes * self.forward_flops if task.passes else 0.0
         flops += 2.0 * len(request.arrivals) * self.net.layout.parameters + step.vector_flops
         one = updates if request.summed else {key: stack[0] for key, stack in updates.items()}
@@ -83,14 +85,18 @@ class ServerWorker(ClientWorker):
             cache_bytes=self._kept_bytes(after, one),
             similarity=None if step.similarity is None else step.similarity.item(),
             coefficients=_columns(step.search),
+            diverged=not_finite({key: after[key] for key in ("w", "buffers")}),
         )
         changed = wire.send({name: after[name] for name in request.state if after[name] is not before[name]})
         state = {name: Value(changed[name]) if name in changed else value for name, value in request.state.items()}
-        return Answer(reply, SteppedState(message=Value(wire.send(self.message(after))), state=state))
+        message = self.message(after, request.version)
+        return Answer(reply, SteppedState(message=Value(wire.send(message)), state=state))
 
     def _merged(self, request: StepRequest) -> tuple[Record, Record]:
         """Returns the step's updates, summed or stacked, and its buffers, averaged over the step's samples."""
         parts = [records.split(wire.receive(chunk.content, self.device), "buffers") for chunk in request.chunks]
+        where, summed = f"{type(self.algorithm).__name__}.update", request.summed and not request.factors
+        contract.same_updates(where, [vectors for vectors, _ in parts], summed)
         if request.factors:
             pairs = zip(parts, request.factors, strict=True)
             parts = [_weighed(*part, *factor, request.summed) for part, factor in pairs]
@@ -103,7 +109,7 @@ class ServerWorker(ClientWorker):
         reference = self._samples(server.reference, np.arange(len(server.reference)))
         return ServerTask(
             self.net,
-            self.received(self.message(state)),
+            self.received(self.message(state, version - 1)),
             self._server_samples(server.split),
             self.scenario.local,
             self.population,
@@ -130,17 +136,13 @@ class ServerWorker(ClientWorker):
         if isinstance(trigger, Buffer) and trigger.size > 1:
             kept += trigger.size * records.size(update, self.net.layout)
         if self.algorithm.caches_clients:
-            kept += self.population.clients * records.size(self.algorithm.client(self.start), self.net.layout)
+            kept += self.population.clients * records.size(self.first_client(), self.net.layout)
         return kept
 
     def finish(self, request: FinishRequest) -> dict[str, np.ndarray]:
         """Returns the final model as flat vectors `w` and `buffers`."""
         model = self.received(wire.receive(request.message.content, self.device))
         return wire.send({"w": model.w, "buffers": model.buffers})
-
-
-def _as_step(given: Record | ServerStep) -> ServerStep:
-    return given if isinstance(given, ServerStep) else ServerStep(given)
 
 
 def _columns(search: SearchResult | None) -> dict[str, list[float]]:

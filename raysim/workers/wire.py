@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ from raysim.terms import Record
 Wire: TypeAlias = "dict[str, np.ndarray]"
 """A record as it travels: named arrays instead of tensors."""
 
-# Arrays in Ray's object store are read-only, but torch could write to them; `unchanged` finds out if anybody did.
+# Arrays in Ray's object store are read-only, but torch could write to them; `contract.calling` finds out if it did.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
@@ -44,13 +43,3 @@ def borrow(wire: Wire, device: torch.device) -> Record:
         key: torch.tensor(value) if value.ctypes.data % (4 * ALIGNMENT) else torch.from_numpy(value)
         for key, value in wire.items()
     }
-
-
-def unchanged(records: Iterable[Record]) -> None:
-    """Raises ValueError if a tensor was changed in place since it was received or borrowed: others may share it."""
-    for record in records:
-        for key, value in record.items():
-            if value._version:
-                raise ValueError(
-                    f"an algorithm must not change in place what it is given, but changed {key!r}; copy it first"
-                )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +20,8 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models.build import initialise
 from raysim.scenario import Scenario
+from raysim.terms import Record
+from raysim.workers.contract import calling
 from raysim.workers.replies import Described, MetricSums, TrainingColumns
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
@@ -72,6 +75,19 @@ class Workbench:
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))
+
+    def calling(self, method: str, *ids: int, who: str = "", **given: Record) -> AbstractContextManager[str]:
+        """Surrounds a call of a method of the algorithm. The arguments are those of `contract.calling`."""
+        return calling(self.scenario.algorithm, method, self.scenario.seed, *ids, who=who, **given, **self._shared)
+
+    @cached_property
+    def _shared(self) -> dict[str, Record]:
+        """What all clients of this worker get to see."""
+        start = {"w": self.start.w, "buffers": self.start.buffers}
+        return {
+            "the first model": start,
+            "the public samples": {"x": self.public} if len(self.federation.public) else {},
+        }
 
     @cached_property
     def public(self) -> Tensor:

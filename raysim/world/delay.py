@@ -169,7 +169,7 @@ class ComputeDelay(Delay):
 
 
 class ScriptedDelay(Delay):
-    """Delays are given, in the scenario or in a file: a client's dispatches take its delays in turn."""
+    """Delays are given, as lists or in a file: client i's dispatches take delays[i][0], delays[i][1], ... in turn."""
 
     name: str = "scripted"
     unit: Unit = "rounds"

@@ -66,7 +66,8 @@ class Recorded(NamedTuple):
 def recorded_world(folder: str) -> dict[str, Any]:
     """Returns the block `world` of a run's scenario. Raises ValueError if the folder holds no run with a server."""
     world = _open(folder).info["scenario"].get("world")
-    if not isinstance(world, dict) or not any((world.get("dispatch") or {}).values()):
+    dispatch = (world.get("dispatch") or {}) if isinstance(world, dict) else {}
+    if not any(dispatch.get(key) for key in ("per_round", "concurrency", "picks", "order")):
         raise ValueError(f"replay: must be the folder of a run with a server, got {folder}, which has none")
     return {key: _tuples(value) for key, value in world.items()}
 
@@ -87,7 +88,7 @@ def read_recorded(folder: str) -> Recorded:
     arrives = np.where(dropped, ended, np.where(np.isnan(arrived), np.inf, arrived))
     over = f"the replayed run, {run.id}, tells nothing of later dispatches"
     fates = Fates(arrives, ~dropped)
-    script = Script(folder, columns["client"][order].astype(np.int64), columns["dispatched_at"][order], fates, over)
+    script = Script(folder, columns["client"][order], columns["dispatched_at"][order], fates, over)
     scenario = run.info["scenario"]
     return Recorded(script, recorded_world(folder), run.info["totals"]["rounds"], scenario["data"].get("clients"))
 
@@ -107,7 +108,9 @@ def _updates(run: Run) -> dict[str, NDArray[Any]]:
     if not files:
         raise ValueError(f"replay: must be a run that dispatched clients, got {run.folder}, without a table updates")
     table = pa.concat_tables([pq.ParquetFile(file).read(columns=names) for file in files])
-    return {name: np.asarray(table[name].to_numpy(zero_copy_only=False)) for name in names}
+    kinds = {"status": np.str_, "dispatch": np.int64, "client": np.int64}
+    # By lists, because pyarrow loads pandas to make arrays.
+    return {name: np.array(table[name].to_pylist(), dtype=kinds.get(name, np.float64)) for name in names}
 
 
 def _open(folder: str) -> Run:

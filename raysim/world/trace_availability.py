@@ -7,10 +7,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from raysim.part import Positive
 from raysim.rng import Stream
@@ -58,7 +59,7 @@ class TraceAvailability(Availability):
     """
 
     name: str = "trace"
-    path: str
+    path: Annotated[str, Field(examples=["charging.csv"])]
     """File of the intervals: CSV, Parquet with a name that ends in .parquet, or JSON with one that ends in .json."""
     period: Positive | None = None
     """Seconds after which the trace begins anew. null: a client's finish_time in JSON, else the last `off` of all."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from raysim.rng import Stream
 from raysim.world.delay import Cost, Delay
@@ -46,7 +47,7 @@ class TraceDelay(Delay):
 
     name: str = "trace"
     unit: Literal["seconds"] = "seconds"
-    path: str
+    path: Annotated[str, Field(examples=["devices.csv"])]
     """CSV file of the devices, or a Parquet file, whose name ends in .parquet."""
     assign: Assign | None = None
     """Which device a client has. client: that of the row with its number in the column `client`. in_order: client 0 has
@@ -85,7 +86,7 @@ class TraceDelay(Delay):
 class Devices(NamedTuple):
     """The devices of a trace, and who has which."""
 
-    path: str
+    path: Annotated[str, Field(examples=["devices.csv"])]
     rows: NDArray[np.float64]  # (devices, 5): what a `Device` holds
     places: dict[int, int] | None  # the place in `rows` of each client's device; None if devices are drawn
 

@@ -125,14 +125,14 @@ def _seconds(values: Sequence[float]) -> str:
 
 
 def _line(run: Run, found: Summary) -> RunLine:
-    status, notes = run.standing, [found.ended_early or "", found.note or ""]
+    status, notes = run.standing, [found.ended_early or "", found.diverged or "", found.note or ""]
     if found.error:
         notes.append(next(filter(str.strip, found.error.splitlines()), ""))
     return RunLine(
         run=run.id,
         seed="-" if found.seed is None else str(found.seed),
         status=status,
-        alarm=status not in ("finished", "running"),
+        alarm=status not in ("finished", "running") or found.diverged is not None,
         note="; ".join(filter(None, notes)),
         error=found.error,
         started=str(run.info.get("started_at") or "-")[:16].replace("T", " "),

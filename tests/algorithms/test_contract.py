@@ -172,5 +172,5 @@ def test_clients_own_models_are_evaluated_on_their_own_samples(simulate: Simulat
 @pytest.mark.parametrize("algorithm", ["toys:Overwriting", "toys:OverwritingServer"])
 def test_an_algorithm_that_changes_what_it_was_given_ends_the_run(algorithm: str, tmp_path: Any) -> None:
     scenario = parse_scenario(digits(algorithm=algorithm))
-    with pytest.raises(RunFailed, match="must not change in place what it is given, but changed 'w'; copy it first"):
+    with pytest.raises(RunFailed, match="must not change in place what it is given, but changed 'w' of "):
         run(scenario, out=tmp_path, inline=True)

@@ -112,9 +112,10 @@ def test_statistics_of_batch_normalisation_stay_finite_and_positive(simulate: Si
     assert not all((value == 1).all() for value in variances)
 
 
-def test_updates_that_are_not_finite_end_no_run(simulate: Simulate) -> None:
+def test_updates_that_are_not_finite_end_no_run_that_is_to_go_on(simulate: Simulate) -> None:
     """No more than FedBuff's."""
-    diverging: Raw = {"local__lr": 1e20, "run__rounds": 4, "world": {"dispatch": {"per_round": 3}}}
+    world: Raw = {"world": {"dispatch": {"per_round": 3}}}
+    diverging: Raw = {"local__lr": 1e20, "run__rounds": 4, "run__on_divergence": "go_on", **world}
     searched = simulate(feddle(**diverging))
     buffered = simulate(digits(algorithm={"name": "fedbuff", "buffer": 3}, **diverging))
     assert not searched.pandas("coefficients").norm.map(np.isfinite).all()

@@ -39,7 +39,7 @@ def test_a_kind_is_found_by_its_key_or_its_last_word() -> None:
     assert shown("list", "delay") == shown("list", "world.delay")
     lines = shown("list", "delay").splitlines()
     assert len(lines) == 1 + len(find_kinds("delay")[0].parts)
-    assert any("scripted" in line and "delays[i][0]" in line for line in lines)
+    assert any("scripted" in line and "take its delays in turn" in line for line in lines)
 
 
 def test_a_part_is_told_with_its_keys_source_and_an_example() -> None:
@@ -51,7 +51,7 @@ def test_a_part_is_told_with_its_keys_source_and_an_example() -> None:
     assert "\n  staleness  one of const, hinge, none, poly; default poly\n" in told
     assert "\n  Nguyen, Malik, Zhan" in told
     assert told.endswith("    staleness: {name: poly, exponent: 0.5}")
-    assert "sigma     number ≥ 0 (unit); required" in shown("list", "half_normal")
+    assert "sigma     number ≥ 0 (`unit`); required" in shown("list", "half_normal")
 
 
 def test_a_name_of_several_kinds_shows_all() -> None:

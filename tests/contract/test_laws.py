@@ -4,7 +4,7 @@ import pytest
 from command_line import command
 
 from raysim.contract.check import check
-from raysim.contract.law import Outcome
+from raysim.contract.law import Judgement
 from raysim.contract.subject import Subject
 from raysim.part import names_of
 from raysim.scenario.kinds import kinds
@@ -14,6 +14,7 @@ NAMES = [f"{kind.key}/{names_of(part)[0]}" for kind in kinds() for part in kind.
 SETTINGS = {
     "algorithm/fadas": ["server_lr=0.1"],
     "data.partition/natural": ["by=label"],
+    "data.partition/classes": ["per_client=2"],
     "model/cnn": ["padding=same", "hidden=16"],
     "model/resnet": ["depth=14"],
     "topology/edges": ["edges=[[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 0]]"],
@@ -22,12 +23,13 @@ SETTINGS = {
 ABSENT = {  # whose files or libraries are not at hand
     *("data/mnist", "data/fashion_mnist", "data/cifar10", "data/cifar100", "data/parquet", "data/image_folder"),
     *("data/isic2019", "data/femnist", "data/celeba", "data/shakespeare"),
+    *("world.delay/trace", "world.availability/trace"),
     *("model/transformer", "model/deq_transformer", "model/torchvision", "model/timm"),
 }
 SLOW = {"model/resnet", "model/deq_mlp", "model/deq_resnet", "data/linear_regression"}
 
 
-def not_ok(subject: Subject) -> list[Outcome]:
+def not_ok(subject: Subject) -> list[Judgement]:
     """What failed, or was not tried for no good reason."""
     return [outcome for outcome in check(subject, ray=False) if outcome.state == "failed"]
 
@@ -54,13 +56,16 @@ BROKEN = {
     "Diverges": ("All numbers that it returns are finite", "Diverges.step, step 0: 'w' must be finite, got"),
     "Stays": ("On quadratics", "at most 0.5 of the way may be left after 100 rounds, got 1"),
     "Forgets": ("Its methods can be called", "Forgets.step: must return the next state, a dict of tensors, got None"),
-    "WaitsForNothing": ("The timeline can ask it", "`trigger` must be a Round or a Buffer, got 2"),
+    "WaitsForNothing": (
+        "A scenario file can name it",
+        "trigger must be a property that gives Round(...), or",
+    ),
     "NeedsSamples": ("It runs where some clients hold no samples", "AssertionError"),
     "OverwritesInbox": ("It changes nothing in place", "OverwritesInbox.mix, peer 0, after 0 mixes: must not change"),
     "LosesEntries": ("A peer's state keeps its entries", "{'buffers': 'float32 (0,)'}, got {'buffers': 'nothing'}"),
     "NeedsNeighbours": ("Its methods can be called", "NeedsNeighbours.mix, peer 2, after 0 mixes: raises Assertion"),
     "TooManyLabels": ("Labels are int64", "train: labels must be 0 to 1, as num_classes says, got 0 to 2"),
-    "NotANumber": ("Inputs are finite", "train: x must be finite, got [nan"),
+    "NotANumber": ("Inputs are finite", "train: x must be finite, got [      nan"),
     "OtherShape": ("Inputs are finite", "must have the same shape in both splits, got {'train': (2,), 'test': (1,)}"),
     "SaysOtherClasses": ("What it says of itself", "classes: must be num_classes of what is loaded, 3, got 5"),
     "DrawsData": ("It loads the same samples each time", "train: x must be the same each time"),

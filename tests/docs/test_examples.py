@@ -1,6 +1,7 @@
 """Examples run from top to bottom."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,10 +32,13 @@ def run(place: Path, *words: str) -> str:
 
 def test_every_example_is_here() -> None:
     assert {path.name for path in EXAMPLES.iterdir()} - {"README.md", "__pycache__"} == {
+        *("asyncfeded.py", "asyncfeded.yaml", "dfedsam.py", "dfedsam.yaml", "fednova.py", "fednova.yaml"),
+        *("fedbuff_momentum.py", "fedbuff_momentum.yaml", "feddyn.yaml"),
         "first_steps.ipynb",
         "own_algorithm.py",
         "own_experiment.py",
         "own_peer_algorithm.py",
+        "traces",
     }
 
 
@@ -57,3 +61,13 @@ def test_an_experiment(tmp_path: Path) -> None:
 def test_a_notebook(tmp_path: Path) -> None:
     pytest.importorskip("nbclient")
     assert "text/plain" in run(tmp_path, "-c", NOTEBOOK, str(EXAMPLES / "first_steps.ipynb"))
+
+
+def test_traces(tmp_path: Path) -> None:
+    """They are what their script makes, and the scenario that uses them runs."""
+    shutil.copytree(EXAMPLES / "traces", tmp_path / "examples" / "traces")
+    run(tmp_path, "examples/traces/make_traces.py")
+    for name in ("devices.csv", "charging.csv"):
+        assert (tmp_path / "examples" / "traces" / name).read_bytes() == (EXAMPLES / "traces" / name).read_bytes()
+    printed = run(tmp_path, "-m", "raysim", "run", "examples/traces/traces.yaml", "--inline", "--set", "run.rounds=20")
+    assert "20 rounds" in printed

@@ -114,7 +114,7 @@ def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Path) -> Non
 
 def test_a_peer_that_changes_what_it_was_sent_ends_the_run(tmp_path: Path) -> None:
     scenario = raysim.parse_scenario(peers(algorithm="toys_peers:Overwriting"))
-    text = "an algorithm must not change in place what it is given, but changed 'w'; copy it first"
+    text = "must not change in place what it is given, but changed 'w' of its own message; copy it first"
     with pytest.raises(raysim.RunFailed, match=text):
         raysim.run(scenario, out=tmp_path, inline=True)
 

@@ -53,7 +53,7 @@ def test_tables_of_another_schema_are_refused_with_a_reason(tmp_path: Path) -> N
     with pytest.raises(NotARun, match="lacks worker, has also host, has of another type client; read it with"):
         open_run(tmp_path)
     file.write_bytes(b"PAR1")
-    with pytest.raises(NotARun, match=r"\.parquet: must be a Parquet file, got"):
+    with pytest.raises(NotARun, match=r"\.parquet: must be a whole Parquet file, got"):
         open_run(tmp_path)
 
 
@@ -67,5 +67,5 @@ def test_unknown_tables_and_columns_are_refused_with_a_reason(tmp_path: Path) ->
 @pytest.mark.parametrize("damage", [{"scenario": [1]}, {"seconds": 3}, {"run": 1}, {"status": None}])
 def test_what_run_json_holds_is_checked(tmp_path: Path, damage: dict[str, Any]) -> None:
     write_json(tmp_path, {"run": "r", "status": "finished"} | damage)
-    with pytest.raises(NotARun, match=f"{next(iter(damage))} must be (text|a block of keys), got"):
+    with pytest.raises(NotARun, match=f"{next(iter(damage))}: must be (text|a block of keys), got"):
         open_run(tmp_path)

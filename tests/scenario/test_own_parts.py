@@ -1,5 +1,6 @@
 """Parts of one's own, of every kind: by module and class, as objects, and as installed packages register them."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import toys_parts
 from command_line import command
@@ -23,6 +25,7 @@ from raysim.models import MLP, Vector
 from raysim.part import OneOf, Part, one_of, parts_of
 from raysim.scenario import Scenario, Schedule
 from raysim.world import Dispatch, World
+from raysim.world.policy import BySamples
 
 
 def server() -> Raw:
@@ -34,7 +37,7 @@ def server() -> Raw:
         "model": {"name": "toys_parts:TwoLayers", "width": 5},
         "algorithm": "toys_parts:Mean",
         "world": {
-            "dispatch": {"per_round": 2},
+            "dispatch": {"per_round": 2, "policy": "toys_parts:Lowest"},
             "delay": {"name": "toys_parts:Slow", "share": 0.4},
             "availability": "toys_parts:Even",
         },
@@ -240,6 +243,22 @@ def test_what_is_wrong_with_a_part_of_ones_own_is_said_by_its_key(change: Raw, e
     assert expected in str(caught.value)
 
 
+def test_a_policy_that_picks_wrongly_ends_the_run(tmp_path: Path) -> None:
+    raw = override(server(), world__dispatch__policy="toys_parts:Twice")
+    expected = "world.dispatch.policy: toys_parts:Twice must pick at most 2 of the idle clients, none of them twice"
+    with pytest.raises(raysim.RunFailed, match=expected):
+        raysim.run(raw, out=tmp_path, inline=True)
+
+
+def test_clients_with_more_samples_are_picked_more_often() -> None:
+    samples = np.array([1, 100, 0, 9])
+    picked = [BySamples().pick(np.array([0, 1, 3]), 1, samples, np.random.default_rng(seed))[0] for seed in range(200)]
+    assert picked.count(1) > 5 * picked.count(3) > 5 * picked.count(0)
+    assert sorted(BySamples().pick(np.array([0, 1, 3]), 9, samples, np.random.default_rng(0))) == [0, 1, 3]
+    problem_of = problem(override(server(), world__dispatch={"picks": [[0]] * 4, "policy": "by_samples"}))
+    assert problem_of.startswith("world.dispatch: policy goes with per_round or concurrency")
+
+
 class Literally(toys_parts.Slow):
     """A delay whose name cannot be module:Class."""
 
@@ -263,3 +282,63 @@ def test_an_object_that_does_not_fit_the_rest_is_refused_before_a_run(tmp_path: 
     with pytest.raises(raysim.ScenarioError, match="the model vector goes with the data quadratic only, got mlp"):
         raysim.run(scenarios[1], out=tmp_path / "wrong", inline=True)
     assert not (tmp_path / "wrong").exists()
+
+
+# --- installed packages -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Installs packages of the given names that register entry points."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def to(package: str, entry_points: str) -> None:
+        folder = tmp_path / f"{package}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(entry_points)
+        own.registered.cache_clear()
+
+    yield to
+    own.registered.cache_clear()
+
+
+def test_an_installed_package_registers_parts(install: Any, tmp_path: Path) -> None:
+    install("extra", "[raysim.delays]\nslow = toys_parts:Slow\n[raysim.models]\ntwo_layers = toys_parts:TwoLayers\n")
+    raw = override(server(), model="two_layers", world__delay={"name": "slow", "share": 0.4})
+    scenario = raysim.parse_scenario(raw)
+    assert isinstance(scenario.world.delay, toys_parts.Slow)
+    assert scenario.resolved()["world"]["delay"]["name"] == "slow"
+    raw["world"]["delay"] = toys_parts.Slow(share=0.4)
+    assert raysim.parse_scenario(raw) == scenario
+    result = raysim.run(scenario, out=tmp_path, inline=True)
+    assert str(result.module())
+    assert set(result.info["depends_on"]["modules"]) == {"toys_parts"}
+    wrong = problem(override(raw, world__delay={"name": "slow", "shar": 1}))
+    assert wrong == "world.delay.shar: unknown key (did you mean 'share'?); known here: name, unit, share"
+    assert "slow" in command("list").stdout
+    schema = json.loads(command("schema").stdout)["$defs"]["World"]["properties"]["delay"]["anyOf"]
+    assert "slow" in schema[0]["enum"]
+    (block,) = (choice for choice in schema if choice.get("description") == "Some clients are slow.")
+    assert block["properties"]["share"]["maximum"] == 1
+    assert (block["properties"]["name"], block["required"]) == ({"const": "slow"}, ["name"])
+
+
+def test_entry_points_that_are_wrong_are_told_and_break_no_others(install: Any) -> None:
+    install("one", "[raysim.delays]\nnone = toys_parts:Slow\nslow = toys_parts:Slow\ngone = no_such_module:Delay\n")
+    install("two", "[raysim.delays]\nfast = toys_parts:Slow\nother = toys_parts:Turns\ntwice = toys_parts:Slow\n")
+    install("three", "[raysim.delays]\ntwice = toys_parts:Slow\n")
+    answer = command("list")
+    assert answer.exit_code == 0
+    assert answer.stdout.count("Some clients are slow.") == 1
+    said = " ".join(answer.stderr.split())
+    for expected in (
+        "raysim.delays: 'none' is the name of a part of raysim, and stays it; rename the other",
+        "raysim.delays: 'gone' of the package one cannot be imported from no_such_module:Delay: ModuleNotFoundError",
+        "raysim.delays: toys_parts:Slow: must have `name: str = 'fast'`, under which two registers it, got 'slow'",
+        "raysim.delays: must name a subclass of raysim.world.Delay, got 'toys_parts:Turns', which is",
+        "raysim.delays: must be registered by one package only, got 'twice' of three and two; remove one of them",
+    ):
+        assert expected in said
+    assert raysim.parse_scenario(override(server(), world__delay="none")).world.delay.least == 0
+    assert problem(override(server(), world__delay="gone")).startswith("world.delay.name: 'gone' of the package one")

@@ -12,9 +12,9 @@ from results import TABLES
     ("fields", "table"),
     [
         (TrainingColumns._fields, "updates"),
-        (set(TrainedClient._fields) - {"columns"}, "updates"),
+        (set(TrainedClient._fields) - {"columns", "diverged"}, "updates"),
         (SearchResult._fields, "coefficients"),
-        (set(StepReply._fields) - {"coefficients"}, "steps"),
+        (set(StepReply._fields) - {"coefficients", "diverged"}, "steps"),
     ],
 )
 def test_every_field_is_a_column(fields: tuple[str, ...], table: str) -> None:

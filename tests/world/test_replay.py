@@ -10,6 +10,7 @@ from conftest import Raw, Simulate, digits
 
 import raysim
 from raysim import ScenarioError, parse_scenario
+from raysim.scenario.dependencies import changes, depends_on
 
 SECONDS = {"name": "exponential", "mean": 1.0, "unit": "seconds"}
 DROPOUT = {"probability": 0.2}
@@ -159,3 +160,16 @@ def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: P
     for actors in (1, 2):
         raw["resources"] |= {"client_actors": actors, "cpus_per_client": 0.5}
         assert raysim.run(parse_scenario(raw), out=tmp_path / "ray").digest == recorded.digest
+
+
+def test_runs_are_out_of_date_where_what_they_replay_has_changed(simulate: Simulate, tmp_path: Path) -> None:
+    recorded = simulate(scenario("fedbuff", WORLDS["rounds"][1]), "--dry")
+    devices = tmp_path / "devices.csv"
+    devices.write_text("latency_s\n1\n")
+    trace = {"dispatch": {"per_round": 6}, "delay": {"name": "trace", "path": str(devices)}}
+    for world, file in (({"replay": str(recorded.folder)}, recorded.folder / "run.json"), (trace, devices)):
+        raw = scenario("fedbuff", world)
+        before = depends_on(parse_scenario(raw))
+        assert list(changes(before, depends_on(parse_scenario(raw)))) == []
+        file.write_text(file.read_text() + "\n")
+        assert len(list(changes(before, depends_on(parse_scenario(raw))))) == 1

@@ -29,13 +29,13 @@ class TrainedAt(NamedTuple):
 
     def note(self) -> dict[str, Any]:
         """Returns the result as plain data, once the job is done."""
-        columns, size = self.trained
-        return {"columns": columns._asdict(), "message_bytes": size, "worker": self.job.worker}
+        return {**self.trained._asdict(), "columns": self.trained.columns._asdict(), "worker": self.job.worker}
 
     @classmethod
     def noted(cls, note: dict[str, Any]) -> TrainedAt:
         """Returns where the result is that `note` gave: in a job that is done."""
-        mixed = MixedPeer(0.0, TrainedPeer(TrainingColumns(**note["columns"]), note["message_bytes"]))
+        trained = TrainedPeer(TrainingColumns(**note["columns"]), note["message_bytes"], note["diverged"])
+        mixed = MixedPeer(0.0, trained, None)
         done = Outcome([mixed], note["worker"], Took(0.0, 0.0))
         left = Mixture(own=Value(), messages=Value())
         job: Job[list[MixedPeer], Mixture] = Job(CLIENT, None, left, [], MixRequest.name, "recalled", outcome=done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -62,6 +63,7 @@ class PeersSimulation:
         self._recorder.exchanged(happening, pending.trained, measured)
         self._recorder.jobs(happening, pending.mixes, self.stopwatch.began)
         metrics = self._record_evaluation(happening, pending.evaluation) if pending.evaluation else None
+        self._record_divergence(happening, pending)
         in_flight = 0 if self.scenario.world.synchronous else self._jobs.peers
         return Mark(happening.version, happening.time, in_flight, metrics)
 
@@ -72,6 +74,23 @@ class PeersSimulation:
         self._recorder.jobs(exchanged, pending.jobs, self.stopwatch.began)
         first = self.scenario.run.evaluate_on[0]
         return spread([rows.means(splits[first]) for _, splits in peer_sums]) | apart
+
+    def _record_divergence(self, exchanged: Exchanged, pending: PendingRound) -> None:
+        """Notes what was not finite: in trainings, then in the states that peers mixed, then in evaluations."""
+        go_on = self.scenario.run.on_divergence == "go_on"
+        results = [result for job in pending.mixes for result in job.result]
+        trained = [of_training.diverged for of_training, _ in pending.trained]
+        mixed = [result.diverged and f"state {result.diverged!r}" for result in results]
+        for found in (trained, mixed):
+            for at, what in zip(exchanged.mixed, found, strict=True):
+                if what:
+                    self._recorder.diverge(
+                        exchanged, f"the {what} of peer {at.peer}", version=at.number, client=at.peer, go_on=go_on
+                    )
+        for peer, splits in pending.evaluation.peer_sums if pending.evaluation else ():
+            if not all(math.isfinite(sums["loss"]) for sums in splits.values()):
+                version, what = exchanged.version, f"the loss of peer {peer}"
+                self._recorder.diverge(exchanged, what, version=version, client=peer, go_on=go_on)
 
     def finish(self) -> Final:
         return Final(self._jobs.final_models(), None)

@@ -12,6 +12,7 @@ from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
 from raysim.engine.server.timeline import new_timeline
+from raysim.engine.server.weights import weigh
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
 from raysim.workers.shared_requests import CLIENT, SERVER
@@ -59,6 +60,6 @@ class ServerFamily:
             if isinstance(happening, Ended):
                 recorder.ended(happening, int(federation.samples[happening.dispatched.client]))
             elif isinstance(happening, Stepped):
-                recorder.stepped(happening, scenario.central.weigh(happening.arrivals, population))
+                recorder.stepped(happening, weigh(scenario, happening.arrivals, population, happening.version))
             elif isinstance(happening, Closed):
                 recorder.closed(happening)

@@ -31,6 +31,11 @@ class PendingStep(Pending):
         return 0 if self.step.done else super().undone
 
     @property
+    def trained(self) -> list[TrainedClient]:
+        """What training gave, for each update in order of dispatch."""
+        return [trained for chunk in self.chunks for trained in chunk.result]
+
+    @property
     def updates(self) -> list[dict[str, Any]]:
         """The columns of the table `updates` that training fills, for each update in order of dispatch."""
         return [_row(trained, chunk.worker) for chunk in self.chunks for trained in chunk.result]

@@ -20,7 +20,7 @@ class ServerRecorder(Recorder):
         self._late = 0  # updates discarded since the last step
 
     def memory(self) -> dict[str, Any]:
-        return {"late": self._late}
+        return {**super().memory(), "late": self._late}
 
     def recall(self, totals: dict[str, int], memory: dict[str, Any]) -> None:
         super().recall(totals, memory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.timeline import new_timeline
+from raysim.engine.server.weights import weigh
 from raysim.scenario import Scenario
 from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, Started, Stepped
 
@@ -81,7 +83,8 @@ class ServerSimulation:
         if isinstance(happening, Ended):
             self._jobs.training.drop(happening.dispatched)
         if isinstance(happening, Stepped):
-            return self._jobs.step(happening, self.scenario.central.weigh(happening.arrivals, self._population))
+            weights = weigh(self.scenario, happening.arrivals, self._population, happening.version)
+            return self._jobs.step(happening, weights)
         if isinstance(happening, Closed) and self._is_evaluated(happening):
             return self._jobs.evaluate(happening)
         return None
@@ -102,6 +105,8 @@ class ServerSimulation:
             if isinstance(pending, PendingEvaluation):
                 metrics = self._record_evaluation(happening, pending)
             self._recorder.closed(happening)
+            if metrics and not math.isfinite(metrics["loss"]):
+                self._diverge(happening, "the loss of the server's model", happening.version)
             return Mark(happening.over, happening.time, happening.in_flight, metrics)
         return None
 
@@ -119,6 +124,16 @@ class ServerSimulation:
         self._recorder.stepped(stepped, pending.weights, updates, measured)
         self._recorder.searched(stepped, reply.coefficients)
         self._recorder.jobs(stepped, pending.jobs, self.stopwatch.began)
+        for arrival, trained in zip(stepped.arrivals, pending.trained, strict=True):
+            if trained.diverged:
+                what = f"the {trained.diverged} of client {arrival.client}"
+                self._diverge(stepped, what, arrival.version, arrival.client)
+        if reply.diverged:
+            self._diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
+
+    def _diverge(self, happening: Stepped | Closed, what: str, version: int, client: int | None = None) -> None:
+        go_on = self.scenario.run.on_divergence == "go_on"
+        self._recorder.diverge(happening, what, version=version, client=client, go_on=go_on)
 
     def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the metrics of the global model on the first split."""

@@ -1,0 +1,32 @@
+"""Asks an algorithm for the weights of a step's updates, and refuses what cannot be weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+
+from raysim.rng import seed_globals
+from raysim.scenario import Scenario
+from raysim.terms import Arrival, Population
+
+
+def weigh(scenario: Scenario, arrivals: Sequence[Arrival], population: Population, version: int) -> list[float] | None:
+    """Returns the weights of the updates of the step that makes a version of the model; None if it sums none.
+
+    Raises ValueError unless there is a finite number for each arrival.
+    """
+    seed_globals(scenario.seed, "weigh", version)
+    weights = scenario.central.weigh(arrivals, population)
+    if weights is None:
+        return None
+    must = f"{type(scenario.central).__name__}.weigh, of the step to version {version}: must return"
+    if not isinstance(weights, list | tuple):
+        got = type(weights).__name__
+        raise ValueError(f"{must} a list of numbers, or None if `step` needs every update, got {got}; use .tolist()")
+    if len(weights) != len(arrivals):
+        raise ValueError(f"{must} a weight for each of {len(arrivals)} arrivals, got {len(weights)}")
+    for arrival, weight in zip(arrivals, weights, strict=True):
+        if not isinstance(weight, Real) or isinstance(weight, bool) or not math.isfinite(weight):
+            raise ValueError(f"{must} finite numbers, got {weight!r} for client {arrival.client}")
+    return list(weights)

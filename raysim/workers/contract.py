@@ -1,0 +1,155 @@
+"""What an algorithm's methods must keep to: they change nothing in place, and return what their docstrings say.
+
+Every call of a method on a worker goes through `calling`. What it returns goes through one of the functions below. All
+of them raise ContractError, whose text begins with the class and the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, float32
+
+from raysim.local.model import Model
+from raysim.models.layout import Layout
+from raysim.rng import seed_globals
+from raysim.terms import Record, ServerStep
+
+if TYPE_CHECKING:
+    from raysim.algorithms import Central, Peer
+
+
+class ContractError(ValueError):
+    """A method of an algorithm did what no method may do, or returned something that it may not return."""
+
+
+@contextmanager
+def calling(
+    algorithm: Central | Peer, method: str, seed: int, *ids: int, who: str = "", **given: Record
+) -> Iterator[str]:
+    """Surrounds a call of an algorithm's method, and yields the name by which messages call the method.
+
+    Before the call, it seeds the global generators, by the method and the ids. After it, the records in `given` must be
+    as they were. who: what is added to any error, such as "client 3, its dispatch 0, model version 2".
+    """
+    where = f"{type(algorithm).__name__}.{method}"
+    versions = [(name, record, [value._version for value in record.values()]) for name, record in given.items()]
+    seed_globals(seed, method, *ids)
+    try:
+        yield where
+        for name, record, before in versions:
+            for (key, value), version in zip(record.items(), before, strict=True):
+                if value._version != version:
+                    must = "must not change in place what it is given"
+                    raise ContractError(f"{where}: {must}, but changed {key!r} of {name}; copy it first, with clone()")
+    except Exception as error:
+        if who:
+            error.add_note(who)
+        raise
+
+
+def record(where: str, value: Any, what: str) -> Record:
+    """Returns a record as it is. Raises ContractError for anything else. what: what the method was to return."""
+    if not isinstance(value, dict):
+        raise ContractError(f"{where}: must return {what}, a dict of tensors, got {_kind(value)}")
+    for key, entry in value.items():
+        if not isinstance(key, str):
+            raise ContractError(f"{where}: the names of entries of {what} must be text, got {key!r}")
+        if not isinstance(entry, Tensor):
+            hint = "; make it one, with torch.tensor(...)" if isinstance(entry, int | float) else ""
+            raise ContractError(f"{where}: {key!r} of {what} must be a tensor, got {_kind(entry)}{hint}")
+    return value
+
+
+def pair(where: str, value: Any, first: str, second: str) -> tuple[Record, Record]:
+    """Returns a pair of records as it is. Raises ContractError for anything else."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        got = f"{len(value)} values" if isinstance(value, tuple) else _kind(value)
+        raise ContractError(f"{where}: must return two records, {first} and {second}, got {got}")
+    return record(where, value[0], first), record(where, value[1], second)
+
+
+def alike(where: str, value: Record, model: Mapping[str, Tensor], what: str, maker: str, fills: bool = False) -> None:
+    """Raises ContractError unless a record has the keys, shapes and types of another.
+
+    maker: the method that made the other. fills: whether an entry that was empty so far may take any shape.
+    """
+    if value.keys() != model.keys():
+        hint = f"; let `{maker}` return all that is kept" if value.keys() - model.keys() else "; return it as it came"
+        must = f"{what} must have the entries that `{maker}` returned, {sorted(model)!r}"
+        raise ContractError(f"{where}: {must}, got {sorted(value)!r}{hint}")
+    for key, entry in value.items():
+        kept = model[key]
+        if entry.dtype != kept.dtype or (entry.shape != kept.shape and not (fills and kept.numel() == 0)):
+            must = f"{key!r} of {what} must stay {_kind(kept)}, as `{maker}` made it"
+            raise ContractError(f"{where}: {must}, got {_kind(entry)}")
+
+
+def same_updates(where: str, updates: Sequence[Record], summed: bool) -> None:
+    """Raises ContractError unless updates of one step, or of chunks of it, have the same entries and shapes.
+
+    summed: whether they are to be summed. Otherwise they are stacked, and their leading axes may differ.
+    """
+    first = {key: value.shape[0 if summed else 1 :] for key, value in updates[0].items()} if updates else {}
+    for update in updates:
+        if update.keys() != first.keys():
+            must = "every client's update must have the entries of those of other clients"
+            raise ContractError(f"{where}: {must}, {sorted(first)!r}, got {sorted(update)!r}")
+        for key, value in update.items():
+            if (shape := value.shape[0 if summed else 1 :]) != first[key]:
+                must = f"{key!r} must have the shape that other clients send, {tuple(first[key])}"
+                raise ContractError(f"{where}: {must}, got {tuple(shape)}")
+
+
+def step(where: str, value: Any, before: Record) -> ServerStep:
+    """Returns what a server step returned, as a ServerStep. before: the state that the step was given."""
+    made = value if isinstance(value, ServerStep) else ServerStep(value)
+    state = record(where, made.state, "the next state")
+    if "w" not in state:
+        must = "the next state must hold 'w'"
+        raise ContractError(f"{where}: {must}, got {sorted(state)!r}; return state['w'] if the model is to stay")
+    if unknown := sorted(state.keys() - before.keys()):
+        must = f"must return only entries that `init` returned, {sorted(before)!r}"
+        raise ContractError(f"{where}: {must}, got also {unknown!r}; let `init` return their first values")
+    alike(where, state, {key: before[key] for key in state}, "the next state", "init", fills=True)
+    return made
+
+
+def vector(where: str, value: Record, layout: Layout, what: str, *, shared: bool) -> None:
+    """Raises ContractError unless a record's "w", if it has one, can be a model.
+
+    shared: whether it may be the shared part alone.
+    """
+    if (w := value.get("w")) is None:
+        return
+    sizes = sorted({layout.cut, layout.size}) if shared else [layout.size]
+    if w.shape not in [(size,) for size in sizes] or w.dtype != float32:
+        must = f"'w' of {what} must be float32 of shape {' or '.join(f'({size},)' for size in sizes)}"
+        raise ContractError(f"{where}: {must}, got {_kind(w)}")
+
+
+def model(where: str, value: Any, layout: Layout) -> Model:
+    """Returns a model as it is. Raises ContractError for anything else, or a model of another size."""
+    if not isinstance(value, Model):
+        raise ContractError(f"{where}: must return a model, got {_kind(value)}")
+    vector(where, {"w": value.w}, layout, "the model", shared=False)
+    return value
+
+
+def predictor(where: str, value: Any, layout: Layout) -> Model | Callable[[Tensor], Tensor]:
+    """Returns a model or a function as it is. Raises ContractError for anything else, or a model of another size."""
+    if isinstance(value, Model):
+        return model(where, value, layout)
+    if not callable(value):
+        raise ContractError(f"{where}: must return a model or a function from inputs to outputs, got {_kind(value)}")
+    function: Callable[[Tensor], Tensor] = value
+    return function
+
+
+def _kind(value: Any) -> str:
+    """Returns what a value is, in a few words."""
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+    return repr(value) if value is None or isinstance(value, int | float | str) else type(value).__name__

@@ -1,0 +1,29 @@
+"""Finds what is not finite: NaN or infinite numbers in losses, updates and models."""
+
+from __future__ import annotations
+
+import math
+
+from raysim.terms import Record
+from raysim.workers.replies import TrainingColumns
+
+
+def not_finite(record: Record) -> str | None:
+    """Returns the name of the first entry that holds a number that is not finite; None if there is none."""
+    for name, entry in record.items():
+        # The norm is the fastest pass over a vector. But it may overflow, so it alone does not tell.
+        suspect = entry.is_floating_point() and entry.numel() and not math.isfinite(entry.norm())
+        if suspect and not bool(entry.isfinite().all()):
+            return name
+    return None
+
+
+def diverged(columns: TrainingColumns, sent: Record, what: str) -> str | None:
+    """Returns what of a training is not finite, such as "loss" or "update 'delta'"; None if all of it is finite.
+
+    columns: what the tables show of it. sent: what the client or peer sends. what: the word for that.
+    """
+    if not all(math.isfinite(loss) for loss in (columns.loss_before, columns.loss_after) if loss is not None):
+        return "loss"
+    name = not_finite(sent)
+    return None if name is None else f"{what} {name!r}"

@@ -1,0 +1,56 @@
+"""What a full disk or a folder that cannot be written to looks like to a user: one message, with what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class CannotWrite(OSError):
+    """Raised where a file or a folder cannot be written."""
+
+    def __init__(self, path: Path, cause: str, full: bool) -> None:
+        super().__init__(path, cause, full)
+        self.path, self.cause = path, cause
+        self._cure = "free some space there, or take another folder" if full else "take a folder that you may write to"
+        self.free = free(path)  # bytes; None where it is not known
+
+    def __str__(self) -> str:
+        left = "" if self.free is None else f", {self.free:,} bytes were free"
+        return f"{self.path}: cannot be written ({self.cause}{left}); {self._cure}"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raises CannotWrite in place of any error of the operating system in the block, which writes this path."""
+    try:
+        yield
+    except CannotWrite:
+        raise
+    except OSError as error:
+        cause = os.strerror(error.errno) if error.errno else str(error)
+        raise CannotWrite(path, cause, error.errno in _FULL) from None
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Raises CannotWrite if fewer bytes are free than will be needed at least."""
+    found = free(folder)
+    if found is not None and found < needed:
+        raise CannotWrite(folder, f"it will need {needed:,} bytes at least", True)
+
+
+def free(path: Path) -> int | None:
+    """Returns how many bytes are free where a path is, or would be; None if that is not known."""
+    for place in (path, *path.absolute().parents):
+        if os.path.isdir(place):
+            try:
+                return shutil.disk_usage(place).free
+            except OSError:
+                return None
+    return None

@@ -1,0 +1,45 @@
+"""What run.json holds, as far as it is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from results.texts import quoted
+
+Kind = type | tuple[type, ...]
+
+# The types of values, as far as they are read. Any may be missing; there may be others.
+_GIVEN: dict[str, Kind] = {
+    **dict.fromkeys(("run", "status"), str),
+    **dict.fromkeys(("scenario", "seconds", "totals", "holder"), dict),
+}
+_OR_NULL: dict[str, Kind] = {
+    **dict.fromkeys(("name", "scenario_hash", "started_at", "finished_at", "ended_early", "error"), str),
+    **dict.fromkeys(("seed", "parameters", "classes"), int),
+    "versions": dict,
+    "digest": dict,
+    "input_shape": list,
+}
+_NUMBER = (int, float)
+_IN_BLOCKS: dict[str, Kind] = {"totals": _NUMBER, "seconds": _NUMBER, "digest": str}  # null, too
+_PARTS = ("data", "model", "algorithm", "topology", "world", "run")  # of its scenario
+_WORDS: dict[Kind, str] = {str: "text", dict: "a block of keys", int: "an integer", list: "a list", _NUMBER: "a number"}
+
+
+def wrong_info(info: dict[str, Any]) -> list[str]:
+    """Returns what is wrong with the types of values in run.json, a line for each."""
+    found = [_wrong(key, info[key], kind) for key, kind in _GIVEN.items() if key in info]
+    found += [_wrong(key, info[key], kind) for key, kind in _OR_NULL.items() if info.get(key) is not None]
+    for block, kind in _IN_BLOCKS.items():
+        inner = info.get(block)
+        pairs = inner.items() if isinstance(inner, dict) else ()
+        found += [_wrong(f"{block}.{key}", value, kind) for key, value in pairs if value is not None]
+    scenario = info.get("scenario")
+    if isinstance(scenario, dict):
+        found += [_wrong(f"scenario.{k}", scenario[k], dict) for k in _PARTS if scenario.get(k) is not None]
+    return [text for text in found if text]
+
+
+def _wrong(key: str, value: Any, kind: Kind) -> str | None:
+    right = isinstance(value, kind) and not isinstance(value, bool)
+    return None if right else f"{key}: must be {_WORDS[kind]}, got {quoted(value)}"

@@ -1,0 +1,221 @@
+"""Compares runs seed by seed: the difference of each case from a baseline, with confidence intervals.
+
+All draws of a run are keyed by its seed. Two algorithms on one scenario with the same seed therefore see the same
+clients, delays and batches, and the luck of the seed is in both numbers. Their difference is free of it, so its
+interval is narrower than one from two groups of seeds that have nothing in common (Welch 1947).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from results.compare import Values, axes, counted_runs, grouped, tells
+from results.measure import Measure, NotComparable
+from results.reader import Run
+from results.score import Numbers, score
+from results.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from results.runs import Runs
+
+LEVEL = 0.95  # of all intervals
+RESAMPLES = 10_000  # of the bootstrap
+
+
+class Difference(NamedTuple):
+    """The difference of two samples that are paired, and intervals of its mean. All but the mean need two pairs."""
+
+    pairs: int
+    difference: float
+    """Mean of the differences."""
+    std: float
+    """Sample standard deviation of the differences."""
+    t_low: float
+    t_high: float
+    """Interval by Student's t distribution, which takes the differences as normally distributed."""
+    p: float
+    """Probability of a mean difference so far from 0 if there were none, by the paired t-test, two-sided."""
+    bootstrap_low: float
+    bootstrap_high: float
+    """Percentile interval of the bootstrap (Efron 1979), over RESAMPLES samples of pairs, always the same ones."""
+    welch_low: float
+    welch_high: float
+    """Interval by Welch's t-test, which does not know of the pairs."""
+    narrower: float
+    """Share by which the interval by t is narrower than Welch's; negative if it is wider."""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The result of comparing runs seed by seed."""
+
+    frame: pd.DataFrame
+    """One row for each case and metric: the keys' values, baseline, metric, and the fields of Difference."""
+    by: tuple[str, ...]
+    """The keys that tell cases apart."""
+    measure: Measure
+    notes: tuple[str, ...]
+    """A line for each run that does not count, with the reason."""
+
+
+def paired(runs: Runs, by: Iterable[str] | None, baseline: Sequence[str], measure: Measure, unfinished: bool) -> Paired:
+    """Pairs each case with the baseline by seed; see `Runs.paired` for the arguments.
+
+    Raises UnknownKey; NotARun; NotComparable where runs differ in more than their seed and the keys `by`, or where
+    there is no such baseline or nothing to pair with it.
+    """
+    counted, notes = counted_runs(runs, unfinished)
+    keys, _ = axes(counted, by, ())
+    _require_one_scenario(counted, keys)
+    groups = grouped(counted, keys, notes)
+    chosen = _chosen(keys, list(groups), baseline)
+    ordered = runs.only(run for group in groups.values() for run in group)
+    numbers = score(ordered, measure)
+    place = {run: number for number, run in enumerate(ordered.runs)}
+    rows = []
+    for values, other in _cases(keys, list(groups), chosen, notes):
+        pairs = _pairs(groups[values], groups[other], notes)
+        of_case = dict(zip(keys, values, strict=True)) | {"baseline": _spelled(keys, other)}
+        for metric, of_runs in numbers.items():
+            found = _found(metric, pairs, of_runs, place, notes)
+            rows.append({**of_case, "metric": metric, **difference(*found)._asdict()})
+    import pandas as pd
+
+    return Paired(pd.DataFrame(rows), tuple(keys), measure, tuple(dict.fromkeys(notes)))
+
+
+def difference(case: ArrayLike, baseline: ArrayLike) -> Difference:
+    """Returns the difference of paired samples, (pairs,) each. A field is NaN where there are too few pairs."""
+    a, b = np.asarray(case, float), np.asarray(baseline, float)
+    differences, count = a - b, len(a)
+    if count < 2:
+        return Difference(count, float(differences.mean()) if count else math.nan, *[math.nan] * 9)
+    from scipy import stats
+
+    mean, std = float(differences.mean()), float(differences.std(ddof=1))
+    half = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * std / math.sqrt(count)
+    p = 2 * float(stats.t.sf(abs(mean) / std * math.sqrt(count), count - 1)) if std else math.nan
+    variances = np.array([a.var(ddof=1), b.var(ddof=1)]) / count
+    welch = math.nan
+    if variances.sum():
+        freedom = variances.sum() ** 2 / (variances**2).sum() * (count - 1)
+        welch = float(stats.t.ppf((1 + LEVEL) / 2, freedom) * math.sqrt(variances.sum()))
+    low, high = _bootstrap(differences)
+    intervals = (mean - half, mean + half, p, low, high, mean - welch, mean + welch)
+    return Difference(count, mean, std, *intervals, 1 - half / welch)
+
+
+def _bootstrap(differences: NDArray[np.float64]) -> tuple[float, float]:
+    drawn = np.random.default_rng(0).integers(len(differences), size=(RESAMPLES, len(differences)))
+    low, high = np.quantile(differences[drawn].mean(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+# --- who is paired with whom ------------------------------------------------------------------------------------------
+
+
+def _require_one_scenario(runs: Runs, keys: list[str]) -> None:
+    """Raises NotComparable if runs differ in a key that is neither given nor of a part whose name is."""
+    blocks = tuple(key.removesuffix("name") for key in keys if key.endswith(".name"))
+    if other := [key for key in runs.varying if tells(key) and key not in keys and not key.startswith(blocks)]:
+        raise NotComparable(
+            f"runs that cannot be paired: they must differ in their seed and {', '.join(keys) or 'nothing'} only, got "
+            f"several values of {', '.join(other)}; add --by {other[0]}"
+        )
+
+
+def _chosen(keys: list[str], groups: list[Values], baseline: Sequence[str]) -> dict[str, str]:
+    """Returns the keys that tell the baseline from other cases, with its values as text.
+
+    baseline: values such as fedavg, or keys with values such as algorithm=fedavg; by default the first algorithm
+    or, if that is the same everywhere, the first value of the first key.
+    """
+    if not keys:
+        raise NotComparable("by: must name what differs between the runs, got none; pairs need two cases")
+    if not baseline:
+        key = "algorithm.name" if "algorithm.name" in keys else keys[0]
+        return {key: written(groups[0][keys.index(key)])}
+    known = {key: {written(values[place]) for values in groups} for place, key in enumerate(keys)}
+    found = {}
+    for text in baseline:
+        name, _, value = text.rpartition("=")
+        fits = [key for key in keys if value in known[key] and name in ("", key, key.removesuffix(".name"))]
+        if not fits:
+            cases = "; ".join(f"{key} of {', '.join(sorted(values))}" for key, values in known.items())
+            raise NotComparable(f"baseline: must be a value of a key that differs, {cases}; got {text!r}")
+        found[fits[0]] = value
+    return found
+
+
+def _cases(
+    keys: list[str], groups: list[Values], chosen: dict[str, str], notes: list[str]
+) -> list[tuple[Values, Values]]:
+    """Returns each case with its baseline, and adds a note for each case that has none.
+
+    If several groups have the values of the baseline, each case has the one whose other keys have the case's values.
+    Keys of the same part are not other keys: FedAvg is the baseline of FedBuff, though it has no buffer.
+    """
+    found = [values for values in groups if all(written(values[keys.index(k)]) == v for k, v in chosen.items())]
+    blocks = tuple(key.removesuffix("name") if key.endswith(".name") else key for key in chosen)
+    others = [place for place, key in enumerate(keys) if not key.startswith(blocks)] if len(found) > 1 else []
+    baselines: dict[Values, Values] = {}
+    for values in found:
+        rest = tuple(values[place] for place in others)
+        if rest in baselines:
+            both = f"{_spelled(keys, baselines[rest])} and {_spelled(keys, values)}"
+            raise NotComparable(f"baseline: must be one case, got {both}; add --baseline KEY=VALUE")
+        baselines[rest] = values
+    cases = []
+    for values in groups:
+        rest = tuple(values[place] for place in others)
+        if rest not in baselines:
+            notes.append(f"{_spelled(keys, values)}: left out, because no baseline has the same other keys")
+        elif values not in found:
+            cases.append((values, baselines[rest]))
+    if not cases:
+        spelled = ", ".join(f"{key}={value}" for key, value in chosen.items())
+        raise NotComparable(f"runs: must hold a case beside the baseline {spelled}, got none; give more runs")
+    return cases
+
+
+def _spelled(keys: list[str], values: Values) -> str:
+    return ", ".join(f"{key}={written(value)}" for key, value in zip(keys, values, strict=True) if value is not None)
+
+
+def _pairs(case: list[Run], baseline: list[Run], notes: list[str]) -> list[tuple[Run, Run]]:
+    """Returns the runs of the same seed, and adds a note for each run without a partner."""
+    of_case, of_baseline = ({_seed(run): run for run in group} for group in (case, baseline))
+    for mine, theirs, whose in ((of_case, of_baseline, "the baseline"), (of_baseline, of_case, "a case")):
+        for seed in sorted(mine.keys() - theirs.keys(), key=str):
+            notes.append(f"{mine[seed].folder}: left out of a pair, because {whose} has no run with seed {seed}")
+    return [(of_case[seed], of_baseline[seed]) for seed in of_case if seed in of_baseline]
+
+
+def _seed(run: Run) -> str:
+    return str((run.info.get("scenario") or {}).get("seed"))
+
+
+def _found(
+    metric: str, pairs: list[tuple[Run, Run]], numbers: Numbers, place: dict[Run, int], notes: list[str]
+) -> tuple[list[float], list[float]]:
+    """Returns the numbers of both sides, without pairs of which one has none, and adds a note for each of these."""
+    case, baseline = [], []
+    for mine, theirs in pairs:
+        a, b = numbers[place[mine]], numbers[place[theirs]]
+        if a is None or b is None:
+            lacking = mine if a is None else theirs
+            notes.append(f"{lacking.folder}: left out of a pair, because it has no {metric}")
+        else:
+            case.append(a)
+            baseline.append(b)
+    if len(case) < 2:
+        notes.append(f"{metric}: needs two pairs for intervals, got {len(case)}; run more seeds of both")
+    return case, baseline

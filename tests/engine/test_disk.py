@@ -1,0 +1,115 @@
+"""Full disks and folders that cannot be written: one message, and what was written stays readable."""
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from command_line import process, write
+from conftest import digits
+
+import raysim
+from results import CannotWrite, open_run
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full after ten files of tables."""
+    real, written = pq.write_table, []
+
+    def write_table(table: Any, where: Path, **options: Any) -> None:
+        written.append(where)
+        if len(written) > 10:
+            where.write_bytes(b"half a file")
+            raise OSError(errno.ENOSPC, "Error writing bytes to file")
+        real(table, where, **options)
+
+    monkeypatch.setattr(pq, "write_table", write_table)
+    monkeypatch.setattr("results.writer.BUFFER_ROWS", 20)
+
+
+def test_a_full_disk_fails_the_run_with_one_message(full: None, tmp_path: Path) -> None:
+    with pytest.raises(raysim.RunFailed) as caught:
+        raysim.run(raysim.parse_scenario(digits(run__rounds=30)), out=tmp_path, inline=True)
+    folder = caught.value.folder
+    assert folder is not None and caught.value.where == "writing" and caught.value.traceback == ""
+    told = str(caught.value)
+    assert told.startswith(f"writing: {folder}/") and "cannot be written (No space left on device, " in told
+    assert "bytes were free); free some space there" in told and told.endswith(f"`raysim resume {folder}` goes on")
+    assert caught.value.__suppress_context__
+    run = open_run(folder)
+    assert run.info["status"] == "failed" and "No space left on device" in run.info["error"]
+    assert 0 < len(run.table("updates")) < 200
+    assert not list(folder.rglob(".*.tmp"))
+
+
+def test_where_parts_cannot_be_merged_the_run_has_them_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    scenario = raysim.parse_scenario(digits(run__rounds=30))
+    expected = raysim.run(scenario, out=tmp_path / "a", inline=True)
+
+    def no_room(parts: list[Path]) -> None:
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
+
+    monkeypatch.setattr("results.writer.BUFFER_ROWS", 20)
+    monkeypatch.setattr("results.parts._groups", no_room)
+    result = raysim.run(scenario, out=tmp_path / "b", inline=True)
+    assert result.digest == expected.digest
+    assert len(result.run.files("updates")) > 1
+    rows, whole = result.table("updates"), expected.table("updates")
+    assert rows["client"].to_pylist() == whole["client"].to_pylist()
+    assert not list(result.folder.rglob("*.new"))
+
+
+def test_a_model_that_will_not_fit_is_refused_when_the_run_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("results.disk.free", lambda path: 1 << 20)
+    raw = digits(model={"name": "mlp", "hidden": [5000]})
+    with pytest.raises(
+        raysim.RunFailed, match=r"writing: .*it will need 1,500,040 bytes at least, 1,048,576 bytes were"
+    ):
+        raysim.run(raysim.parse_scenario(raw), out=tmp_path, inline=True)
+    monkeypatch.setattr("results.disk.free", lambda path: 1000)
+    with pytest.raises(CannotWrite, match="it will need 1,048,576 bytes at least, 1,000 bytes were free"):
+        raysim.run(raysim.parse_scenario(raw), out=tmp_path / "none", inline=True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = process("run", write(tmp_path, digits()), "--inline", "--out", tmp_path / "file" / "runs")
+    assert ended.returncode == 2
+    assert "Not a directory" in ended.stderr and "take a folder that you may write to" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    place = tmp_path / "small"
+    place.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "none", place], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("needs the right to mount")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_small_file_system_fills_up(small: Path, tmp_path: Path) -> None:
+    path = write(tmp_path, digits(run__rounds=10**6, run__evaluate_every=10**6))
+    (small / "ballast").write_bytes(os.urandom(900_000))
+    ended = process("run", path, "--inline", "--out", small)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
+    last = " ".join(ended.stderr.splitlines()[-1:])
+    assert last.startswith(f"The run failed in writing: {small}/") and "No space left on device" in last
+    (folder,) = small.glob("digits-*")
+    run = open_run(folder)
+    assert run.standing in ("failed", "killed")
+    assert len(run.table("updates")) > 0

@@ -1,0 +1,108 @@
+"""How runs end on Ray, by signals and where processes stop answering; and the token that a local Ray wants."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import PYTHONPATH
+from toys_jobs import Adder, Attach, Sleep, Telling
+
+from actors import Group, JobFailed
+from actors.pulse import Pulse
+from results import open_run
+
+ray_test = pytest.mark.usefixtures("ray_session")
+
+
+def stat(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
+
+
+def test_silence_is_what_passes_while_somebody_listens_and_is_told_once() -> None:
+    answers: list[bool] = []
+    pulse = Pulse("client-1", lambda: 1, lambda asked: bool(answers))
+    warnings = [pulse.beat(5.0, 100.0) for _ in range(15)]
+    assert warnings.count(None) == 14
+    assert "client-1 has not answered for 50 s; it is given up after 100 s" in warnings
+    pulse.beat(1e6, 100.0)  # the caller itself stood still
+    assert pulse.silent_s == 80.0
+    answers.append(True)
+    assert (pulse.beat(5.0, 100.0), pulse.silent_s) == (None, 0.0)
+
+
+@pytest.mark.ray
+@ray_test
+@pytest.mark.parametrize("where", ["job", "set-up"])
+def test_a_worker_that_stops_is_replaced(where: str) -> None:
+    """Not one that only works for longer than the patience."""
+    import ray
+
+    from actors.cluster import RayPool
+    from actors.placement import Placement
+
+    pool = RayPool(f"test-{time.time_ns()}", Placement(), patience_s=6.0)
+    try:
+        pool.start(Group("client", Adder, 1, 0.0, 0.0))
+        pool.set_up({"client": Attach(1)})
+        first = pool._workers["client"][0]
+        pid = ray.get(first.actor.__ray_call__.remote(lambda self: os.getpid()))
+        if where == "job":
+            long = pool.submit("client", Sleep(10.0))
+            while not long.done:
+                pool.wait()
+            assert (long.attempts, pool.warnings) == (0, [])
+            job = pool.submit("client", Sleep(0.1))
+            os.kill(pid, signal.SIGSTOP)
+            while not job.done:
+                pool.wait()
+        else:
+            os.kill(pid, signal.SIGSTOP)
+            pool.set_up({"client": Attach(2)})
+        assert pool._workers["client"][0] is not first
+        assert len(pool.warnings) == 1 and pool.warnings[0].startswith("client-0 has not answered for ")
+    finally:
+        os.kill(pid, signal.SIGKILL) if stat(pid) == "T" else None
+        pool.close()
+
+
+@pytest.mark.ray
+@ray_test
+def test_a_scheduler_that_stops_ends_the_run(tmp_path: Path) -> None:
+    import ray
+
+    from actors.placement import Placement
+    from actors.session import run_on_ray
+
+    name = f"test-{time.time_ns()}"
+    steps = run_on_ray(Telling(tmp_path / "note", "sleep"), name, Placement(), patience_s=10.0)
+    assert next(steps) == 1
+    scheduler = ray.get_actor(f"{name}/scheduler")
+    pid = ray.get(scheduler.__ray_call__.remote(lambda self: os.getpid()))
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(JobFailed, match=r"scheduler: it has not answered for \d+ s"):
+        list(steps)
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP to all", "gcs"])
+def test_a_run_on_a_ray_of_its_own_ends_as_it_should(how: str, tmp_path: Path) -> None:
+    """By a signal, or finished although the GCS is lost when all work is done. That Ray wants a token."""
+    line = [sys.executable, str(Path(__file__).parents[1] / "own_ray.py"), how, str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": PYTHONPATH}
+    environment.pop("RAY_AUTH_MODE", None)
+    ended = subprocess.run(
+        line, capture_output=True, text=True, env=environment, timeout=200, start_new_session=True, check=False
+    )
+    expected = {"SIGTERM": (143, "interrupted"), "SIGHUP to all": (129, "interrupted"), "gcs": (0, "finished")}
+    (folder,) = (tmp_path / "runs").iterdir()
+    run = open_run(folder)
+    assert (ended.returncode, run.info["status"]) == expected[how], ended.stderr
+    assert len(run.table("updates")) == run.info["totals"]["dispatched"] > 0
+    assert (tmp_path / "mode").read_text() == "token"

@@ -1,0 +1,158 @@
+"""Damaged files of runs: each is told by name, and other runs are compared all the same."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from command_line import command
+from compared_runs import FEDAVG, made
+from table_rows import NEVER, update
+
+import raysim
+from results import NotARun, Run, Writer, load, open_run, write_json
+
+CURE = "copy it again from where it is whole, or run the scenario again"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    for seed, end in enumerate([0.5, 0.6, 0.7]):
+        made(tmp_path / "runs" / f"r{seed}", {"seed": seed, **FEDAVG}, [0.1, end])
+    return tmp_path / "runs"
+
+
+def flip(file: Path, place: int | None = None) -> None:
+    """Turns a bit of a file's data over, by default of its last page."""
+    content = bytearray(file.read_bytes())
+    metadata = pq.read_metadata(file).row_group(0).column(0)
+    start = metadata.data_page_offset
+    content[place or start + metadata.total_compressed_size // 2] ^= 1
+    file.write_bytes(content)
+
+
+def parquet(run: Path, table: str) -> Path:
+    (file,) = (run / table).glob("*.parquet")
+    return file
+
+
+def test_every_bit_of_a_table_is_checked(tmp_path: Path) -> None:
+    """A flipped bit of a page is found by its checksum, also where the page could still be read."""
+    writer = Writer(tmp_path, "r", flush_seconds=NEVER)
+    for dispatch in range(100):
+        writer.add("updates", update(dispatch))
+    writer.close()
+    write_json(tmp_path, {"run": "r", "status": "finished"})
+    file = parquet(tmp_path, "updates")
+    content, whole = file.read_bytes(), Run(tmp_path).table("updates")
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    rng = np.random.default_rng(0)
+    for place in rng.integers(4, footer, 200):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        file.write_bytes(damaged)
+        try:  # a bit of a page's header may be one that nobody needs
+            assert Run(tmp_path).table("updates").equals(whole)
+        except NotARun as error:
+            assert str(error).startswith(f"{file}: must be a whole Parquet file, got ")
+
+
+def test_a_damaged_second_part_is_told_by_its_name(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, "r", flush_seconds=NEVER)
+    for dispatch in range(3):
+        writer.add("updates", update(dispatch))
+        writer.flush()
+    write_json(tmp_path, {"run": "r", "status": "running"})
+    second = tmp_path / "updates" / "000001.parquet"
+    second.write_bytes(second.read_bytes()[:-100])
+    for read in (raysim.Result(tmp_path).table, load(tmp_path).table):
+        with pytest.raises(NotARun, match=rf"^{re.escape(str(second))}: must be a whole Parquet file, got .*{CURE}"):
+            read("updates")
+    answer = command("show", tmp_path)
+    assert (answer.exit_code, answer.stdout, answer.stderr.count("\n")) == (2, "", 1)
+    assert answer.stderr.startswith(f"{second}: must be a whole Parquet file")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "[" * 100_000, '{"run": "r1", "scenario": 3}', "\x00\xff"])
+def test_other_runs_are_compared_without_one_whose_run_json_is_damaged(runs: Path, content: str) -> None:
+    (runs / "r1" / "run.json").write_bytes(content.encode("latin-1"))
+    answer = command("compare", runs, "--format", "csv")
+    assert answer.exit_code == 0
+    assert answer.stderr.startswith(f"{runs / 'r1' / 'run.json'}: ") and answer.stderr.endswith("; left out\n")
+    assert len(answer.stderr) < 500
+    assert answer.stdout.splitlines()[1].split(",")[-2:] == ["2", "0"]
+    with pytest.raises(NotARun, match=r"r1/run\.json: "):
+        load(runs)
+    alone = command("compare", runs / "r1")
+    assert (alone.exit_code, alone.stdout) == (2, "")
+    assert f"{CURE}\n" in alone.stderr
+
+
+def test_other_runs_are_compared_and_reported_without_one_whose_table_is_damaged(runs: Path, tmp_path: Path) -> None:
+    file = parquet(runs / "r2", "evaluations")
+    flip(file)
+    answer = command("compare", runs)
+    assert answer.exit_code == 0
+    assert re.fullmatch(rf"{file}: must be a whole Parquet file, got .*{CURE}; left out\n", answer.stderr)
+    assert "0.5500 ± 0.0707" in answer.stdout
+    answer = command("report", runs, "--out", tmp_path / "report.html")
+    assert answer.exit_code == 0, answer.output
+    assert answer.stderr.startswith(f"{file}: must be a whole Parquet file")
+    assert answer.stderr.endswith("; left out\n")
+    with pytest.warns(UserWarning, match="must be a whole Parquet file"):
+        assert load(runs).compare()["runs"].tolist() == [2]
+    for run in ("r0", "r1"):
+        flip(parquet(runs / run, "evaluations"))
+    assert command("compare", runs).exit_code == 2
+
+
+WRONG: list[Any] = [None, True, 3, -0.5, "x", "x" * 500, [1], {"x": 1}, {"name": [1]}]
+
+
+def test_whatever_run_json_holds_it_is_read_or_told(runs: Path, tmp_path: Path) -> None:
+    path = runs / "r1" / "run.json"
+    info = json.loads(path.read_text())
+    info |= {
+        "totals": {"rounds": 4},
+        "digest": {"run": "x"},
+        "finished_at": "2026-01-01T00:00:00+00:00",
+        "versions": {},
+    }
+    info |= {"ended_early": None, "error": None}
+    places = [*((key,) for key in info), *(("scenario", key) for key in (*info["scenario"], "data", "model", "world"))]
+    places += [("scenario", "algorithm", "name"), ("totals", "rounds"), ("seconds", "total"), ("digest", "run")]
+    for place in places:
+        for value in WRONG:
+            changed = json.loads(json.dumps(info))
+            block = changed
+            for key in place[:-1]:
+                block = block[key]
+            block[place[-1]] = value
+            path.write_text(json.dumps(changed))
+            for words in (["show", runs / "r1"], ["compare", runs], ["compare", runs, "--paired"]):
+                answer = command(*words)
+                assert answer.exit_code in (0, 2), (place, value)
+                assert len(answer.stderr) < 1000
+
+
+def test_models_that_are_damaged_are_told_by_their_file(tmp_path: Path) -> None:
+    made(tmp_path / "r", FEDAVG, [0.5])
+    (tmp_path / "r" / "model.safetensors").write_bytes(b"\x08\x00")
+    with pytest.raises(NotARun, match=r"model\.safetensors: must be a whole file of tensors, got"):
+        raysim.Result(tmp_path / "r").vectors()
+
+
+def test_a_damaged_part_is_left_as_it_is_when_parts_are_merged(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, "r", flush_seconds=NEVER)
+    for dispatch in range(2):
+        writer.add("updates", update(dispatch))
+        writer.flush()
+    flip(tmp_path / "updates" / "000000.parquet")
+    writer.close()
+    write_json(tmp_path, {"run": "r", "status": "finished"})
+    with pytest.raises(NotARun, match=r"000000\.parquet: must be a whole Parquet file"):
+        open_run(tmp_path).table("updates")
+    assert pq.read_table(tmp_path / "updates" / "000001.parquet")["dispatch"].to_pylist() == [1]

@@ -1,0 +1,158 @@
+"""Runs compared seed by seed: every number by hand, who is paired with whom, and what cannot be paired."""
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import command
+from compared_runs import FEDAVG, FEDBUFF, made, refused
+from scipy import stats
+
+from results import load
+from results.paired import difference
+
+A, B = [0.80, 0.86, 0.83, 0.90], [0.78, 0.83, 0.82, 0.84]
+
+
+def paired(*arguments: object) -> list[dict[str, str]]:
+    """The rows of the CSV, as text."""
+    answer = command("compare", *arguments, "--paired", "--format", "csv")
+    assert answer.exit_code == 0, answer.output
+    return list(csv.DictReader(io.StringIO(answer.stdout)))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    for name, part, ends in (("fedbuff", FEDBUFF, A), ("fedavg", FEDAVG, B)):
+        for seed, end in enumerate(ends):
+            made(tmp_path / f"{name}-{seed}", {"seed": seed, **part}, [0.1, end])
+    return tmp_path
+
+
+def test_a_difference_is_that_of_the_paired_t_test() -> None:
+    """Differences 0.02, 0.03, 0.01, 0.06: mean 0.03; squares of deviations 1 + 0 + 4 + 9 = 14, all times 1e-4."""
+    found = difference(A, B)
+    assert (found.pairs, found.difference) == (4, pytest.approx(0.03))
+    assert found.std == pytest.approx(math.sqrt(14e-4 / 3))
+    half = 3.182446305 * math.sqrt(14e-4 / 3) / 2  # the table's t of 3 degrees of freedom at 0.975
+    assert (found.t_low, found.t_high) == pytest.approx((0.03 - half, 0.03 + half))
+    test = stats.ttest_rel(A, B)
+    interval = test.confidence_interval(0.95)
+    assert found.p == pytest.approx(test.pvalue)
+    assert (found.t_low, found.t_high) == pytest.approx((interval.low, interval.high))
+    welch = stats.ttest_ind(A, B, equal_var=False).confidence_interval(0.95)
+    assert (found.welch_low, found.welch_high) == pytest.approx((welch.low, welch.high))
+    assert found.narrower == pytest.approx(1 - (interval.high - interval.low) / (welch.high - welch.low))
+
+
+def test_the_bootstrap_draws_pairs_and_always_the_same() -> None:
+    """Of two differences, 0 and 1, a resample has the mean 0, 0.5, 0.5 or 1: a quarter is at each end."""
+    found = difference([1.0, 3.0], [1.0, 2.0])
+    assert (found.bootstrap_low, found.bootstrap_high) == (0.0, 1.0)
+    found, other = difference(A, B), stats.bootstrap((np.subtract(A, B),), np.mean, method="percentile", rng=1)
+    low, high = other.confidence_interval
+    assert (found.bootstrap_low, found.bootstrap_high) == pytest.approx((low, high), abs=2e-3)
+    assert difference(A, B) == found
+
+
+def test_too_few_pairs_or_no_spread_give_no_number_that_is_not_known() -> None:
+    one, none = difference([0.9], [0.8]), difference([], [])
+    assert (one.pairs, one.difference) == (1, pytest.approx(0.1))
+    assert (none.pairs, math.isnan(none.difference)) == (0, True)
+    assert all(math.isnan(number) for number in one[2:])
+    same = difference([0.5, 0.5], [0.25, 0.25])
+    assert (same.t_low, same.t_high, same.bootstrap_low) == (0.25, 0.25, 0.25)
+    assert math.isnan(same.p) and math.isnan(same.narrower)
+
+
+def test_cases_are_paired_with_the_baseline_by_seed(runs: Path) -> None:
+    (row,) = paired(runs)
+    assert (row["algorithm.name"], row["baseline"], row["pairs"]) == ("fedbuff", "algorithm.name=fedavg", "4")
+    assert float(row["difference"]) == pytest.approx(0.03)
+    for words in (("--baseline", "fedbuff"), ("--baseline", "algorithm=fedbuff", "--by", "algorithm")):
+        (row,) = paired(runs, *words)
+        assert (row["algorithm.name"], row["baseline"]) == ("fedavg", "algorithm.name=fedbuff")
+        assert float(row["difference"]) == pytest.approx(-0.03)
+    frame = load(runs).paired(baseline="fedavg", metric=["accuracy", "up_bytes"])
+    assert list(frame["metric"]) == ["accuracy", "up_bytes"]
+    assert frame["difference"].tolist() == pytest.approx([0.03, 0.0])
+
+
+def test_each_case_has_the_baseline_with_the_same_other_keys(tmp_path: Path) -> None:
+    """And keys of the algorithm itself are not other keys: FedAvg has no buffer."""
+    for sigma, gain in ((5, 0.1), (20, 0.3)):
+        world = {"world": {"delay": {"name": "half_normal", "sigma": sigma}}}
+        for seed in range(2):
+            made(tmp_path / f"a{sigma}{seed}", {"seed": seed, **FEDAVG, **world}, [0.5 + seed / 10])
+            for buffer in (5, 10):
+                part = {"algorithm": {"name": "fedbuff", "buffer": buffer}}
+                end = 0.5 + seed / 10 + gain + buffer / 1000
+                made(tmp_path / f"b{sigma}{seed}{buffer}", {"seed": seed, **part, **world}, [end])
+    rows = paired(tmp_path, "--by", "algorithm", "--by", "algorithm.buffer", "--by", "world.delay.sigma")
+    found = {(row["algorithm.buffer"], row["world.delay.sigma"]): float(row["difference"]) for row in rows}
+    wanted = {("5", "5"): 0.105, ("10", "5"): 0.11, ("5", "20"): 0.305, ("10", "20"): 0.31}
+    assert found == pytest.approx(wanted)
+    assert "must be one case, got" in refused(tmp_path, "--paired", "--baseline", "fedbuff")
+    of_five = paired(tmp_path, "--baseline", "fedbuff", "--baseline", "algorithm.buffer=5")
+    assert [row["algorithm.buffer"] for row in of_five] == ["", "", "10.0", "10.0"]
+    assert all("algorithm.buffer=5" in row["baseline"] for row in of_five)
+
+
+def test_runs_without_a_partner_are_named(runs: Path) -> None:
+    made(runs / "fedavg-9", {"seed": 9, **FEDAVG}, [0.5])
+    made(runs / "fedbuff-8", {"seed": 8, **FEDBUFF}, [0.5])
+    answer = command("compare", runs, "--paired")
+    assert answer.stderr.splitlines() == [
+        f"{runs / 'fedbuff-8'}: left out of a pair, because the baseline has no run with seed 8",
+        f"{runs / 'fedavg-9'}: left out of a pair, because a case has no run with seed 9",
+    ]
+    assert answer.stdout.split()[:6] == ["algorithm", "metric", "pairs", "difference", "by", "t"]
+
+
+def test_one_seed_is_told(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [0.5])
+    made(tmp_path / "b", FEDBUFF, [0.75])
+    answer = command("compare", tmp_path, "--paired")
+    assert "accuracy: needs two pairs for intervals, got 1; run more seeds of both" in answer.stderr
+    assert "+0.2500" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--by", "algorithm"],
+            "they must differ in their seed and algorithm.name only, got several values of lr; add --by lr",
+        ),
+        (
+            ["--baseline", "fedprox"],
+            "baseline: must be a value of a key that differs, lr of 0.1, 0.2; algorithm.name of fedavg, fedbuff; got",
+        ),
+        (["--columns", "lr"], "--columns and --paper: must not be given with --paired; leave them out"),
+    ],
+)
+def test_what_cannot_be_paired_is_refused(tmp_path: Path, words: list[str], message: str) -> None:
+    for seed in range(2):
+        made(tmp_path / f"a{seed}", {"seed": seed, "lr": 0.1, **FEDAVG}, [0.5])
+        made(tmp_path / f"b{seed}", {"seed": seed, "lr": 0.2, **FEDBUFF}, [0.5])
+    assert message in refused(tmp_path, "--paired", *words)
+
+
+def test_pairs_need_two_cases(tmp_path: Path) -> None:
+    made(tmp_path / "a", FEDAVG, [0.5])
+    assert "by: must name what differs between the runs, got none" in refused(tmp_path, "--paired")
+    assert "--baseline: needs --paired beside it; add that" in refused(tmp_path, "--baseline", "fedavg")
+    made(tmp_path / "b", {**FEDBUFF, "seed": 1}, [0.5])
+    answer = command("compare", tmp_path, "--paired", "--format", "markdown")
+    assert "accuracy: needs two pairs for intervals, got 0" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("format", "expected"), [("markdown", "| fedbuff | accuracy, % | 4 |"), ("latex", r"\toprule")]
+)
+def test_it_is_printed_as_a_comparison_is(runs: Path, format: Any, expected: str) -> None:
+    assert expected in command("compare", runs, "--paired", "--percent", "--format", format).stdout

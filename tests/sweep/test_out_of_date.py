@@ -1,0 +1,225 @@
+"""What a run depends on beside its scenario, and that a sweep runs again what is out of date."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import command
+from conftest import ROOT, Raw, digits
+from PIL import Image
+from ruamel.yaml import YAML
+
+import raysim
+from raysim.scenario.fingerprints import fingerprint
+
+ALGORITHM = """
+from raysim.algorithms import FedBuff
+from {helper} import WEIGHT
+
+class Mine(FedBuff):
+    name: str = "mine"
+
+    def weigh(self, arrivals, population):
+        return [WEIGHT] * len(arrivals)
+"""
+MODEL = """
+from raysim.models import MLP
+
+class Net(MLP):
+    name: str = "net"
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Writes modules of the user's own, whose names no other test has; gives the scenario that names them."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    stem = request.node.originalname
+    (folder / f"{stem}_algo.py").write_text(ALGORITHM.format(helper=f"{stem}_helper"))
+    (folder / f"{stem}_helper.py").write_text("WEIGHT = 0.5\n")
+    (folder / f"{stem}_net.py").write_text(MODEL)
+    algorithm, model = {"name": f"{stem}_algo:Mine", "buffer": 3}, {"name": f"{stem}_net:Net", "hidden": [4]}
+    raw = digits(algorithm=algorithm, model=model, world__delay="none", run__rounds=2)
+    yield raw, folder, stem
+
+
+def sweep(raw: Raw, out: Path, *words: Any) -> str:
+    path = out.parent / "scenario.yaml"
+    YAML().dump(raw, path)
+    answer = command("sweep", path, "--inline", "--parallel", "1", "--out", out, *words)
+    assert answer.exit_code == 0, answer.output
+    return answer.stdout
+
+
+def change_versions(out: Path, version: str) -> None:
+    for file in out.rglob("run.json"):
+        info = json.loads(file.read_text())
+        info["depends_on"]["raysim"] = version
+        file.write_text(json.dumps(info))
+
+
+def test_a_sweep_runs_again_what_changed_and_says_why(own: Any, tmp_path: Path) -> None:
+    raw, folder, stem = own
+    out = tmp_path / "runs"
+    assert "1 finished" in sweep(raw, out)
+    assert "1 done before" in sweep(raw, out)
+    (folder / f"{stem}_helper.py").write_text("WEIGHT = 0.25\n")  # which the algorithm's module imports
+    said = sweep(raw, out)
+    assert f"digits: runs again: module {stem}_algo changed\n" in said
+    assert "1 finished" in said
+    assert "1 done before" in sweep(raw, out)
+    change_versions(out, "0.0.1")
+    assert f"digits: runs again: raysim 0.0.1 -> {raysim.__version__}\n" in sweep(raw, out)
+    weights = {float(abs(raysim.Result(run).vectors()["w"]).sum()) for run in (out / "digits").iterdir()}
+    assert len(weights) == 2
+
+
+def test_a_search_runs_again_what_changed_and_says_why(own: Any, tmp_path: Path) -> None:
+    raw, _, _ = own
+    raw["sweep"] = {"search": {"over": {"local.lr": {"choices": [0.1, 0.2]}}, "trials": 1}}
+    out = tmp_path / "runs"
+    sweep(raw, out)
+    assert "runs again" not in sweep(raw, out)
+    change_versions(out, "0.0.1")
+    assert f"  runs again: raysim 0.0.1 -> {raysim.__version__}\n" in sweep(raw, out)
+
+
+def test_files_of_data_are_known_by_what_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by their times; and those of a folder by their names, too."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "a").write_text("one")
+    first = fingerprint(folder), fingerprint(folder / "a")
+    (folder / "a").touch()
+    assert (fingerprint(folder), fingerprint(folder / "a")) == first
+    (folder / "a").rename(folder / "b")
+    assert (fingerprint(folder / "b"), fingerprint(folder / "a")) == (first[1], None)
+    assert fingerprint(folder) not in (None, first[0])
+    monkeypatch.setattr("raysim.scenario.fingerprints.LARGE", 1)
+    assert fingerprint(folder / "b") == first[1]
+    (kept,) = (tmp_path / "cache" / "raysim" / "fingerprints").iterdir()
+    kept.write_text(kept.read_text().replace(str(first[1]), "remembered"))
+    monkeypatch.setattr("raysim.scenario.fingerprints.LARGE", 1)
+    fingerprint.__globals__["_remembered"].cache_clear()
+    assert fingerprint(folder / "b") == "remembered"
+    (folder / "b").write_text("other")
+    assert fingerprint(folder / "b") not in ("remembered", first[1], None)
+
+
+def test_a_sweep_runs_again_where_a_file_of_data_changed(tmp_path: Path) -> None:
+    for label in ("a", "b"):
+        (tmp_path / "images" / label).mkdir(parents=True)
+        for number in range(20):
+            Image.new("L", (8, 8), number).save(tmp_path / "images" / label / f"{number}.png")
+    data = {"name": "image_folder", "path": str(tmp_path / "images"), "size": 8, "clients": 4, "partition": "iid"}
+    raw = digits(data=data, world={"dispatch": {"per_round": 2}}, algorithm="fedavg", run__rounds=1)
+    assert "1 finished" in sweep(raw, tmp_path / "runs")
+    assert "1 done before" in sweep(raw, tmp_path / "runs")
+    Image.new("L", (8, 8), 200).save(tmp_path / "images" / "a" / "0.png")
+    assert f"digits: runs again: data file {tmp_path / 'images'} changed\n" in sweep(raw, tmp_path / "runs")
+
+
+def test_the_folder_of_a_run_keeps_the_code_and_the_module_is_made_of_it(own: Any, tmp_path: Path) -> None:
+    raw, folder, stem = own
+    result = raysim.run(raw, out=tmp_path / "runs", inline=True)
+    code = {path.name: path.read_text() for path in (result.folder / "code").iterdir()}
+    assert set(code) == {f"{stem}_{name}.py" for name in ("algo", "helper", "net")}
+    assert code[f"{stem}_net.py"] == MODEL
+    before = str(result.module())
+    (folder / f"{stem}_net.py").write_text(MODEL.replace("(MLP)", "(int)"))
+    elsewhere = f"import raysim; print(raysim.Result({str(result.folder)!r}).module())"
+    for place in (folder, tmp_path):  # where the module has changed, and where it is not found
+        answer = subprocess.run([sys.executable, "-c", elsewhere], cwd=place, capture_output=True, text=True)
+        assert answer.stdout.strip() == before, answer.stderr
+
+
+def test_runs_are_read_without_their_classes(own: Any, tmp_path: Path) -> None:
+    raw, folder, _ = own
+    result = raysim.run(raw, out=tmp_path / "runs", inline=True)
+    for file in folder.glob("*.py"):
+        file.write_text("1 / 0")
+    code = (
+        f"import raysim; result = raysim.Result({str(result.folder)!r}); result.pandas('steps'); result.vectors(); "
+        "from raysim.cli.app import app; import sys; sys.argv = ['raysim', 'show', str(result.folder)]; app()"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_the_commit_and_what_is_not_committed_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    scenario = raysim.parse_scenario(digits(run__rounds=1))
+    assert raysim.run(scenario, out="runs", inline=True).info["git"] is None
+    git("init", "-q")
+    (tmp_path / "a.py").write_text("old\n")
+    git("add", "a.py")
+    git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "first")
+    clean = raysim.run(scenario, out="runs", inline=True)
+    assert clean.info["git"] == {"commit": git("rev-parse", "HEAD").strip(), "clean": True}
+    (tmp_path / "a.py").write_text("new\n")
+    changed = raysim.run(scenario, out="runs", inline=True)
+    assert changed.info["git"] == {**clean.info["git"], "clean": False}
+    assert "-old\n+new\n" in (changed.folder / "working_tree.diff").read_text()
+    assert not (clean.folder / "working_tree.diff").exists()
+
+
+def git(*words: str) -> str:
+    return subprocess.run(["git", *words], check=True, capture_output=True, text=True).stdout
+
+
+NOTEBOOK = """
+import linecache, sys
+sys.path[:0] = [{tests!r}]
+import conftest, raysim
+from raysim.sweep.batch import OutOfDate
+
+def run_cell(number, text):
+    name = f"<cell {{number}}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    exec(compile(text, name, "exec"), globals())
+
+CELL = '''
+from raysim.world import Delay
+
+class Mine(Delay):
+    name: str = "mine"
+    unit: str = "rounds"
+
+    def duration(self, stream, client, number, cost):
+        return {value}
+'''
+def sweep():
+    world = {{"dispatch": {{"per_round": 2}}, "delay": Mine()}}
+    scenario = raysim.parse_scenario(conftest.quadratic([1.0, 3.0], "fedavg", world, 3))
+    said = []
+    (outcome,) = raysim.run_all([scenario], out="runs", inline=True, news=lambda place, news: said.append(news))
+    print(outcome.status, *(news.why for news in said if isinstance(news, OutOfDate)), sep="; ")
+    return raysim.Result(outcome.folder)
+
+run_cell(1, CELL.replace("VALUE", "0.0"))
+sweep()
+result = sweep()
+print(result.info["scenario"]["world"]["delay"]["name"], result.info["notes"])
+assert CELL.replace("VALUE", "0.0") == (result.folder / "code" / "__main__.py").read_text()
+run_cell(2, CELL.replace("VALUE", "float(client)"))
+sweep()
+"""
+
+
+def test_a_sweep_of_classes_of_a_notebook(tmp_path: Path) -> None:
+    code = NOTEBOOK.format(tests=str(ROOT / "tests"), value="VALUE")
+    answer = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert answer.stdout.splitlines() == [
+        "finished",
+        "done before",
+        "__main__:Mine ['Mine is a class of a script or notebook, which cannot be imported elsewhere; put it into a "
+        "module']",
+        "finished; module __main__ changed",
+    ], answer.stderr
