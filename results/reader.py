@@ -82,7 +82,7 @@ class Run:
     def status(self) -> str:
         """The status in run.json: running, finished, diverged, stopped, failed or interrupted.
 
-        A killed run says running for ever; see `standing`, which looks whether its process still lives.
+        A run that was killed still says running; see `standing`, which looks whether its process still lives.
         """
         return str(self.info.get("status", "unknown"))
 
