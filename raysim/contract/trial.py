@@ -9,6 +9,8 @@ from typing import Any
 
 from raysim.algorithms import Central, Peer
 from raysim.data.quadratic import Quadratic
+from raysim.local import TrainingLoss
+from raysim.metrics import Metric
 from raysim.models.vector import Vector
 from raysim.part import Part, spell_out
 from raysim.scenario.example import placed
@@ -38,6 +40,11 @@ ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no de
     "local": {"lr": 0.3, "batch_size": None},
     "run": {"rounds": 100, "evaluate_every": 100, "on_divergence": "go_on"},
 }
+REGRESSION: Raw = {  # for what needs targets
+    "data": {"name": "linear_regression", "clients": 8},
+    "model": "linear",
+    "local": {"lr": 0.001},
+}
 # What some algorithms need: samples at the server, parameters of clients' own, inputs that everybody has, one step.
 NEEDS: tuple[Raw, ...] = (
     {"server_data": {"name": "in_domain", "samples": 40}},
@@ -59,6 +66,8 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
         base = merged(base, PATIENT)
     if issubclass(part, Quadratic):
         base = merged(base, {"model": "vector", "world": {"dispatch": {"per_round": 1}}})
+    if issubclass(part, (Metric, TrainingLoss)) and part.needs == "targets":
+        base = merged(base, REGRESSION)
     if issubclass(part, Vector):
         base = merged(base, {"data": ALIKE["data"]})
     if kind.key != "algorithm":

@@ -17,6 +17,9 @@ SETTINGS = {
     "data.partition/classes": ["per_client=2"],
     "model/cnn": ["padding=same", "hidden=16"],
     "model/resnet": ["depth=14"],
+    "model/module": ["module=own_modules:Flat"],
+    "run.metrics/function": ["function=own_modules:hits"],
+    "run.loss/function": ["function=own_modules:hinge"],
     "topology/edges": ["edges=[[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 0]]"],
     "world.delay/scripted": [f"delays={[[0.0] * 6] * 8}"],
 }
