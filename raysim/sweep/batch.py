@@ -111,6 +111,8 @@ class FinishedRuns:
         for file in sorted(out.rglob("run.json")):
             try:
                 info = json.loads(file.read_text(encoding="utf-8"))
+                if info.get("forked_from"):  # its past had other settings
+                    continue
                 if info["status"] in ("finished", "diverged"):  # either is what the scenario gives each time
                     self._by_hash[info["scenario_hash"]] = (file.parent, info.get("depends_on") or {})
             except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not a run's folder that can be read
