@@ -8,8 +8,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from command_line import command
 from conftest import Raw, digits, override, quadratic
 from peers_runs import GOSSIP, peers
+from ruamel.yaml import YAML
 from test_computed_delays import UNEVEN
 from test_computed_delays import scenario as computed
 
@@ -147,6 +149,32 @@ def test_it_goes_on_on_ray_with_another_number_of_workers(name: str, tmp_path: P
 
     raysim.resume(early.folder, ["resources.client_actors=2"], progress=once_more)
     assert_same(raysim.resume(early.folder, inline=True), whole)
+
+
+def test_running_a_scenario_again_goes_on_if_it_is_asked_to(tmp_path: Path) -> None:
+    """Then it is over, and is not run again."""
+    raw, out = digits(), tmp_path / "stopped"
+    early = stopped(raw, tmp_path, after=4)
+    again = raysim.run(raw, out=out, inline=True, resume=True)
+    assert again.folder == early.folder
+    assert_same(again, undisturbed(raw, tmp_path))
+    path = tmp_path / "scenario.yaml"
+    YAML().dump(raw, path)
+    before = json.loads((early.folder / "run.json").read_text())
+    assert command("run", path, "--inline", "--out", out, "--resume").exit_code == 0
+    assert json.loads((early.folder / "run.json").read_text()) == before
+    assert command("run", path, "--inline", "--out", out).exit_code == 0
+    assert len(list(out.iterdir())) == 2
+
+
+def test_a_sweep_goes_on_with_runs_that_ended_early(tmp_path: Path) -> None:
+    raw = digits()
+    early = stopped(raw, tmp_path, after=4)
+    (outcome,) = raysim.run_all([raysim.parse_scenario(raw)], out=tmp_path / "stopped", inline=True)
+    assert (outcome.status, outcome.folder) == ("finished", early.folder)
+    result = Result(early.folder)
+    assert [again["version"] >= 1 for again in result.info["resumed"]] == [True]
+    assert_same(result, undisturbed(raw, tmp_path))
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------
