@@ -95,6 +95,7 @@ def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path) -> None:
     result = raysim.resume(early.folder, inline=True)
     assert_same(result, whole)
     assert result.info["resumed"][0]["version"] >= 1
+    assert "resumed once, from version" in command("show", early.folder).stdout
     assert (set(result.pandas("updates").run), result.info["run"]) == ({early.folder.name}, early.folder.name)
 
 
@@ -189,6 +190,7 @@ def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_pat
     result = raysim.fork(whole.folder, 3, out=tmp_path / "forks", inline=True)
     assert_same(result, whole)
     assert result.info["forked_from"] == {"run": whole.info["run"], "version": 3}
+    assert f"fork of {whole.info['run']} from version 3, resumed once" in command("show", result.folder).stdout
 
 
 def test_a_fork_differs_from_its_version_on(tmp_path: Path) -> None:
