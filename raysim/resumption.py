@@ -147,14 +147,13 @@ def _works(scenario: Scenario) -> list[int]:
 
 
 def _copy(source: Path, target: Path, at: int) -> bool:
-    """Copies a run's checkpoint, tables and run.json if it was made before the version `at`. Returns whether it was."""
+    """Copies a run's checkpoint and tables if it was made before the version `at`. Returns whether it was."""
     checkpoint = Checkpoint.read(source)
     if checkpoint is None or checkpoint.version >= at:
         return False
     for name in (*TABLES, FOLDER):
         if (source / name).is_dir():
             shutil.copytree(source / name, target / name)
-    shutil.copy(source / "run.json", target / "run.json")
     return True
 
 

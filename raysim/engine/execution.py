@@ -123,11 +123,14 @@ class Execution:
         status = "running" if self.until is None else "forking"
         info = run_info(self.scenario, self.run, status) | self.facts | {"holder": self.holder}
         if self.goes_on:
-            before = json.loads((self.folder / "run.json").read_text())
-            info = {"forked_from": before.get("forked_from"), **info, "started_at": before["started_at"]}
+            path = self.folder / "run.json"
+            before = json.loads(path.read_text()) if path.exists() else {}  # a new fork has copied the tables only
+            started_at = before.get("started_at", info["started_at"])
+            info = {"forked_from": before.get("forked_from"), **info, "started_at": started_at}
             version, round = (checkpoint.version, checkpoint.round) if checkpoint else (0, 0)
             resumed = {"resumed_at": now(), "version": version, "round": round}
-            info["resumed"] = [*before.get("resumed", []), resumed]
+            again = [] if "forked_from" in self.facts else [resumed]  # how a fork comes about is no resumption
+            info["resumed"] = [*before.get("resumed", []), *again]
             info |= _went_on(before, info, version)
         return info
 
