@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
@@ -27,6 +28,7 @@ from raysim.scenario.load import checked
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing
 
+_log = logging.getLogger("raysim")
 LEAST_BYTES = 1 << 20  # that must be free for a run to start
 
 if TYPE_CHECKING:
@@ -165,6 +167,8 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
             while True:
                 with deferring():
                     step = next(steps, None)
+                while pool.warnings:
+                    _log.warning(pool.warnings.pop())
                 if step is None:
                     return
                 yield step

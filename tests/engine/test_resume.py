@@ -178,6 +178,20 @@ def test_a_sweep_goes_on_with_runs_that_ended_early(tmp_path: Path) -> None:
     assert_same(result, undisturbed(raw, tmp_path))
 
 
+def test_a_run_that_goes_on_with_another_instruction_set_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    early = stopped(digits(), tmp_path, after=4)
+    path = early.folder / "run.json"
+    info = json.loads(path.read_text())
+    info["machines"][0]["capability"] = "AVX"
+    path.write_text(json.dumps(info))
+    result = raysim.resume(early.folder, inline=True)
+    (note,) = (note for note in result.info["notes"] if "other last bits" in note)
+    assert "capability AVX and " in note
+    assert note in caplog.text
+
+
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
