@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from results.metrics import LARGER_IS_BETTER
+from results.metrics import directions
 
 # Metrics that are totals of a whole run, and not evaluations of a model. seconds: real time.
 TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "seconds")
@@ -43,6 +43,8 @@ class Measure:
     """How to take one number from the clients or peers of an evaluation: mean, their plain mean; micro, their mean
     weighted by the samples that each is evaluated on; min; max; gap, which is max - min; p10, p50 or p90, a
     percentile."""
+    larger: Mapping[str, bool] = field(default_factory=directions)
+    """By metric, whether larger is better, as `directions` gives it for the runs."""
 
     def __post_init__(self) -> None:
         for name, allowed in (("subject", _SUBJECTS), ("over", _OVER)):
@@ -66,7 +68,7 @@ class Measure:
             )
         for metric, value in self.targets:
             if self.larger_is_better(metric) is None or not math.isfinite(value):
-                names = " or ".join(LARGER_IS_BETTER)
+                names = " or ".join(self.larger)
                 raise NotComparable(f"target: must be a number for {names}, got {metric}={value:g}")
 
     @property
@@ -79,7 +81,7 @@ class Measure:
 
         A small gap between members is better than a large one, whatever the metric.
         """
-        return False if metric in LARGER_IS_BETTER and self.over == "gap" else LARGER_IS_BETTER.get(metric)
+        return False if metric in self.larger and self.over == "gap" else self.larger.get(metric)
 
     def of(self, metric: str, values: list[float]) -> float:
         """Reduces a metric's values (in order of evaluation) to one number. Only `best` leaves NaN out."""

@@ -56,7 +56,7 @@ def compact(run: Path, table: str, schema: pa.Schema) -> None:
     parts = part_files(run, table)
     if len(parts) > 1:
         try:
-            _rewrite(run, table, parts, schema, _groups(parts))
+            _rewrite(run, table, parts, schema, _groups(parts, schema))
         except (DamagedPart, OSError):
             shutil.rmtree(run / f".{table}.new", ignore_errors=True)
 
@@ -69,7 +69,7 @@ def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str)
     """
     _finish_swap(run / table)
     parts = part_files(run, table)
-    kept = list(_first(_groups(parts), rows, run_id)) if rows else []
+    kept = list(_first(_groups(parts, schema), rows, run_id)) if rows else []
     if (found := sum(group.num_rows for group in kept)) < rows:
         raise ValueError(f"{run / table}: must hold {rows} rows, which a checkpoint counts on, got {found}")
     with writing(run / table):
@@ -133,8 +133,8 @@ def _old(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.old")
 
 
-def _groups(parts: list[Path]) -> Iterator[pa.Table]:
-    """Yields the rows of parts in tables of about GROUP_ROWS rows."""
+def _groups(parts: list[Path], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yields the rows of parts in tables of about GROUP_ROWS rows, with null in columns that a part does not have."""
     held: list[pa.Table] = []
     rows = 0
     for part in parts:
@@ -142,6 +142,8 @@ def _groups(parts: list[Path]) -> Iterator[pa.Table]:
             table = pq.ParquetFile(part, page_checksum_verification=True).read()
         except (OSError, pa.ArrowException) as error:
             raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
+        for column in schema.names[table.num_columns :]:
+            table = table.append_column(schema.field(column), pa.nulls(table.num_rows, pa.float64()))
         held.append(table)
         rows += table.num_rows
         if rows >= GROUP_ROWS or part is parts[-1]:

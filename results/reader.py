@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from results import holder
 from results.info import wrong_info
+from results.own_columns import own_names, schema_of
 from results.parts import part_files
 from results.schemas import TABLES, dictionary, require
 from results.texts import quoted
@@ -136,14 +137,18 @@ class Run:
         The table is empty if no row was written. Raises ValueError for an unknown table or column, and NotARun, which
         names the file, where one is damaged.
         """
-        schema = require(name)
+        require(name)
+        try:
+            return self._read(name, columns, filter)
+        except FileNotFoundError:  # the writer has merged the part files in between
+            return self._read(name, columns, filter)
+
+    def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
+        files = self.files(name)
+        schema = schema_of(name, files)
         if unknown := [column for column in columns or () if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
-        wanted = None if columns is None else list(columns)
-        try:
-            return read_files(self.files(name), name, wanted, filter)
-        except FileNotFoundError:  # the writer has merged the part files in between
-            return read_files(self.files(name), name, wanted, filter)
+        return read_files(files, schema, None if columns is None else list(columns), filter)
 
     def pandas(self, name: str) -> pd.DataFrame:
         """Returns a table as a pandas data frame, with texts as categories.
@@ -173,8 +178,10 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
     return run
 
 
-def read_files(files: Sequence[Path], name: str, columns: list[str] | None, filter: pc.Expression | None) -> pa.Table:
-    """Returns rows of a table from these files, all checksums verified.
+def read_files(
+    files: Sequence[Path], schema: pa.Schema, columns: list[str] | None, filter: pc.Expression | None
+) -> pa.Table:
+    """Returns rows of a table with this schema from these files, all checksums verified.
 
     Raises FileNotFoundError where a file is gone, and DamagedTable, which names the file, where one cannot be read.
     """
@@ -185,7 +192,7 @@ def read_files(files: Sequence[Path], name: str, columns: list[str] | None, filt
     )
 
     def read(some: Sequence[Path]) -> pa.Table:
-        return ds.dataset([str(file) for file in some], schema=TABLES[name], format=verified).to_table(columns, filter)
+        return ds.dataset([str(file) for file in some], schema=schema, format=verified).to_table(columns, filter)
 
     try:
         return read(files)
@@ -200,8 +207,8 @@ def read_files(files: Sequence[Path], name: str, columns: list[str] | None, filt
         raise
 
 
-def check_schema(file: Path, name: str) -> None:
-    """Checks that a file holds this version's columns of a table.
+def check_schema(file: Path, name: str) -> tuple[str, ...]:
+    """Checks that a file holds this version's columns of a table. Returns the names of the algorithm's own in it.
 
     Raises NotARun where it does not, or is not a Parquet file, and FileNotFoundError where the file is gone.
     """
@@ -212,10 +219,12 @@ def check_schema(file: Path, name: str) -> None:
     except (OSError, pa.ArrowException) as error:
         raise DamagedTable(file, error) from error
     wanted = TABLES[name]
-    if found.equals(wanted):
-        return
-    lacking, extra = (sorted(set(a) - set(b)) for a, b in ((wanted.names, found.names), (found.names, wanted.names)))
-    others = [c.name for c in found if c.name in wanted.names and not c.equals(wanted.field(c.name))]
+    own = own_names(name, found)
+    if [(c.name, c.type) for c in found if c.name not in own] == [(c.name, c.type) for c in wanted]:
+        return own
+    lacking = sorted(set(wanted.names) - set(found.names))
+    extra = sorted(set(found.names) - {*wanted.names, *own})
+    others = [c.name for c in found if c.name in wanted.names and c.type != wanted.field(c.name).type]
     faults = {"lacks": lacking, "has also": extra, "has of another type": others}
     text = ", ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
     raise NotARun(

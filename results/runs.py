@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from results.compare import compare as compare_runs
 from results.keys import Value, column, flatten, spell_out, varying
 from results.measure import Measure
+from results.metrics import directions
+from results.own_columns import with_own
 from results.paired import paired as pair_runs
 from results.reader import DamagedTable, NotARun, Run, check_schema, read_files
 from results.schemas import dictionary, require
@@ -119,6 +121,11 @@ class Runs:
         """The scenario keys whose values differ between the runs."""
         return varying(self.scenarios)
 
+    @property
+    def directions(self) -> dict[str, bool]:
+        """Whether larger is better, by metric; without metrics of which that is not known."""
+        return directions(*(run.info for run in self.runs))
+
     def keys(self, names: Iterable[str] | None = None) -> dict[str, pa.Array[Any]]:
         """Returns the values, shape (runs,), of scenario keys by whole path; by default of the keys that differ.
 
@@ -156,8 +163,9 @@ class Runs:
         Raises ValueError for an unknown table, column or key, and NotARun where a file's columns are not this
         version's.
         """
-        schema = require(name)
+        require(name)
         values = self.keys(keys)
+        schema = self.schema(name)
         wanted = [column.name for column in schema] if columns is None else list(columns)
         if unknown := [column for column in wanted if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
@@ -225,7 +233,7 @@ class Runs:
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
-        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over)
+        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions)
         rows, notes = None if by is None else _listed(by), list[str]()
         comparison = whole(self, lambda runs: compare_runs(runs, rows, _listed(columns), measure, unfinished), notes)
         for note in (*notes, *comparison.notes):
@@ -257,12 +265,29 @@ class Runs:
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
         """
-        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over)
+        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions)
         keys, notes = None if by is None else _listed(by), list[str]()
         found = whole(self, lambda runs: pair_runs(runs, keys, _listed(baseline), measure, unfinished), notes)
         for note in (*notes, *found.notes):
             warnings.warn(note, stacklevel=2)
         return found.frame
+
+    def schema(self, name: str) -> pa.Schema:
+        """Returns the columns of a table: those of every run, and after them those of algorithms' own in any run.
+
+        Raises ValueError for an unknown table, and NotARun where a file's columns are not this version's.
+        """
+        require(name)
+        try:
+            return self._schema_now(name)
+        except FileNotFoundError:  # a run under way has merged its part files in between
+            return self._schema_now(name)
+
+    def _schema_now(self, name: str) -> pa.Schema:
+        files = [file for run in self.runs for file in run.files(name)]
+        with ThreadPoolExecutor(_READERS) as readers:
+            own = readers.map(lambda file: check_schema(file, name), files)
+            return with_own(name, dict.fromkeys(column for names in own for column in names))
 
     def _read(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
         try:
@@ -272,9 +297,7 @@ class Runs:
 
     def _read_now(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
         files = [file for run in self.runs for file in run.files(name)]
-        with ThreadPoolExecutor(_READERS) as readers:
-            list(readers.map(lambda file: check_schema(file, name), files))
-        return read_files(files, name, columns, filter).unify_dictionaries()
+        return read_files(files, self.schema(name), columns, filter).unify_dictionaries()
 
     def _place(self, ids: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
         """Returns, for each row, the index of its run."""

@@ -234,12 +234,19 @@ TABLES: dict[str, pa.Schema] = {
             "metric",
             TEXT,
             "accuracy, a fraction; loss, a mean over samples; in models with deep equilibrium layers, iterations, a "
-            "mean over solves, and unconverged, the fraction of solves that left more than the tolerance. For the "
+            "mean over solves, and unconverged, the fraction of solves that left more than the tolerance; and those "
+            "that run.metrics asks for. For the "
             "subject peers, a plain name is the mean over peers, and _min, _max and _gap follow it for the smallest "
             "value, the largest and their difference; consensus is the root mean square distance of the peers' "
             "parameters from their mean, and consensus_outputs that of their predicted probabilities on one input.",
         ),
-        column("value", _NUMBER, "The metric's value."),
+        column(
+            "value",
+            _NUMBER,
+            "The metric's value; null where it is not defined, such as the area under the ROC curve where all samples "
+            "have one label.",
+            null=True,
+        ),
         column(
             "samples",
             _LONG,
@@ -253,7 +260,8 @@ TABLES: dict[str, pa.Schema] = {
         column(
             "task",
             TEXT,
-            "What was done: train, step or evaluate; without a server mix, evaluate, compare or consensus.",
+            "What was done: train, step, evaluate, or metrics, which computes those of run.metrics of all outputs of "
+            "the global model; without a server mix, evaluate, compare or consensus.",
         ),
         column("worker", TEXT, "The worker that did it.", wall=True),
         column(

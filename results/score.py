@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import groupby
@@ -26,7 +27,7 @@ _SOURCES = {  # total: (table, column, aggregate)
 }
 _OVER = {  # ways to join members' numbers that need more than one aggregate: (column, aggregate) pairs
     "gap": [("value", "max"), ("value", "min")],
-    "micro": [("total", "sum"), ("samples", "sum")],
+    "micro": [("total", "sum"), ("counted", "sum")],
     **{name: [("value", "list")] for name in QUANTILES},
 }
 
@@ -70,6 +71,8 @@ def _series(runs: Runs, measure: Measure) -> dict[tuple[str, str], list[Point]]:
     key = ["metric", "run", "round", "step", "virtual_time"]
     evaluations = runs.table("evaluations", [*key, "value", "samples"], wanted, keys=[])
     evaluations = evaluations.append_column("total", pc.multiply(evaluations["value"], evaluations["samples"]))
+    defined = pc.is_valid(evaluations["value"])
+    evaluations = evaluations.append_column("counted", pc.if_else(defined, evaluations["samples"], 0))
     over = _OVER.get(measure.over, [("value", measure.over)])
     found = evaluations.group_by(key).aggregate(over)
     rows = sorted(_rows(found, *key, *("_".join(pair) for pair in over)))
@@ -83,7 +86,11 @@ def _series(runs: Runs, measure: Measure) -> dict[tuple[str, str], list[Point]]:
 
 
 def _together(over: str, *aggregates: Any) -> float:
-    """Joins the aggregates over an evaluation's members into one number."""
+    """Joins the aggregates over an evaluation's members into one number; NaN if the metric is defined for none."""
+    if isinstance(aggregates[0], list):
+        aggregates = ([value for value in aggregates[0] if value is not None],)
+    if aggregates[0] is None or aggregates[0] == []:
+        return math.nan
     match over, aggregates:
         case "gap", (largest, smallest):
             return float(largest - smallest)

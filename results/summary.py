@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.metrics import LARGER_IS_BETTER
+from results.metrics import directions, own_metrics
 from results.reader import Run
 
 STATUSES = ("used", "discarded", "dropped", "unfinished")
@@ -25,10 +25,10 @@ class Score:
     subject: str  # as in the table `evaluations`
     split: str
     metric: str
-    first: float
+    first: float | None  # None where the metric is not defined
     best: float | None  # None where it is not known whether larger is better, or where all values are NaN
     best_step: int | None  # the step of the best
-    last: float
+    last: float | None  # None where the metric is not defined
     # The last evaluation's members; None for the subjects global and peers.
     members: int | None  # how many there are
     lowest: float | None  # the lowest value of a member, without NaN
@@ -105,7 +105,7 @@ def summary(run: Run) -> Summary:
         virtual_time=_largest(steps["virtual_time"], evaluations["virtual_time"]) or 0.0,
         unit=_at(info, "scenario", "world", "delay", "unit"),
         wall_s=_at(info, "seconds", "total") or _largest(steps["elapsed_s"]),
-        scores=tuple(_scores(evaluations)),
+        scores=tuple(_scores(evaluations, run.info)),
         digest=_at(info, "digest", "run"),
     )
 
@@ -127,18 +127,19 @@ def _clients(run: Run) -> int | None:
     return clients or pc.count_distinct(run.table("partition", ["client"])["client"]).as_py() or None
 
 
-def _scores(evaluations: pa.Table) -> Iterator[Score]:
+def _scores(evaluations: pa.Table, info: Mapping[str, Any]) -> Iterator[Score]:
+    larger = directions(info)
+    of_each = {f"{metric}{end}" for metric in (*larger, *own_metrics(info)) for end in ("", "_min", "_max", "_gap")}
     for name in _KEY:
         texts = evaluations[name].cast(pa.string())
         evaluations = evaluations.set_column(evaluations.column_names.index(name), name, texts)
     groups = evaluations.group_by([*_KEY, "step", "round"])
-    rows = groups.aggregate([("value", "mean"), ("value", "min"), ("value", "max"), ("value", "count")]).to_pylist()
+    every = ("value", "count", pc.CountOptions(mode="all"))
+    rows = groups.aggregate([("value", "mean"), ("value", "min"), ("value", "max"), every]).to_pylist()
     rows.sort(key=lambda row: (*_key(row), row["round"], row["step"]))
     for key, of_score in groupby(rows, _key):
-        if not (
-            key[1] == "peers" and key[3].startswith(tuple(LARGER_IS_BETTER))
-        ):  # the scores of subject peer say these, too
-            yield _score(key[1:], list(of_score))
+        if key[1] != "peers" or key[3] not in of_each:  # the scores of subject peer say these, too
+            yield _score(key[1:], list(of_score), larger.get(key[3]))
 
 
 def _key(row: dict[str, Any]) -> tuple[bool, str, str, str]:
@@ -146,13 +147,13 @@ def _key(row: dict[str, Any]) -> tuple[bool, str, str, str]:
     return row["subject"] != "global", row["subject"], row["split"], row["metric"]
 
 
-def _score(key: tuple[str, str, str], rows: list[dict[str, Any]]) -> Score:
+def _score(key: tuple[str, str, str], rows: list[dict[str, Any]], larger: bool | None) -> Score:
     subject, split, metric = key
     last, alone = rows[-1], subject in ("global", "peers")
-    numbers = [row for row in rows if not math.isnan(row["value_mean"])]
+    numbers = [row for row in rows if row["value_mean"] is not None and not math.isnan(row["value_mean"])]
     best: dict[str, Any] = {}
-    if numbers and metric in LARGER_IS_BETTER:
-        best = (max if LARGER_IS_BETTER[metric] else min)(numbers, key=lambda row: row["value_mean"])
+    if numbers and larger is not None:
+        best = (max if larger else min)(numbers, key=lambda row: row["value_mean"])
     return Score(
         subject=subject,
         split=split,

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from results.columns import is_wall
 from results.disk import writing
+from results.own_columns import OWN, schema_of, with_own
 from results.parts import compact, hidden_name, keep_first, last_serial, part_files, write_part
 from results.schemas import TABLES, require
 
@@ -55,15 +56,16 @@ class Writer:
         self._flush_seconds = flush_seconds
         self._flushed_at = time.monotonic()
 
-    def add(self, table: str, row: dict[str, Any]) -> None:
+    def add(self, table: str, row: dict[str, Any], own: Mapping[str, float | None] | None = None) -> None:
         """Adds a row. It has no column `run`, and may leave out columns that may be null.
 
+        own: numbers for columns of the algorithm's own, by name; such a column begins with the first row that has it.
         Raises ValueError for an unknown table, an unknown column or a missing one. A value of a wrong type is found
         only by `flush`.
         """
         if table not in self._buffers:
             require(table)
-        held = self._buffers[table].add(row)
+        held = self._buffers[table].add(row, own or {})
         if held >= BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
             self.flush()
 
@@ -120,6 +122,9 @@ class _Buffer:
         self._required = frozenset(column.name for column in columns if not column.nullable)
         self._hashes = {column.name: hashlib.sha256() for column in columns if not is_wall(column)}
         self._rows: list[tuple[Any, ...]] = []
+        self._own: dict[str, Any] = {}  # the hash of each own column
+        self._held: set[str] = set()  # own columns that hold more than null
+        self._own_rows: list[Mapping[str, float | None]] = []  # numbers for own columns, one for each of `_rows`
         self._parts = 0  # serial number of the next part file
         self._written = 0  # rows in part files
 
@@ -129,16 +134,40 @@ class _Buffer:
 
     def restore(self, rows: int) -> None:
         """Goes on after the first rows that the folder holds, and deletes the others."""
-        for kept in keep_first(self._folder, self._table, TABLES[self._table], rows, self._run):
+        schema = schema_of(self._table, part_files(self._folder, self._table))
+        for name in schema.names[len(self._names) + 1 :]:
+            self._begin(name)
+        for kept in keep_first(self._folder, self._table, schema, rows, self._run):
             for name in self._hashes:
                 column = kept.column(name).unify_dictionaries().combine_chunks()
                 self._hashes[name].update(_bytes(column))
+            for name in self._own:
+                self._hash_own(name, kept.column(name).combine_chunks())
         self._parts = last_serial(self._folder, self._table) + 1
         self._written = rows
 
-    def add(self, row: dict[str, Any]) -> int:
+    @property
+    def _schema(self) -> pa.Schema:
+        return with_own(self._table, self._own)
+
+    def _begin(self, name: str) -> None:
+        """Begins an own column, which is null in all rows before."""
+        if self._table not in OWN or name in ("run", *self._names):
+            raise ValueError(f"{self._table}: must have an own column of another name, got {name!r}")
+        self._own[name] = hashlib.sha256(_bytes(pa.nulls(self._written, pa.float64())))
+
+    def _hash_own(self, name: str, array: pa.Array[Any]) -> None:
+        self._own[name].update(_bytes(array))
+        if array.null_count < len(array):
+            self._held.add(name)
+
+    def add(self, row: dict[str, Any], own: Mapping[str, float | None]) -> int:
         if not self._required <= row.keys() <= self._known:
             self._complain(row)
+        for name in own:
+            if name not in self._own:
+                self._begin(name)
+        self._own_rows.append(own)
         self._rows.append(tuple(map(row.get, self._names)))
         return len(self._rows)
 
@@ -148,19 +177,24 @@ class _Buffer:
         columns = zip(*self._rows, strict=True)
         arrays = [self._array(name, values) for name, values in zip(self._names, columns, strict=True)]
         run = pa.DictionaryArray.from_arrays(np.zeros(len(self._rows), np.int32), pa.array([self._run]))
-        write_part(self._folder, self._table, self._parts, pa.table([run, *arrays], schema=TABLES[self._table]))
+        own = {name: pa.array([row.get(name) for row in self._own_rows], pa.float64()) for name in self._own}
+        rows = pa.table([run, *arrays, *own.values()], schema=self._schema)
+        write_part(self._folder, self._table, self._parts, rows)
         for name, array in zip(self._names, arrays, strict=True):
             if name in self._hashes:
                 self._hashes[name].update(_bytes(array))
+        for name, array in own.items():
+            self._hash_own(name, array)
         self._parts += 1
         self._written += len(self._rows)
-        self._rows = []
+        self._rows, self._own_rows = [], []
 
     def compact(self) -> None:
-        compact(self._folder, self._table, TABLES[self._table])
+        compact(self._folder, self._table, self._schema)
 
     def digests(self) -> Iterator[str]:
-        return (f"{self._table}.{name} {column.hexdigest()}" for name, column in self._hashes.items())
+        own = {name: column for name, column in sorted(self._own.items()) if name in self._held}
+        return (f"{self._table}.{name} {column.hexdigest()}" for name, column in {**self._hashes, **own}.items())
 
     def _array(self, name: str, values: tuple[Any, ...]) -> pa.Array[Any]:
         column = TABLES[self._table].field(name)

@@ -12,6 +12,7 @@ from raysim.algorithms.staleness import StalenessFunction
 from raysim.data import Dataset, Split
 from raysim.data.partition import Partitioner
 from raysim.data.pool import PooledData
+from raysim.models import ModelPart
 from raysim.rng import generator
 from raysim.world import Topology
 from raysim.world.availability import Availability
@@ -118,6 +119,11 @@ class WaitsForNothing(Right):
     @property
     def trigger(self) -> Any:
         return 2
+
+
+class SeesLessThanNothing(Right):
+    def samples_seen(self, local: Any, samples: int) -> int:
+        return -1
 
 
 class NeedsSamples(Right):
@@ -236,6 +242,60 @@ class Relabels(RightPartition):
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         split.y[0] += 1
         return super().split(split, clients, generator)
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+class RightModel(ModelPart):
+    """Breaks no law."""
+
+    name: str = "right_model"
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> Any:
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(own) -> None:
+                super().__init__()
+                own.x = torch.nn.Linear(64, num_classes)
+                self.prepare(own)
+
+            def forward(own, x: Any) -> Any:
+                return self.predict(own, x.flatten(1))
+
+        return Net()
+
+    def prepare(self, net: Any) -> None:
+        pass
+
+    def predict(self, net: Any, x: Any) -> Any:
+        return net.x(x)
+
+
+class OtherValues(RightModel):
+    def prepare(self, net: Any) -> None:
+        net.x.weight.data += np.random.rand()
+
+
+class SeesTheBatch(RightModel):
+    def predict(self, net: Any, x: Any) -> Any:
+        return net.x(x - x.mean(0))
+
+
+class KeepsOutside(RightModel):
+    def prepare(self, net: Any) -> None:
+        import torch
+
+        net.outside = torch.randn(64)
+
+    def predict(self, net: Any, x: Any) -> Any:
+        return net.x(x + net.outside)
+
+
+class OtherOutputs(RightModel):
+    def predict(self, net: Any, x: Any) -> Any:
+        return net.x(x)[:, :3]
 
 
 # --- the world --------------------------------------------------------------------------------------------------------

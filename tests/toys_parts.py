@@ -8,10 +8,12 @@ import numpy as np
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
 from raysim.data import Dataset, FeatureSkew, Partitioner, PooledData, ServerData, Sizes, Split
 from raysim.data.server import NO_ROWS, Rows, ServerSamples
+from raysim.local import TrainingLoss
+from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver
 from raysim.part import Fraction, Positive
 from raysim.rng import Stream, generator
-from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Topology, Weighting
+from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import Unit
 
 
@@ -130,6 +132,24 @@ class Message(EdgeDelay, Coin):
     name: str = "message"
 
 
+class Lowest(Policy):
+    """The idle clients with the lowest numbers."""
+
+    name: str = "lowest"
+
+    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
+        return list(idle[:wanted])
+
+
+class Twice(Lowest):
+    """Picks a client twice."""
+
+    name: str = "twice"
+
+    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
+        return [idle[0], idle[0]]
+
+
 class Even(Availability):
     """In even rounds, even clients are there; in odd rounds, odd ones."""
 
@@ -199,3 +219,23 @@ class Gossip(Peer):
 
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
         return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers")}
+
+
+class Confidence(Metric):
+    """The mean of a power of the largest probability."""
+
+    name: str = "confidence"
+    power: Positive = 1.0
+    """The power."""
+
+    def compute(self, outputs: Any, labels: Any) -> Any:
+        return (outputs.softmax(-1).amax(-1) ** self.power).mean()
+
+
+class Surprise(TrainingLoss):
+    """One minus the probability of the label."""
+
+    name: str = "surprise"
+
+    def each(self, outputs: Any, labels: Any) -> Any:
+        return 1 - outputs.softmax(-1).gather(1, labels[:, None])[:, 0]

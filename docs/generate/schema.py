@@ -55,8 +55,9 @@ def block_name(schema: Schema) -> str:
 
 
 def options(schema: Schema) -> list[Option]:
-    """The parts that a key can name, in the schema's order; none where it names no part."""
-    for alternative in [schema, *schema.get("anyOf", [])]:
+    """The parts that a key, or each item of its list, can name, in the schema's order; none where it names no part."""
+    item = schema.get("items", {})
+    for alternative in [schema, *schema.get("anyOf", []), item, *item.get("anyOf", [])]:
         if "discriminator" in alternative:
             names: dict[str, list[str]] = {}
             for name, target in alternative["discriminator"]["mapping"].items():

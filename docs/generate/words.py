@@ -30,7 +30,8 @@ def kind(schema: Schema) -> str:
     """The type of a key's value, as Markdown."""
     if found := options(schema):
         names = ", ".join(f"[`{'`, `'.join(option.names)}`][{anchor(option.definition)}]" for option in found)
-        return names + (", or null" if {"type": "null"} in schema["anyOf"] else "")
+        of = "list of " if schema.get("type") == "array" else ""
+        return of + names + (", or null" if {"type": "null"} in schema.get("anyOf", []) else "")
     if name := reference(schema):
         return f"[block][{anchor(name)}]" + (", or null" if {"type": "null"} in schema.get("anyOf", []) else "")
     if "anyOf" in schema:

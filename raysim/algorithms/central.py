@@ -62,6 +62,10 @@ class Central(Part):
         """
         return local.total_samples(samples)
 
+    def embeds(self, scenario: Scenario) -> bool:
+        """Whether it uses embeddings, as `task.embed` gives. The model is then tried for that at the start."""
+        return False
+
     def problems(self, scenario: Scenario) -> Iterable[Problem]:
         """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""
         return ()

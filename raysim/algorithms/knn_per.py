@@ -41,6 +41,9 @@ class KNNPer(FedAvg):
     scale: Positive = 1.0
     """Scale of the distances in these weights. The larger, the more alike the neighbours count."""
 
+    def embeds(self, scenario: Scenario) -> bool:
+        return True
+
     def problems(self, scenario: Scenario) -> Iterator[Problem]:
         if scenario.data.classes == 0:
             yield Problem("algorithm.name", f"knn_per needs labels, and {scenario.data.name} has none; take other data")
@@ -52,7 +55,7 @@ class KNNPer(FedAvg):
         import torch
         from sklearn.neighbors import NearestNeighbors
 
-        from raysim.local.net import predicted
+        from raysim.local.outputs import predicted
 
         # A sequence has an embedding at each place, and a label at each place or for the last one only.
         labels = task.y.flatten()

@@ -93,9 +93,10 @@ def compare(
         raise typer.Exit(2)
     with refusing_wrong_runs():
         targets = tuple(map(parse_target, target or []))
-        measure = Measure(tuple(metric or ["accuracy"]), reduce, targets, subject, split, over)
-        published = None if paper is None else read_paper(paper)
         notes: list[str] = []
+        found = load(*runs, damaged=notes)
+        measure = Measure(tuple(metric or ["accuracy"]), reduce, targets, subject, split, over, found.directions)
+        published = None if paper is None else read_paper(paper)
 
         def compared(some: Runs) -> Comparison | Paired:
             if paired:
@@ -103,10 +104,10 @@ def compare(
             comparison = compare_runs(some, by, columns or [], measure, unfinished)
             return comparison if published is None else beside(comparison, published)
 
-        found = whole(load(*runs, damaged=notes), compared, notes)
+        compared_runs = whole(found, compared, notes)
     for note in notes:
         typer.echo(note, err=True)
-    _print_comparison(found, format, percent)
+    _print_comparison(compared_runs, format, percent)
 
 
 def _print_comparison(comparison: Comparison | Paired, format: Format, percent: bool) -> None:

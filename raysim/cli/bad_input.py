@@ -26,7 +26,7 @@ def tell(error: Exception) -> None:
 
     if isinstance(error, RunFailed):
         text = f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip()
-    elif isinstance(error, MissingResources | CannotWrite | ScenarioError):
+    elif isinstance(error, CannotWrite | MissingResources | ScenarioError):
         text = str(error)
     else:
         text = "".join(traceback.format_exception(error)).rstrip()

@@ -119,7 +119,7 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
     table = Table(title="best trials", box=None, header_style="bold")
     for heading in ("", "trial", settings.metric, "set by"):
         table.add_column(heading)
-    for trial in best(trials, settings):
+    for trial in best(trials, plan):
         flags = " ".join(f"--set {key}={value}" for key, value in trial.values.items())
         table.add_row(groups[trial.group], str(trial.number), f"{trial.score:.4g}", flags)
     counts = Counter(trial.status for trial in trials)

@@ -21,7 +21,6 @@ from raysim.contract.subject import Subject
 from raysim.contract.trial import merged, quadratics
 from raysim.errors import ScenarioError
 from raysim.scenario import parse_scenario
-from raysim.terms import Buffer, Round
 
 # Of 60 clients with two or three samples each, about a third lose all of them to the server.
 SPARSE = {"data": {"clients": 60}, "server_data": {"name": "in_domain", "samples": 100, "split": "train"}}
@@ -107,12 +106,9 @@ def weights_are_numbers(subject: Subject) -> None:
             raise Broken(f"{where}: weights must be finite, got {weights}")
 
 
-def the_timeline_can_ask_it(subject: Subject) -> None:
-    """The timeline can ask it without tensors: its trigger, and how many samples a client sees."""
-    central = subject.scenario.central
-    if not isinstance(central.trigger, Round | Buffer):
-        raise Broken(f"{subject.name}: `trigger` must be a Round or a Buffer, got {central.trigger!r}")
-    if not (seen := central.samples_seen(subject.scenario.local, 10)) >= 0:
+def samples_seen_are_counted(subject: Subject) -> None:
+    """`samples_seen` says for how many samples a client computes gradients, at least 0."""
+    if not (seen := subject.scenario.central.samples_seen(subject.scenario.local, 10)) >= 0:
         raise Broken(f"{subject.name}: `samples_seen` must be at least 0, got {seen!r} for a client of 10 samples")
 
 
@@ -141,7 +137,7 @@ def clients_may_hold_no_samples(subject: Subject) -> None:
 METHODS = (nothing_is_changed_in_place, equal_arguments_give_equal_results, what_it_returns_is_finite)
 SERVER: Groups = (
     (runs.a_scenario_can_name_it,),
-    (the_timeline_can_ask_it, methods_return_records),
+    (samples_seen_are_counted, methods_return_records),
     (
         *METHODS,
         clients_states_keep_their_shapes,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from raysim.algorithms import Central, Peer
 from raysim.contract.law import Broken
 from raysim.contract.records import Call, copied, require_record
-from raysim.rng import torch_seed
+from raysim.rng import globals_kept, seed_globals
 from raysim.terms import Record
 
 
@@ -49,8 +47,8 @@ class Calls:
         made = []
         for _ in range(2):
             copies = [copied(value) if isinstance(value, dict) else value for value in given]
-            with torch.random.fork_rng(devices=[]):
-                torch.default_generator.manual_seed(torch_seed(0, where))
+            with globals_kept():
+                seed_globals(0, where)  # as the engine does
                 try:
                     found = call(*copies)
                 except Exception as error:

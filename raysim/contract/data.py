@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from raysim.contract.law import Broken, Groups
 from raysim.contract.partition import require_rows
 from raysim.contract.subject import Subject
 from raysim.data.dataset import Dataset, Split
+from raysim.rng import globals_kept, seed_globals
 
 STORED = {"uint8", "int16", "float32"}  # types of inputs
 
@@ -20,17 +20,18 @@ STORED = {"uint8", "int16", "float32"}  # types of inputs
 @lru_cache(maxsize=1)
 def loaded(subject: Subject) -> Dataset:
     """Returns the loaded data, which are loaded once."""
-    _seed(0)
-    found = data_of(subject).load()
+    found = load(subject, 0)
     if not isinstance(found, Dataset):
         raise Broken(f"{subject.name}: `load` must return a raysim.data.Dataset, got {type(found).__name__}")
     return found
 
 
-def _seed(seed: int) -> None:
-    """Seeds the global generators, so that draws from them show."""
-    np.random.seed(seed)
-    random.seed(seed)
+def load(subject: Subject, seed: int) -> Dataset:
+    """Loads the data. seed: of the global generators, so that draws from them show."""
+    with globals_kept():
+        seed_globals(seed, "load")
+        found: Dataset = data_of(subject).load()
+        return found
 
 
 def data_of(subject: Subject) -> Any:
@@ -104,9 +105,7 @@ def images_have_statistics(subject: Subject) -> None:
 def it_loads_the_same_again(subject: Subject) -> None:
     """It loads the same samples each time, whatever the global generators hold."""
     first = splits(subject)
-    np.random.seed(1)
-    random.seed(1)
-    again = data_of(subject).load()
+    again = load(subject, 1)
     for name, split in first.items():
         other = getattr(again, name)
         for key, one, two in [("x", split.x, other.x), ("y", split.y, other.y)]:

@@ -21,7 +21,7 @@ DIGITS: Raw = {
     "data": {"name": "digits", "clients": 8, "partition": "iid", "train_samples": 160, "test_samples": 60},
     "model": {"name": "mlp", "hidden": [8]},
     "local": {"lr": 0.1, "batch_size": 8},
-    "run": {"rounds": 6, "evaluate_every": 3},
+    "run": {"rounds": 6, "evaluate_every": 3, "on_divergence": "go_on"},  # what is not finite breaks a law of its own
     "resources": {"chunk": 2},
 }
 SERVER: Raw = {
@@ -36,7 +36,7 @@ ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no de
     "data": {"name": "quadratic", "centers": [[1.0, -2.0, 3.0]] * 4, "curvatures": [0.5, 1.0, 1.5, 1.0]},
     "model": "vector",
     "local": {"lr": 0.3, "batch_size": None},
-    "run": {"rounds": 100, "evaluate_every": 100},
+    "run": {"rounds": 100, "evaluate_every": 100, "on_divergence": "go_on"},
 }
 # What some algorithms need: samples at the server, parameters of clients' own, inputs that everybody has, one step.
 NEEDS: tuple[Raw, ...] = (

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import field_serializer, model_validator
+from pydantic import Field, field_serializer, model_validator
 
 from raysim.data.brought import Brought, Raw
 from raysim.data.dataset import Dataset
@@ -27,7 +27,7 @@ class Arrays(Brought):
     """
 
     name: str = "arrays"
-    path: str | None = None
+    path: Annotated[str | None, Field(examples=["samples.npz"])] = None
     """An .npz file, as numpy.savez writes it."""
     arrays: dict[str, InMemory] | None = None
     """The arrays themselves, by name, instead of a file; from Python only. run.json keeps their shapes and hashes."""

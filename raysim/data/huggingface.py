@@ -3,9 +3,10 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from raysim.data.brought import Brought, Raw
 from raysim.data.dataset import Dataset
@@ -25,7 +26,7 @@ class HuggingFace(Brought):
     """
 
     name: str = "huggingface"
-    path: str
+    path: Annotated[str, Field(examples=["data/saved"])]
     """Folder that `save_to_disk` wrote, with one split or several; or the id of a data set that is in the cache."""
     config: str | None = None
     """Name of the configuration of a data set from the cache. null: its only one."""

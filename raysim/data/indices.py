@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from raysim.data.dataset import Split
 from raysim.data.partition import Partitioner
@@ -24,7 +24,7 @@ class Indices(Partitioner):
     name: str = "indices"
     path: str | None = None
     """A .json or .npz file."""
-    rows: tuple[tuple[int, ...], ...] | None = None
+    rows: Annotated[tuple[tuple[int, ...], ...] | None, Field(examples=[[[0, 1], [2, 3, 4]]])] = None
     """The rows of each client, instead of a file."""
     overlap: bool = False
     """Whether a sample may be held by several clients, or several times by one."""

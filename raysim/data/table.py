@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import Field
 
 from raysim.data.brought import held_out_share, standardised
 from raysim.data.dataset import Dataset, Split
@@ -24,7 +25,7 @@ class Table(Labelled):
     """
 
     name: str = "table"
-    path: str
+    path: Annotated[str, Field(examples=["samples.csv"])]
     """A .parquet, .csv or .csv.gz file, or a pattern such as data/train-*.csv."""
     test_path: str | None = None
     """The file, or a pattern, of the test samples. null: a share of the samples is the test set."""
@@ -33,7 +34,7 @@ class Table(Labelled):
     same for every seed of a scenario."""
     features: tuple[str, ...] | None = None
     """Columns that are the inputs, in this order; they hold numbers or booleans. null: all but those below."""
-    label: str
+    label: Annotated[str, Field(examples=["label"])]
     """Column of the labels."""
     client: str | None = None
     """Column that names whose sample it is, by which `partition: natural` divides. null: there is none."""

@@ -3,7 +3,7 @@
 import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -21,7 +21,7 @@ class TorchDataset(Brought):
     """
 
     name: str = "torch"
-    train: str
+    train: Annotated[str, Field(examples=["my_module:train"])]
     """module:name of a Dataset class, or of a function that returns a Dataset: the training samples."""
     test: str | None = None
     """module:name of the test samples; may be the same as `train` where `test_args` differ. null: a share of the

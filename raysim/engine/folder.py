@@ -24,6 +24,7 @@ VERSIONS = ("raysim", "numpy", "ray", "torch")
 
 def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
     """Returns the content of run.json at the start of a run."""
+    own = {"larger_is_better": scenario.run.directions} if scenario.run.metrics else {}
     return {
         "run": run,
         "name": scenario.name,
@@ -40,6 +41,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "ended_early": None,
         "diverged": None,
         "error": None,
+        **own,
     }
 
 
@@ -62,7 +64,7 @@ def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...
     say where in `w` each parameter lies. entries: the name, shape and offset in `w` of each parameter.
     """
     parameters = json.dumps([list(entry) for entry in entries])
-    order = "parameters of four dimensions (O, I, H, W) are stored as (O, H, W, I)"
+    order = "parameters of four dimensions (O, I, H, W) are stored as (O, H, W, I), except by the model `module`"
     metadata = {"parameters": parameters, "order": order}
     _save(final.model, folder / "model.safetensors", metadata)
     if final.clients is not None:

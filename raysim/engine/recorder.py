@@ -62,6 +62,6 @@ class Recorder:
         self.diverged = memory["diverged"]
 
     def add(self, table: str, new: list[rows.Row]) -> None:
-        """Writes new rows of a table."""
+        """Writes new rows of a table. The entry `own` of a row holds numbers for columns of the algorithm's own."""
         for row in new:
-            self.writer.add(table, row)
+            self.writer.add(table, {key: row[key] for key in row if key != "own"}, row.get("own"))

@@ -1,6 +1,7 @@
 """Builds the rows of a run's tables from happenings of its timeline and from results of jobs."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from actors import Job
@@ -27,7 +28,7 @@ def when(happened: Happened) -> Row:
 
 
 def evaluation_rows(
-    happened: Happened, subject: str, member: int | None, split: str, values: dict[str, float], samples: int
+    happened: Happened, subject: str, member: int | None, split: str, values: Mapping[str, float | None], samples: int
 ) -> list[Row]:
     """Returns a row for each metric. samples: the number of samples that the metrics are means over."""
     return [
@@ -44,9 +45,9 @@ def evaluation_rows(
     ]
 
 
-def means(sums: dict[str, float]) -> dict[str, float]:
-    """Returns the mean of each metric, from its sum over samples and their number `samples`."""
-    return {metric: total / sums["samples"] for metric, total in sums.items() if metric != "samples"}
+def numbers(values: dict[str, float | None]) -> dict[str, float]:
+    """Returns the values of metrics for those who watch a run, with NaN where one is not defined."""
+    return {metric: math.nan if value is None else value for metric, value in values.items()}
 
 
 def job_rows(happened: Happened, jobs: Sequence[Job[Any, Any]], began: float) -> list[Row]:

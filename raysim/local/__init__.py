@@ -1,5 +1,6 @@
-"""Training on one client's samples. This file loads only the settings, which need no torch."""
+"""Training on one client's samples. This file loads only the settings and the names of losses, which need no torch."""
 
+from raysim.local.loss import TrainingLoss
 from raysim.local.settings import Local
 
-__all__ = ["Local"]
+__all__ = ["Local", "TrainingLoss"]

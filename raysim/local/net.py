@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from raysim.local.model import Model
+from raysim.local.outputs import predicted
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layout import Layout
 from raysim.models.projection import BoundedLinear
@@ -33,14 +34,6 @@ def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Te
     if output.ndim > 2:
         output, target = output.flatten(0, -2), target.flatten()
     return F.cross_entropy(output, target, reduction=reduction)
-
-
-def predicted(output: Tensor, target: Tensor) -> Tensor:
-    """Returns the logits or features that the labels belong to.
-
-    Those are all of them; or, for text (n, length, ...) with one label for each sample, those of the last place.
-    """
-    return output[:, -1] if output.ndim == target.ndim + 2 else output
 
 
 LossFunction = Callable[[Tensor, Tensor], Tensor]  # from outputs and targets to a 0-d loss
@@ -75,14 +68,25 @@ class Trainable(NamedTuple):
 class Net:
     """A module whose parameters are views of one flat vector `w`, so that changing `w` in place changes the module."""
 
-    def __init__(self, module: nn.Module, personal: tuple[str, ...], loss: str, device: torch.device) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        personal: tuple[str, ...],
+        loss: str | Callable[..., Tensor],
+        device: torch.device,
+        *,
+        channels_last: bool = True,
+        head: str | None = None,
+    ) -> None:
+        """loss: one of LOSSES, or its name there. channels_last: as in Layout. head: the name of the module that `head`
+        gives; None: as is said there."""
         self.module = module.to(device)
-        self.layout = Layout(self.module, personal)
+        self.layout = Layout(self.module, personal, channels_last=channels_last)
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
-        self.loss = LOSSES[loss]
+        self.loss = LOSSES[loss] if isinstance(loss, str) else loss
         self.device = device
-        self._personal = personal
+        self._personal, self._head = personal, head
         self.parameters = self.layout.select(self.module)
         frozen = (parameter for parameter in self.module.parameters() if not parameter.requires_grad)
         self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
@@ -141,11 +145,14 @@ class Net:
 
     @cached_property
     def head(self) -> nn.Module:
-        """The first module of the personal part or, where nothing is personal, the last linear layer.
+        """The module that was named; if none was, the first of the personal part or, where nothing is personal, the
+        last linear layer.
 
         Raises ValueError if there is neither.
         """
         modules: dict[str, nn.Module] = dict(self.module.named_modules())
+        if self._head is not None:
+            return modules[self._head]
         if self._personal:
             names = [name for name, _ in self.module.named_parameters()]
             prefixes = (p for name in names for p in self._personal if name == p or name.startswith(p + "."))

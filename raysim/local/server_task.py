@@ -1,7 +1,7 @@
 """What an algorithm may use in a server step: the server's own samples, and other aggregators to share the work."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ class Company(NamedTuple):
 
 class ServerTask(Task):
     """A task for one server step: it trains and predicts on the server's own samples."""
+
+    table: ClassVar[str] = "steps"
 
     def __init__(
         self,

@@ -4,12 +4,13 @@ import math
 from collections.abc import Callable
 from difflib import get_close_matches
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from pydantic import ValidationError
 from torch import Tensor
 
+from raysim.local.logged import number, require_own
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
@@ -23,6 +24,9 @@ PREDICTED = 250  # inputs in a batch of predictions; fixed, because results depe
 
 class Task:
     """A client, or the server, at work: the model that it received, its samples, and what can be done with them."""
+
+    table: ClassVar[str] = "updates"
+    """The table that has a row for it."""
 
     def __init__(
         self,
@@ -42,6 +46,7 @@ class Task:
         self._begun = net.passes
         self._key = key  # seed, client, and how many dispatches the client had before
         self._public = public
+        self.logged: dict[str, float | None] = {}  # what `log` was given
 
     @property
     def client(self) -> int:
@@ -74,6 +79,18 @@ class Task:
     def samples(self) -> int:
         """How many samples there are."""
         return len(self._samples)
+
+    def log(self, **numbers: float | Tensor | None) -> None:
+        """Leaves numbers in columns of the algorithm's own, by name: in this row of the table `updates` or, in a server
+        step, of `steps`.
+
+        A column begins with the first row that has it, and is null in the others. It may be called again; the last
+        value of a name counts. NaN and infinity are kept as they are. Raises TypeError for anything but numbers, and
+        ValueError for a name that the table has already.
+        """
+        for name, value in numbers.items():
+            require_own(self.table, name)
+            self.logged[name] = number(name, value)
 
     def train(
         self,

@@ -8,6 +8,7 @@ from raysim.models.fedf_admm_cnn import FedFADMMCNN
 from raysim.models.linear import Linear
 from raysim.models.lora import Lora
 from raysim.models.mlp import MLP
+from raysim.models.module import Module
 from raysim.models.part import ModelPart
 from raysim.models.resnet import ResNet
 from raysim.models.solver import SOLVERS, Anderson, Iteration, Solver
@@ -19,7 +20,7 @@ from raysim.models.vector import Vector
 
 MODELS: tuple[type[ModelPart], ...] = (
     *(Vector, Linear, MLP, CNN, FedFADMMCNN, ResNet, Transformer),
-    *(DEQMLP, DEQResNet, DEQTransformer, Torchvision, Timm),
+    *(DEQMLP, DEQResNet, DEQTransformer, Torchvision, Timm, Module),
 )
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Linear",
     "Lora",
     "ModelPart",
+    "Module",
     "ResNet",
     "Solver",
     "TextModel",

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from raysim.models.part import ModelPart
 from raysim.rng import torch_seed
 
 
 def initialise(part: ModelPart, shape: tuple[int, ...], num_classes: int, seed: int) -> nn.Module:
-    """Returns the module: float32, on the CPU, in training mode, convolutions in channels-last memory format.
+    """Returns the module: float32, on the CPU, in training mode, convolutions channels-last if the part says so.
 
     shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process, and
-    torch's global generator is left as it was. Raises ValueError as the part's `build` does.
+    torch's global generator is left as it was. Raises ValueError as the part's `build` does, and for a module
+    that has no parameters to train, or lazy or complex ones.
     """
     with torch.random.fork_rng(devices=[]):
         # torch.manual_seed would also seed the GPUs' generators, which are not forked.
         torch.default_generator.manual_seed(torch_seed(seed, "model"))
         module = part.build(shape, num_classes)
-    return module.float().to(memory_format=torch.channels_last)
+    _require_parameters(module)
+    module = module.float()
+    return module.to(memory_format=torch.channels_last) if part.channels_last else module
+
+
+def _require_parameters(module: nn.Module) -> None:
+    """Raises ValueError unless the module's parameters and buffers can be part of flat float32 vectors."""
+    named = [*module.named_parameters(), *module.named_buffers()]
+    if lazy := [name for name, tensor in named if is_lazy(tensor)]:
+        text = f"must have parameters whose shapes are known, got lazy ones: {', '.join(lazy)}; give their sizes, or "
+        raise ValueError(f"model: {text}call the module once on zeros of shape (1, *input_shape) where it is made")
+    trained = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+    if not trained:
+        frozen = sum(1 for _ in module.parameters())
+        raise ValueError(f"model: must have a parameter that is trained, got none, and {frozen} frozen ones")
+    if others := [f"{name} ({p.dtype})" for name, p in trained if not p.is_floating_point()]:
+        raise ValueError(f"model: must have real parameters, which become float32, got {', '.join(others)}")

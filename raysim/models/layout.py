@@ -3,8 +3,9 @@
 Both parts start on 64-byte boundaries, because BLAS results can depend on alignment: if there is a personal part, the
 shared one before it is padded with zeros. Parameters with requires_grad=False are frozen and not in the vector.
 
-Four-dimensional parameters are convolutions' weights (O, I, H, W). They are stored as O, H, W, I, torch's channels-last
-memory format, and viewed as O, I, H, W, because channels-last convolutions are 1.3 to 1.6 times faster on CPUs.
+Four-dimensional parameters are convolutions' weights (O, I, H, W). Unless the model says otherwise, they are stored as
+O, H, W, I, torch's channels-last memory format, and viewed as O, I, H, W, because channels-last convolutions are 1.3 to
+1.6 times faster on CPUs.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ ALIGNMENT = 16  # floats in 64 bytes
 
 @dataclass(frozen=True)
 class Entry:
-    """A tensor's place in a flat vector: elements offset to offset + size."""
+    """A tensor's place in a flat vector: elements offset to offset + size. channels_last: how it is stored."""
 
     name: str
     shape: tuple[int, ...]
     offset: int
+    channels_last: bool = False
 
     @property
     def size(self) -> int:
@@ -42,17 +44,18 @@ class Layout:
     have no place.
 
     personal: prefixes of parameter names, in whole components: "head" matches "head.weight", but not "header.weight".
+    channels_last: whether convolutions' weights are stored channels-last, as above, or like all others.
     Raises ValueError for a prefix of no trainable parameter. A layout holds no tensor, and can be pickled.
     """
 
-    def __init__(self, module: nn.Module, personal: tuple[str, ...] = ()) -> None:
+    def __init__(self, module: nn.Module, personal: tuple[str, ...] = (), *, channels_last: bool = True) -> None:
         shapes = {name: tuple(p.shape) for name, p in module.named_parameters() if p.requires_grad}
         _check(personal, shapes)
         own = {name: shape for name, shape in shapes.items() if _under(name, personal)}
-        shared, end = _place({name: shape for name, shape in shapes.items() if name not in own}, 0)
+        shared, end = _place({name: shape for name, shape in shapes.items() if name not in own}, 0, channels_last)
         self._padding = -end % ALIGNMENT if own else 0
         self.cut = end + self._padding
-        personals, self.size = _place(own, self.cut)
+        personals, self.size = _place(own, self.cut, channels_last)
         self._shared = len(shared)
         self.entries = (*shared, *personals)
         self.parameters = self.size - self._padding
@@ -67,7 +70,7 @@ class Layout:
         # The gradient of one split is one concatenation; the gradient of n slices would be n additions of size d.
         pieces = list(w.split_with_sizes(sizes))
         del pieces[self._shared]
-        return [_see(piece, entry.shape) for piece, entry in zip(pieces, self.entries, strict=True)]
+        return [_see(piece, entry) for piece, entry in zip(pieces, self.entries, strict=True)]
 
     def select(self, module: nn.Module) -> list[nn.Parameter]:
         """Returns the module's parameters in the order of `entries`."""
@@ -118,20 +121,22 @@ class Layout:
         return [(view, found[e.name]) for e, view in zip(self.buffers, self._buffer_views(vector), strict=True)]
 
 
-def _place(shapes: dict[str, tuple[int, ...]], offset: int) -> tuple[tuple[Entry, ...], int]:
+def _place(
+    shapes: dict[str, tuple[int, ...]], offset: int, channels_last: bool = False
+) -> tuple[tuple[Entry, ...], int]:
     """Places the tensors one after another from offset on. Returns their entries, and where they end."""
     entries = []
     for name, shape in shapes.items():
-        entries.append(Entry(name, shape, offset))
+        entries.append(Entry(name, shape, offset, channels_last and len(shape) == 4))
         offset += entries[-1].size
     return tuple(entries), offset
 
 
-def _see(piece: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Returns a view of a piece of w in the parameter's shape; convolutions' weights are stored channels-last."""
-    if len(shape) != 4:
-        return piece.view(shape)
-    o, i, h, w = shape
+def _see(piece: Tensor, entry: Entry) -> Tensor:
+    """Returns a view of a piece of w in the parameter's shape."""
+    if not entry.channels_last:
+        return piece.view(entry.shape)
+    o, i, h, w = entry.shape
     return piece.view(o, h, w, i).permute(0, 3, 1, 2)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from raysim.errors import Problem
 from raysim.part import Part
 
 if TYPE_CHECKING:
@@ -19,9 +20,21 @@ class ModelPart(Part):
     A subclass adds its `name`.
     """
 
+    channels_last: ClassVar[bool] = True
+    """Whether images and the weights of convolutions are kept in channels-last memory format, which is faster."""
+
     name: str
     personal: tuple[str, ...] = ()
     """Name prefixes of the parameters that stay with each client and are not shared, such as [head]. []: none."""
+
+    @property
+    def embeds_at(self) -> str | None:
+        """Name of the sub-module whose input is the embedding of a sample; None: as `Task.embed` says."""
+        return None
+
+    def problems(self) -> Iterable[Problem]:
+        """Yields what is wrong with the model whatever the data are. Paths start at the scenario."""
+        return ()
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:

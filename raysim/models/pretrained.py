@@ -27,9 +27,9 @@ def prepared(module: nn.Module, weights: str | None, channels: int, image_size: 
 
 
 def head_of(module: nn.Module) -> str:
-    """Returns the name of the head, which is the last dense or convolutional layer."""
+    """Returns the name of the head, which is the last dense or convolutional layer; empty if there is none."""
     names: list[str] = [name for name, m in module.named_modules() if isinstance(m, nn.Linear | nn.Conv2d)]
-    return names[-1]
+    return names[-1] if names else ""
 
 
 def load_weights(module: nn.Module, path: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from raysim.data import DATA_SETS
 from raysim.data.images import Images
@@ -11,12 +13,17 @@ from raysim.data.quadratic import Quadratic
 from raysim.data.server import NoServerData, OutOfDomain
 from raysim.data.shakespeare import Shakespeare
 from raysim.errors import Problem
-from raysim.models import MLP, MODELS, Linear
+from raysim.local.loss import TrainingLoss
+from raysim.metrics import Metric
+from raysim.models import MLP, MODELS, Linear, Module
 from raysim.models.text_model import TextModel
 from raysim.models.vector import Vector
 from raysim.scenario.peer_checks import peer_problems
 from raysim.scenario.schema import Scenario
 from raysim.scenario.server_checks import server_problems
+
+_TITLE = re.compile(r"(?!.*_(min|max|gap)$)[A-Za-z]\w*")  # of metrics; `consensus` starts those of how peers differ
+_MEASURED = ("accuracy", "loss", "samples", "iterations", "unconverged", "consensus", "consensus_outputs")
 
 
 def problems_of(scenario: Scenario) -> list[Problem]:
@@ -24,7 +31,9 @@ def problems_of(scenario: Scenario) -> list[Problem]:
     family_problems = server_problems if scenario.has_server else peer_problems
     return [
         *(Problem("data", text) for text in scenario.data.problems()),
+        *scenario.model.problems(),
         *_model_problems(scenario),
+        *_metric_problems(scenario),
         *_server_data_problems(scenario),
         *scenario.algorithm.problems(scenario),
         *family_problems(scenario),
@@ -38,9 +47,11 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
     elif isinstance(data, Quadratic) != isinstance(model, Vector):
         text = f"the model vector goes with the data quadratic only, got {model.name} on {data.name}"
         yield Problem("model.name", text)
-    elif isinstance(data, LinearRegression) and not isinstance(model, Linear | MLP):
-        text = f"the data linear_regression goes with the models linear and mlp only, got {model.name}"
+    elif isinstance(data, LinearRegression) and not isinstance(model, Linear | MLP | Module):
+        text = f"the data linear_regression goes with the models linear, mlp and module only, got {model.name}"
         yield Problem("model.name", text)
+    elif isinstance(model, Module):
+        pass  # a module of one's own may be made for any data
     elif isinstance(data, Shakespeare) != isinstance(model, TextModel):
         text = f"models of text go with the data shakespeare only, got {model.name} on {data.name}"
         yield Problem("model.name", text)
@@ -51,6 +62,33 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem(
             "public.alpha", f"must not be given, for it skews the mix of labels, and {data.name} has none; leave it out"
         )
+
+
+def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
+    metrics, loss = scenario.run.metrics, scenario.run.loss
+    for place, metric in enumerate(metrics):
+        path = f"run.metrics.{place}"
+        if metric.library and find_spec(metric.library) is None:
+            text = f"{metric.name} needs the package {metric.library}, which is not installed; get raysim[metrics]"
+            yield Problem(path, text)
+        yield from _measured_problems(scenario, path, metric)
+        if not _TITLE.fullmatch(metric.title):
+            text = "must have a name of letters, digits and _ that does not end in _min, _max or _gap"
+            yield Problem(path, f"{text}, got {metric.title!r}; set `label`")
+        if metric.title in (*_MEASURED, *(other.title for other in metrics[:place])):
+            yield Problem(path, f"must have another name than all other metrics, got {metric.title!r}; set `label`")
+    if loss is not None:
+        yield from _measured_problems(scenario, "run.loss", loss)
+
+
+def _measured_problems(scenario: Scenario, path: str, measured: Metric | TrainingLoss) -> Iterator[Problem]:
+    data = scenario.data
+    for key, text in measured.problems():
+        yield Problem(f"{path}.{key}", text)
+    if isinstance(data, Quadratic):
+        yield Problem(path, "must not be given with the quadratic data, where models return their loss; leave it out")
+    elif measured.needs not in (None, "labels" if data.classes else "targets"):
+        yield Problem(path, f"{measured.name} needs {measured.needs}, and {data.name} has none; take another")
 
 
 def _server_data_problems(scenario: Scenario) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
-from typing import Any
+from typing import Any, get_origin
 
 from ruamel.yaml import YAML
 
@@ -29,7 +29,8 @@ def example(kind: Kind, part: type[Part], name: str) -> str:
 def placed(kind: Kind, block: Any) -> dict[str, Any]:
     """Returns a block below the keys that lead to its kind, with the part that owns the key where there are several."""
     *way, last = kind.key.split(".")
-    nested: dict[str, Any] = {last: block}
+    in_list = get_origin(kind.owner.model_fields[last].annotation) is tuple
+    nested: dict[str, Any] = {last: [block] if in_list else block}
     if way and (own := names_of(kind.owner)):
         nested = {"name": own[0], **required(kind.owner), **nested}
     for key in reversed(way):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.data import DATA_SETS, SERVER_DATA, Public, ServerData
@@ -14,7 +14,11 @@ from raysim.data.pool import PooledData
 from raysim.data.public import NO_PUBLIC
 from raysim.data.quadratic import Quadratic
 from raysim.data.server import NoServerData
-from raysim.local import Local
+from raysim.local import Local, TrainingLoss
+from raysim.local.loss import TRAINING_LOSSES
+from raysim.local.loss import spelled as loss_block
+from raysim.metrics import METRICS, Metric
+from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
 from raysim.part import Count, NonNegative, OneOf, Part
 from raysim.scenario.own_modules import main_source, own_modules, receive, root_of
@@ -50,6 +54,12 @@ class Schedule(Part):
     """Number of clients, or all, whose own models are evaluated on their own test samples (`data.local_test`); they are
     the same clients each time. null: none. Clients that are `data.unseen` are all evaluated after the last round,
     whatever this says. With peers: the number of peers that are evaluated; null: all."""
+    metrics: tuple[Annotated[Metric, OneOf(METRICS, "raysim.metrics"), BeforeValidator(metric_block)], ...] = ()
+    """Metrics of all models that are evaluated, beside accuracy and loss: names, or functions of your own as
+    my_module:metric. All outputs of a model on a split are kept in memory for them."""
+    loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES, "raysim.losses"), BeforeValidator(loss_block)] | None = None
+    """Loss that training minimises, unless the algorithm says otherwise, and that evaluations show as `loss`: a name,
+    or a function of your own as my_module:loss. null: cross-entropy of labels, half the squared error of targets."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
     on_divergence: Literal["stop", "go_on"] = "stop"
@@ -57,6 +67,11 @@ class Schedule(Part):
     its tables stay. go_on: it goes on to the end. Either way, run.json says what was not finite first."""
     checkpoint: Checkpointing = Checkpointing()
     """When the run makes a checkpoint. The newest one is kept, in the folder `checkpoint` of the run."""
+
+    @property
+    def directions(self) -> dict[str, bool | None]:
+        """By name in the tables, whether larger values of own metrics are better; None where that is not known."""
+        return {metric.title: metric.direction for metric in self.metrics}
 
 
 class Resources(Part):

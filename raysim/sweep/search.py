@@ -20,7 +20,7 @@ from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
 from results import open_run
-from results.metrics import LARGER_IS_BETTER
+from results.metrics import directions
 
 if TYPE_CHECKING:
     import optuna
@@ -62,7 +62,7 @@ def search(
     chosen = plan.scenarios() * settings.batch
     with open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
         for group in range(groups):
-            study = _study(settings, group)
+            study = _study(plan, group)
             trier = _Trier(plan, settings, group, Path(out), slots)
             for first in range(0, settings.trials, settings.batch):
                 number = min(settings.batch, settings.trials - first)
@@ -75,9 +75,9 @@ def search(
     return trials
 
 
-def best(trials: Sequence[Trial], settings: Search) -> list[Trial]:
+def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
     """Returns the best finished trial of each group that has one."""
-    sign = 1 if _direction(settings) == "maximize" else -1
+    sign = 1 if _direction(plan) == "maximize" else -1
     found: dict[int, Trial] = {}
     for trial in trials:
         if trial.score is None or trial.status == "diverged":
@@ -116,7 +116,7 @@ class _Trier:
         status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
         score = sum(scores) / len(scores) if status == "finished" else None
         if status == "diverged" or (score is not None and math.isnan(score)):
-            status, score = "diverged", math.inf if _direction(self._settings) == "minimize" else -math.inf
+            status, score = "diverged", math.inf if _direction(self._plan) == "minimize" else -math.inf
         values = dict(suggestion.params)
         return Trial(self._group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
@@ -161,19 +161,22 @@ class _Pruner:
             raise StopRun(f"pruned: {metric} {value:.4g} after round {round} is behind the median of other trials")
 
 
-def _study(settings: Search, seed: int) -> optuna.Study:
+def _study(plan: Plan, seed: int) -> optuna.Study:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna.create_study(
-        direction=_direction(settings),
+        direction=_direction(plan),
         sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP),
     )
 
 
-def _direction(settings: Search) -> Literal["minimize", "maximize"]:
-    larger = LARGER_IS_BETTER.get(settings.metric, True)
+def _direction(plan: Plan) -> Literal["minimize", "maximize"]:
+    settings = plan.search
+    assert settings is not None
+    said = directions(*({"larger_is_better": scenario.run.directions} for scenario in plan.scenarios()))
+    larger = said.get(settings.metric, True)
     return settings.direction or ("maximize" if larger else "minimize")
 
 
@@ -214,7 +217,8 @@ def _history(folder: Path, metric: str) -> list[tuple[int, float]]:
     means = rows.group_by("round", use_threads=False).aggregate([("value", "mean")]).sort_by("round")
     if not means.num_rows:
         raise _unmeasured(metric, run.table("evaluations", ["metric"])["metric"].unique().to_pylist())
-    return [(row["round"] + 1, row["value_mean"]) for row in means.to_pylist()]
+    values = ((row["round"] + 1, row["value_mean"]) for row in means.to_pylist())
+    return [(round, math.nan if value is None else value) for round, value in values]
 
 
 def _unmeasured(metric: str, measured: Iterable[str]) -> ScenarioError:

@@ -46,7 +46,8 @@ class Search(Part):
     metric: str = "accuracy"
     """Metric to tune, as last evaluated: of the global model or, if there is none, the mean over peers."""
     direction: Literal["maximize", "minimize"] | None = None
-    """Whether larger or smaller is better. null: loss is minimised, and everything else maximised."""
+    """Whether larger or smaller is better. null: as the metric says, which is smaller for loss; larger
+    if it does not say."""
     batch: Count = 4
     """Number of trials that are suggested at a time, and may run side by side. Suggestions depend on it."""
     prune: bool = True

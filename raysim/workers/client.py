@@ -18,18 +18,21 @@ from raysim.scenario import Scenario
 from raysim.terms import Record
 from raysim.workers import contract, records, wire
 from raysim.workers.finite import diverged
-from raysim.workers.replies import MetricSums, TrainedClient
+from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, TrainedClient
 from raysim.workers.requests import (
     ChunkMember,
     EvaluateClientsRequest,
+    EvaluateKeepingRequest,
     EvaluateRequest,
+    KeptOutputs,
+    MetricsRequest,
     OwnModels,
     SaveClientsRequest,
     TrainedChunk,
     TrainRequest,
 )
 from raysim.workers.wire import Wire
-from raysim.workers.workbench import EVALUATING, LOGGED, Workbench
+from raysim.workers.workbench import EVALUATING, LOGGED, Workbench, joined
 
 
 class ClientWorker(Workbench):
@@ -54,6 +57,7 @@ class ClientWorker(Workbench):
             message = messages[member.message]
             started, seen, steps = time.perf_counter(), self.net.seen, self.net.steps
             self.net.take_solves()
+            self.take_logged()
             state = wire.receive(member.state.content, self.device) if member.state else {}
             sent, state = self._update(member, message, state)
             sent, logged = records.split(sent, *LOGGED)
@@ -69,6 +73,7 @@ class ClientWorker(Workbench):
             trained.append(
                 TrainedClient(
                     columns=columns,
+                    own=self.take_logged(),
                     samples_seen=self.net.seen - seen,
                     up_bytes=records.size(sent, self.net.layout),
                     down_bytes=self.down_bytes(message),
@@ -92,26 +97,43 @@ class ClientWorker(Workbench):
 
     def evaluate(self, request: EvaluateRequest) -> MetricSums:
         """Evaluates the server's model on some rows of a split."""
+        return self._evaluate(request, None)
+
+    def evaluate_keeping(self, request: EvaluateKeepingRequest) -> Answer[MetricSums, KeptOutputs]:
+        """Evaluates the server's model on some rows of a split. Leaves its outputs and the labels."""
+        pairs: list[tuple[Tensor, Tensor]] = []
+        sums = self._evaluate(request, pairs)
+        outputs, labels = joined(pairs)
+        return Answer(sums, KeptOutputs(outputs=Value(wire.send({"outputs": outputs, "labels": labels}))))
+
+    def _evaluate(
+        self, request: EvaluateRequest | EvaluateKeepingRequest, pairs: list[tuple[Tensor, Tensor]] | None
+    ) -> MetricSums:
         model = self.received(wire.receive(request.message.content, self.device))
         samples, rows = self.evaluated[request.split]
         self.net.take_solves()
         with self.net.evaluating(model) as module:
-            return self.measure(module, samples, rows[request.first : request.last])
+            return self.sums(module, samples, rows[request.first : request.last], pairs)
 
-    def evaluate_clients(self, request: EvaluateClientsRequest) -> list[MetricSums]:
+    def metrics(self, request: MetricsRequest) -> OwnMetrics:
+        """Computes own metrics of the outputs that evaluations left."""
+        kept = [wire.receive(outputs.content, torch.device("cpu")) for outputs in request.outputs]
+        return self.own_metrics([(record["outputs"], record["labels"]) for record in kept])
+
+    def evaluate_clients(self, request: EvaluateClientsRequest) -> list[Evaluated]:
         """Evaluates each client's own model on its own test samples."""
         message = wire.receive(request.own.message.content, self.device)
-        sums = []
+        evaluated = []
         for place, client in enumerate(request.own.clients):
             self.net.take_solves()
             own = self._personal(request.own, place, message)
             tested = self.federation.local_test(client)
             if isinstance(own, Model):
                 with self.net.evaluating(own) as module:
-                    sums.append(self.measure(module, *tested, client))
+                    evaluated.append(self.measure(module, *tested, client))
             else:
-                sums.append(self.measure(own, *tested, client))
-        return sums
+                evaluated.append(self.measure(own, *tested, client))
+        return evaluated
 
     def save_clients(self, request: SaveClientsRequest) -> dict[str, np.ndarray]:
         """Returns clients' own models as flat vectors `w` and `buffers`, with a row for each client.
@@ -133,6 +155,7 @@ class ClientWorker(Workbench):
         who = f"client {client}, model version {own.version}, evaluate"
         task = self.client_task(client, number, message)
         state = wire.receive(own.states[place].content, self.device) if own.states else {}
+        self.take_logged()
         if own.unseen:
             with self.calling("adapt", client, number, who=who, message=message, state=state) as where:
                 adapted = contract.record(where, self.algorithm.adapt(task, message, state), "the client's state")
@@ -140,6 +163,7 @@ class ClientWorker(Workbench):
             state = adapted
         with self.calling("personal", client, number, who=who, message=message, state=state) as where:
             predicts = self.algorithm.personal(task, message, state)
+            self.refuse_logged("personal or adapt")
             return contract.predictor(where, predicts, self.net.layout)
 
     # --- messages -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
-from raysim.workers.replies import Apart, MetricSums, MixedPeer, PeerCost
+from raysim.workers.replies import Apart, Evaluated, MixedPeer, PeerCost
 
 if TYPE_CHECKING:
     from raysim.workers.peers import PeersWorker
@@ -87,14 +87,14 @@ class PeerState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EvaluatePeersRequest(Query[list[dict[str, MetricSums]]]):
+class EvaluatePeersRequest(Query[list[dict[str, Evaluated]]]):
     """Evaluates peers, each on all samples of each split."""
 
     name = "evaluate"
     version: int  # number of rounds that are over
     peers: tuple[PeerState, ...]
 
-    def ask(self, worker: PeersWorker) -> list[dict[str, MetricSums]]:
+    def ask(self, worker: PeersWorker) -> list[dict[str, Evaluated]]:
         return worker.evaluate(self)
 
 

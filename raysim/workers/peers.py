@@ -30,7 +30,7 @@ from raysim.workers.peer_requests import (
     Place,
     Turn,
 )
-from raysim.workers.replies import Apart, MetricSums, MixedPeer, PeerCost, TrainedPeer
+from raysim.workers.replies import Apart, Evaluated, MixedPeer, PeerCost, TrainedPeer
 from raysim.workers.wire import Wire
 from raysim.workers.workbench import EVALUATING, LOGGED, Workbench
 
@@ -80,7 +80,11 @@ class PeersWorker(Workbench):
         received = _Received(self.device)
         for turn in request.turns:
             started = time.perf_counter()
+            self.take_logged()
             state = self._mix(turn, received)
+            if turn.mixes == 0:
+                self.refuse_logged("init")
+            own_columns = self.take_logged()
             seconds = time.perf_counter() - started
             draft: Record = {}
             message: Record = {}
@@ -89,7 +93,7 @@ class PeersWorker(Workbench):
                 draft, message, trained = self._local(turn, state)
             own.append((wire.send(draft), wire.send(state if turn.kept else {})))
             messages.append(wire.send(message))
-            mixed.append(MixedPeer(seconds, trained, not_finite(state)))
+            mixed.append(MixedPeer(seconds, trained, not_finite(state), own_columns))
         return Answer(mixed, Mixture(own=Value(tuple(own)), messages=Value(tuple(messages))))
 
     def _mix(self, turn: Turn, received: _Received) -> Record:
@@ -109,7 +113,7 @@ class PeersWorker(Workbench):
         message, of_message = records.split(message, *LOGGED)
         columns = self.training_columns({**of_draft, **of_message}, steps, seconds)
         size = records.size(message, self.net.layout)
-        return draft, message, TrainedPeer(columns, size, diverged(columns, message, "message"))
+        return draft, message, TrainedPeer(columns, size, diverged(columns, message, "message"), self.take_logged())
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------
 
@@ -141,15 +145,15 @@ class PeersWorker(Workbench):
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
-    def evaluate(self, request: EvaluatePeersRequest) -> list[dict[str, MetricSums]]:
-        """Returns the sums of metrics over all samples, by split, for each peer."""
-        sums = []
+    def evaluate(self, request: EvaluatePeersRequest) -> list[dict[str, Evaluated]]:
+        """Evaluates peers on all samples of each split. Returns, for each peer, what that gave by split."""
+        evaluated = []
         for asked in request.peers:
             self.net.take_solves()
             with self.net.evaluating(self._personal(asked, request.version)) as module:
                 splits: tuple[str, ...] = self.scenario.run.evaluate_on
-                sums.append({split: self.measure(module, *self.evaluated[split]) for split in splits})
-        return sums
+                evaluated.append({split: self.measure(module, *self.evaluated[split]) for split in splits})
+        return evaluated
 
     def _personal(self, asked: PeerState, version: int) -> Model:
         peer, state = asked.peer, wire.receive(asked.own.content[1], self.device)

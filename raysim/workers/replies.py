@@ -9,6 +9,30 @@ import numpy as np
 MetricSums: TypeAlias = dict[str, float]
 """The sum of each metric over samples, such as `loss` and `accuracy`, and under `samples` the number of samples."""
 
+OwnMetrics: TypeAlias = "dict[str, float | None]"
+"""The metrics of `run.metrics`; None where one is not defined."""
+
+Logged: TypeAlias = "dict[str, float | None]"
+"""What `task.log` was given: numbers by the name of their column; None where there is none."""
+
+
+class Evaluated(NamedTuple):
+    """What evaluating a model on a split gave."""
+
+    sums: MetricSums
+    own: OwnMetrics
+
+    @property
+    def samples(self) -> int:
+        """The number of predictions."""
+        return int(self.sums["samples"])
+
+    @property
+    def values(self) -> OwnMetrics:
+        """The value of each metric."""
+        means = {metric: total / self.sums["samples"] for metric, total in self.sums.items() if metric != "samples"}
+        return {**means, **self.own}
+
 
 class Described(NamedTuple):
     """What the scheduler must know of the data and the model."""
@@ -68,6 +92,7 @@ class TrainedClient(NamedTuple):
     """What the training of a client gave, besides its update."""
 
     columns: TrainingColumns
+    own: Logged  # columns of the algorithm's own
     samples_seen: int  # samples whose gradients were computed, each as often as it was
     up_bytes: int
     down_bytes: int
@@ -82,6 +107,8 @@ class StepReply(NamedTuple):
     similarity: float | None
     coefficients: dict[str, list[float]]  # columns of the table of that name; {} without a search
     diverged: str | None  # what of the next model is not finite, "w" or "buffers"; None if all is
+    own: Logged  # columns of the algorithm's own in the table `steps`
+    own_coefficients: dict[str, list[float]]  # and in the table `coefficients`
 
 
 class TrainedPeer(NamedTuple):
@@ -90,6 +117,7 @@ class TrainedPeer(NamedTuple):
     columns: TrainingColumns
     message_bytes: int
     diverged: str | None  # what was not finite, such as "loss"; None if all was
+    own: Logged  # columns of the algorithm's own
 
 
 class MixedPeer(NamedTuple):
@@ -98,6 +126,7 @@ class MixedPeer(NamedTuple):
     mixing_s: float  # wall seconds
     trained: TrainedPeer | None  # None: it did not train, because it will not mix again
     diverged: str | None  # the entry of the peer's state that is not finite; None if all are
+    own: Logged  # columns of the algorithm's own, which mixing logged
 
 
 class Apart(NamedTuple):

@@ -13,7 +13,15 @@ import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
 from raysim.terms import Arrival
-from raysim.workers.replies import MetricSums, ServerDescribed, StepReply, TrainedClient, UpdateCost
+from raysim.workers.replies import (
+    Evaluated,
+    MetricSums,
+    OwnMetrics,
+    ServerDescribed,
+    StepReply,
+    TrainedClient,
+    UpdateCost,
+)
 
 if TYPE_CHECKING:
     from raysim.workers.client import ClientWorker
@@ -148,6 +156,40 @@ class EvaluateRequest(Query[MetricSums]):
         return worker.evaluate(self)
 
 
+class KeptOutputs(NamedTuple):
+    """What an evaluation leaves if there are own metrics."""
+
+    outputs: Value[Wire]  # `outputs` and `labels` of the rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateKeepingRequest(Request[MetricSums, KeptOutputs]):
+    """Evaluates the server's model on some rows, and keeps its outputs, of which own metrics are computed."""
+
+    name = "evaluate"
+    split: str
+    first: int
+    last: int  # exclusive
+    message: Value[Wire]
+
+    def leaves(self) -> KeptOutputs:
+        return KeptOutputs(outputs=Value())
+
+    def call(self, worker: ClientWorker, gang: Gang) -> Answer[MetricSums, KeptOutputs]:
+        return worker.evaluate_keeping(self)
+
+
+@dataclass(frozen=True)
+class MetricsRequest(Query[OwnMetrics]):
+    """Computes own metrics of the server's model on a split. outputs: what the evaluations left, in order of rows."""
+
+    name = "metrics"
+    outputs: tuple[Value[Wire], ...]
+
+    def ask(self, worker: ClientWorker) -> OwnMetrics:
+        return worker.metrics(self)
+
+
 class OwnModels(NamedTuple):
     """Clients whose own models a request is about, with all that making those models needs."""
 
@@ -159,13 +201,13 @@ class OwnModels(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EvaluateClientsRequest(Query[list[MetricSums]]):
+class EvaluateClientsRequest(Query[list[Evaluated]]):
     """Evaluates each client's own model on its own test samples."""
 
     name = "evaluate_clients"
     own: OwnModels
 
-    def ask(self, worker: ClientWorker) -> list[MetricSums]:
+    def ask(self, worker: ClientWorker) -> list[Evaluated]:
         return worker.evaluate_clients(self)
 
 

@@ -9,6 +9,7 @@ import torch
 
 from actors import Answer, Gang, Value
 from raysim.data import Split
+from raysim.local.logged import require_own
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.rng import SERVER_ID
@@ -86,6 +87,8 @@ class ServerWorker(ClientWorker):
             similarity=None if step.similarity is None else step.similarity.item(),
             coefficients=_columns(step.search),
             diverged=not_finite({key: after[key] for key in ("w", "buffers")}),
+            own=dict(task.logged),
+            own_coefficients=_own_columns(step.search),
         )
         changed = wire.send({name: after[name] for name in request.state if after[name] is not before[name]})
         state = {name: Value(changed[name]) if name in changed else value for name, value in request.state.items()}
@@ -147,7 +150,19 @@ class ServerWorker(ClientWorker):
 
 def _columns(search: SearchResult | None) -> dict[str, list[float]]:
     """Returns what a search found as columns of the table `coefficients`; {} if there was no search."""
-    return {name: found.tolist() for name, found in search._asdict().items()} if search else {}
+    return {name: found.tolist() for name, found in search._asdict().items() if name != "own"} if search else {}
+
+
+def _own_columns(search: SearchResult | None) -> dict[str, list[float]]:
+    """Returns the search's columns of the algorithm's own. Raises ValueError if one is not as long as the others."""
+    columns = {}
+    for name, found in (search.own if search else {}).items():
+        require_own("coefficients", name)
+        if search and found.shape != search.anchor.shape:
+            text = f"must have one number for each of {len(search.anchor)} anchors, got shape {tuple(found.shape)}"
+            raise ValueError(f"SearchResult: the own column {name!r} {text}")
+        columns[name] = found.double().tolist()
+    return columns
 
 
 def _weighed(vectors: Record, buffers: Record, weight: float, share: float, summed: bool) -> tuple[Record, Record]:

@@ -15,14 +15,16 @@ from raysim.blame import blaming
 from raysim.data import Federation, Split
 from raysim.local import Local
 from raysim.local.model import Model
-from raysim.local.net import Net, predicted
+from raysim.local.net import LOSSES, Net
+from raysim.local.outputs import per_label, predicted
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models.build import initialise
 from raysim.scenario import Scenario
 from raysim.terms import Record
 from raysim.workers.contract import calling
-from raysim.workers.replies import Described, MetricSums, TrainingColumns
+from raysim.workers.replies import Described, Evaluated, Logged, MetricSums, OwnMetrics, TrainingColumns
+from raysim.workers.trial import try_model
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
 # Draws outside of training have keys of their own: this number, above any number of dispatches, plus the version.
@@ -40,18 +42,27 @@ class Workbench:
         self.shape = _input_shape(federation)
         with blaming("model"):
             module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed)
-            self.net = Net(module, scenario.model.personal, federation.loss, device)
+            self.net = Net(
+                module,
+                scenario.model.personal,
+                scenario.run.loss or LOSSES[federation.loss],
+                device,
+                channels_last=scenario.model.channels_last,
+                head=scenario.model.embeds_at,
+            )
             if self.net.layout.cut == 0:
                 named = ", ".join(scenario.model.personal)
                 text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
                 raise ValueError(f"model.personal: {text}")
         self.start = self.net.model()
+        self.logged: Logged = {}  # what tasks were given to log; see `take_logged`
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
         self.population = scenario.population(federation.samples)
 
     def describe(self) -> Described:
-        """Returns what the scheduler must know of the data and the model."""
+        """Returns what the scheduler must know of the data and the model, after a trial of the model."""
         federation, layout = self.federation, self.net.layout
+        try_model(self)
         return Described(
             samples=federation.samples,
             held_out=federation.held_out.sizes,
@@ -69,9 +80,23 @@ class Workbench:
         it trains; by default as the scenario says."""
         samples = self._samples(self.federation.train, self.federation.train_rows(client), client)
         key = (self.scenario.seed, client, number)
-        return Task(
+        task = Task(
             self.net, received, samples, local or self.scenario.local, self.population, key, lambda: self.public
         )
+        task.logged = self.logged
+        return task
+
+    def take_logged(self) -> Logged:
+        """Returns what tasks were given to log since the last call."""
+        taken = dict(self.logged)
+        self.logged.clear()
+        return taken
+
+    def refuse_logged(self, method: str) -> None:
+        """Raises ValueError if a method logged numbers that has no row in any table."""
+        if taken := self.take_logged():
+            text = f"has no row in any table, so task.log must not be called there, got {', '.join(taken)}"
+            raise ValueError(f"{method}: {text}; log in a method that trains, mixes or steps")
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))
@@ -114,17 +139,43 @@ class Workbench:
             "train": (federation.train, federation.training_rows),
         }
 
-    def measure(self, predict: Any, split: Split, rows: np.ndarray, client: int | None = None) -> MetricSums:
-        """Returns the sums of metrics over predictions for rows of a split. A row may have one label, or several.
+    def measure(self, predict: Any, split: Split, rows: np.ndarray, client: int | None = None) -> Evaluated:
+        """Evaluates predictions for rows of a split. A row may have one label, or several.
 
         predict: a function from inputs to logits. client: whose samples they are, if they are some client's own. If the
         model has deep equilibrium layers, metrics of their solves are added, for all solves since `take_solves` was
         last called, such as those of adapting the model.
         """
+        pairs: list[tuple[Tensor, Tensor]] | None = [] if self.scenario.run.metrics else None
+        return Evaluated(self.sums(predict, split, rows, pairs, client), self.own_metrics(pairs))
+
+    def own_metrics(self, pairs: list[tuple[Tensor, Tensor]] | None) -> OwnMetrics:
+        """Computes the metrics of `run.metrics`. pairs: outputs and labels, as `sums` adds them; None: no metrics."""
+        if not pairs:
+            return {}
+        outputs, labels = joined(pairs)
+        return {metric.title: metric.value(outputs, labels) for metric in self.scenario.run.metrics}
+
+    def sums(
+        self,
+        predict: Any,
+        split: Split,
+        rows: np.ndarray,
+        pairs: list[tuple[Tensor, Tensor]] | None,
+        client: int | None = None,
+    ) -> MetricSums:
+        """Returns the sums of metrics over predictions, as `measure` says.
+
+        pairs: a list to which the outputs (n, classes) and labels (n,) of each batch are added, on the CPU; None: they
+        are not kept.
+        """
         loss, correct, labelled = 0.0, 0, self.federation.loss == "cross_entropy"
         for start in range(0, len(rows), EVALUATION_BATCH):
             x, y = self.loader(split, rows[start : start + EVALUATION_BATCH], client)
             output: Tensor = predict(x)
+            if pairs is not None:
+                outputs, labels = per_label(output, y)
+                pairs.append((outputs.float().cpu(), labels.cpu()))
             loss += float(self.net.loss(output, y, reduction="sum"))
             if labelled:
                 correct += int((predicted(output, y).argmax(-1) == y).sum())
@@ -153,6 +204,12 @@ class Workbench:
             solver_residual=solves.residual if solves.solves else None,
             unconverged=solves.unconverged if solves.solves else None,
         )
+
+
+def joined(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Joins the outputs and the labels of batches."""
+    outputs, labels = zip(*pairs, strict=True)
+    return torch.cat(outputs), torch.cat(labels)
 
 
 def _input_shape(federation: Federation) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from raysim.world.distribution import Distribution
 from raysim.world.edge_delay import EdgeDelay
 from raysim.world.kinds import AVAILABILITY, DELAYS
 from raysim.world.mixing import Neighbours, Weighting
+from raysim.world.policy import Policy
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology
 from raysim.world.world import Dispatch, World
@@ -35,6 +36,7 @@ __all__ = [
     "Dropout",
     "EdgeDelay",
     "Neighbours",
+    "Policy",
     "Topology",
     "Weighting",
     "World",

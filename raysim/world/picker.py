@@ -51,7 +51,7 @@ class Picker(ABC):
 
 
 class RandomPicker(Picker):
-    """Picks clients at random."""
+    """Picks clients as `world.dispatch.policy` says."""
 
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
         super().__init__(world, samples, seed)
@@ -60,13 +60,17 @@ class RandomPicker(Picker):
 
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
         wanted = self._wanted(in_flight)
-        (idle,) = (self.idle & self._available(time)).nonzero()
+        eligible = self.idle & self._available(time)
+        (idle,) = eligible.nonzero()
         if wanted <= 0 or len(idle) == 0:
             return []
-        generator = self._draws(serial)
-        if wanted == 1:  # takes a tenth of the time of `choice`
-            return [int(idle[generator.integers(len(idle))])]
-        return sorted(generator.choice(idle, size=min(wanted, len(idle)), replace=False).tolist())
+        policy = self._dispatch.policy
+        picked = sorted(map(int, policy.pick(idle, wanted, self._samples, self._draws(serial))))
+        known = all(0 <= client < len(eligible) and eligible[client] for client in picked)
+        if not known or len(picked) > wanted or len(set(picked)) < len(picked):
+            must = f"at most {wanted} of the idle clients, none of them twice"
+            raise ValueError(f"world.dispatch.policy: {policy.name} must pick {must}, got {picked}; correct its `pick`")
+        return picked
 
     def _available(self, time: float) -> NDArray[np.bool_]:
         if time >= self._mask_until:

@@ -66,7 +66,8 @@ class Recorded(NamedTuple):
 def recorded_world(folder: str) -> dict[str, Any]:
     """Returns the block `world` of a run's scenario. Raises ValueError if the folder holds no run with a server."""
     world = _open(folder).info["scenario"].get("world")
-    if not isinstance(world, dict) or not any((world.get("dispatch") or {}).values()):
+    dispatch = (world.get("dispatch") or {}) if isinstance(world, dict) else {}
+    if not any(dispatch.get(key) for key in ("per_round", "concurrency", "picks", "order")):
         raise ValueError(f"replay: must be the folder of a run with a server, got {folder}, which has none")
     return {key: _tuples(value) for key, value in world.items()}
 

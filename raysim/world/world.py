@@ -10,6 +10,7 @@ from raysim.world.availability import Always, Availability, Dropout
 from raysim.world.delay import Delay, NoDelay
 from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
 from raysim.world.kinds import AVAILABILITY, DELAYS
+from raysim.world.policy import POLICIES, Policy, UniformPolicy
 from raysim.world.script import Recorded, Script, read_order, read_recorded, recorded_world, run_files
 
 
@@ -20,10 +21,12 @@ class Dispatch(Part):
     """
 
     per_round: Count | None = None
-    """Number of idle clients that are picked at the start of every round, uniformly at random."""
+    """Number of idle clients that are picked at the start of every round."""
     concurrency: Count | None = None
     """Number of clients to keep in flight. They are picked at the start of rounds or, with delays in seconds, whenever
     others arrive."""
+    policy: Annotated[Policy, OneOf(POLICIES, "raysim.policies")] = UniformPolicy()
+    """How `per_round` or `concurrency` picks clients among those that are idle and available."""
     picks: tuple[tuple[int, ...], ...] | None = None
     """Clients to pick: for each round, a list of their numbers."""
     order: str | None = None
@@ -40,6 +43,9 @@ class Dispatch(Part):
             raise ValueError(f"must have exactly one of per_round, concurrency and picks, got {self.given}")
         if self.order is not None and self.picks is not None:
             raise ValueError("must have one of order and picks, got both; leave one out")
+        scripted = self.picks is not None or self.order is not None
+        if scripted and self.policy != UniformPolicy():
+            raise ValueError("policy goes with per_round or concurrency, got it where clients are given; leave it out")
         if self.round_s is not None and (self.concurrency is not None or self.given == ["order"]):
             raise ValueError("round_s goes with per_round or picks: with concurrency in seconds there are no rounds")
         return self

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
-from results.metrics import LARGER_IS_BETTER
 from results.report.draw import ranks, series, whole_numbers, wide_scale
 from results.report.frames import by_group, by_text
 from results.report.groups import Groups
@@ -43,6 +42,7 @@ def members(groups: Groups) -> Section | None:
 
 
 def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
+    directions = groups.runs.directions
     for (metric, split, subject), frame in by_text(own, "metric", "split", "subject"):
         members, label = _MEMBERS[subject], _words(metric)
         name, title = f"{subject}-{metric}-{split}", f"{label.capitalize()} of {members}, {split}"
@@ -52,9 +52,9 @@ def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
         table = _over_rounds(frame)
         caption = f"Line: mean over the {members}. Band: from their 10 % to their 90 % quantile."
         yield _lines(groups, f"{name}-spread", f"{title}: spread", caption, table, label, "mean", "low", "high")
-        if metric in LARGER_IS_BETTER:
+        if metric in directions:
             caption = f"The worst {subject} of each run; mean over the runs of a group."
-            worst = "min" if LARGER_IS_BETTER[metric] else "max"
+            worst = "min" if directions[metric] else "max"
             yield _lines(groups, f"{name}-worst", f"{title}: worst", caption, table, f"worst {label}", worst)
         caption = f"Largest minus smallest value of a run's {members}; mean over the runs of a group."
         yield _lines(groups, f"{name}-gap", f"{title}: gap", caption, table, f"gap in {label}", "gap")

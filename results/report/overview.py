@@ -95,7 +95,7 @@ def _row(group: RunGroup, summaries: Sequence[Summary], metric: str) -> tuple[st
         ", ".join(f"{count} {state}" if len(states) > 1 else state for state, count in states.items()),
         _mean([found.rounds for found in summaries]),
         _mean([found.updates["used"] for found in summaries if found.updates["used"]]),
-        _mean([score.last for score in scores]),
+        _mean([score.last for score in scores if score.last is not None]),
         _mean([score.best for score in scores if score.best is not None]),
         decimal(round(sum(sent) / len(sent))) if sent else "-",
         _seconds([found.wall_s for found in summaries if found.wall_s is not None]),

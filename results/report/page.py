@@ -15,6 +15,7 @@ from results.report.curves import curves
 from results.report.groups import grouped
 from results.report.members import members
 from results.report.overview import overview
+from results.report.own_columns import own_columns
 from results.report.partition import partition
 from results.report.picture import Picture
 from results.report.real_time import real_time
@@ -24,7 +25,7 @@ from results.report.topology import topology
 from results.report.updates import updates
 from results.runs import Runs
 
-_SECTIONS = (curves, members, topology, staleness, timeline, partition, updates, coefficients, real_time)
+_SECTIONS = (curves, members, topology, staleness, timeline, partition, updates, own_columns, coefficients, real_time)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ SETTINGS = {
 ABSENT = {  # whose files or libraries are not at hand
     *("data/mnist", "data/fashion_mnist", "data/cifar10", "data/cifar100", "data/parquet", "data/image_folder"),
     *("data/isic2019", "data/femnist", "data/celeba", "data/shakespeare"),
+    *("data/arrays", "data/table", "data/huggingface", "data/torch", "data.partition/indices"),
     *("world.delay/trace", "world.availability/trace"),
     *("model/transformer", "model/deq_transformer", "model/torchvision", "model/timm"),
 }
@@ -43,7 +44,16 @@ def test_every_part_keeps_the_laws_of_its_kind(name: str) -> None:
     assert sum(outcome.state == "ok" for outcome in outcomes) >= 4
 
 
-RIGHT = ["Right", "RightPeer", "RightData", "RightPartition", "RightDelay", "RightAvailability", "RightTopology"]
+RIGHT = [
+    "Right",
+    "RightPeer",
+    "RightData",
+    "RightPartition",
+    "RightModel",
+    "RightDelay",
+    "RightAvailability",
+    "RightTopology",
+]
 BROKEN = {
     "Overwrites": ("It changes nothing in place", "Overwrites.update, client 0, its dispatch 0: must not change"),
     "OverwritesInStep": ("It changes nothing in place", "OverwritesInStep.step, step 0: must not change what it is"),
@@ -56,7 +66,12 @@ BROKEN = {
     "Diverges": ("All numbers that it returns are finite", "Diverges.step, step 0: 'w' must be finite, got"),
     "Stays": ("On quadratics", "at most 0.5 of the way may be left after 100 rounds, got 1"),
     "Forgets": ("Its methods can be called", "Forgets.step: must return the next state, a dict of tensors, got None"),
-    "WaitsForNothing": ("The timeline can ask it", "`trigger` must be a Round or a Buffer, got 2"),
+    "WaitsForNothing": ("A scenario file can name it", "trigger must be a property that gives Round(...)"),
+    "SeesLessThanNothing": ("`samples_seen` says", "`samples_seen` must be at least 0, got -1 for a client of 10"),
+    "OtherValues": ("The same seed gives the same first values", "build: x.weight must be the same for the same seed"),
+    "SeesTheBatch": ("In eval mode", "must predict a sample alike alone and in a batch"),
+    "KeepsOutside": ("Its parameters go into one flat vector", "must predict the same once another module's vector"),
+    "OtherOutputs": ("It returns finite float32 outputs", "must return float32 (6, 10) for inputs (6, 1, 8, 8), got"),
     "NeedsSamples": ("It runs where some clients hold no samples", "AssertionError"),
     "OverwritesInbox": ("It changes nothing in place", "OverwritesInbox.mix, peer 0, after 0 mixes: must not change"),
     "LosesEntries": ("A peer's state keeps its entries", "{'buffers': 'float32 (0,)'}, got {'buffers': 'nothing'}"),

@@ -185,7 +185,10 @@ def test_softmax_regression_learns(simulate: Simulate) -> None:
             {"data": {"name": "linear_regression", "clients": 10, "samples": 9}},
             "data: `samples` must be at least the number of clients, 10, got 9; raise it",
         ),
-        ({"model": "cnn"}, "model.name: the data linear_regression goes with the models linear and mlp only, got cnn"),
+        (
+            {"model": "cnn"},
+            "model.name: the data linear_regression goes with the models linear, mlp and module only, got cnn",
+        ),
         (
             {"model": "vector"},
             "model.name: the model vector goes with the data quadratic only, got vector on linear_regression",

@@ -15,7 +15,8 @@ from raysim.data import Dataset, federate
 from raysim.data.server import InDomain, NoServerData
 from raysim.data.shakespeare import Shakespeare
 from raysim.data.text import BEGIN, CHARACTERS, END, UNKNOWN, VOCABULARY, encode, roles, windows
-from raysim.local.net import cross_entropy, predicted
+from raysim.local.net import cross_entropy
+from raysim.local.outputs import predicted
 from raysim.local.samples import Loader
 
 PLAY = """\

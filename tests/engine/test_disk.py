@@ -81,14 +81,6 @@ def test_a_model_that_will_not_fit_is_refused_when_the_run_starts(
     assert not (tmp_path / "none").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    ended = process("run", write(tmp_path, digits()), "--inline", "--out", tmp_path / "file" / "runs")
-    assert ended.returncode == 2
-    assert "Not a directory" in ended.stderr and "take a folder that you may write to" in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
-
-
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of two megabytes."""

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import toys_parts
 from command_line import command
@@ -24,6 +25,7 @@ from raysim.models import MLP, Vector
 from raysim.part import OneOf, Part, one_of, parts_of
 from raysim.scenario import Scenario, Schedule
 from raysim.world import Dispatch, World
+from raysim.world.policy import BySamples
 
 
 def server() -> Raw:
@@ -35,11 +37,16 @@ def server() -> Raw:
         "model": {"name": "toys_parts:TwoLayers", "width": 5},
         "algorithm": "toys_parts:Mean",
         "world": {
-            "dispatch": {"per_round": 2},
+            "dispatch": {"per_round": 2, "policy": "toys_parts:Lowest"},
             "delay": {"name": "toys_parts:Slow", "share": 0.4},
             "availability": "toys_parts:Even",
         },
-        "run": {"rounds": 4, "evaluate_every": 2},
+        "run": {
+            "rounds": 4,
+            "evaluate_every": 2,
+            "metrics": [{"name": "toys_parts:Confidence", "power": 2.0}],
+            "loss": {"name": "toys_parts:Surprise"},
+        },
     }
 
 
@@ -239,6 +246,22 @@ def test_what_is_wrong_with_a_part_of_ones_own_is_said_by_its_key(change: Raw, e
     with pytest.raises(raysim.ScenarioError) as caught:
         raysim.parse_scenario(override(server(), **change))
     assert expected in str(caught.value)
+
+
+def test_a_policy_that_picks_wrongly_ends_the_run(tmp_path: Path) -> None:
+    raw = override(server(), world__dispatch__policy="toys_parts:Twice")
+    expected = "world.dispatch.policy: toys_parts:Twice must pick at most 2 of the idle clients, none of them twice"
+    with pytest.raises(raysim.RunFailed, match=expected):
+        raysim.run(raw, out=tmp_path, inline=True)
+
+
+def test_clients_with_more_samples_are_picked_more_often() -> None:
+    samples = np.array([1, 100, 0, 9])
+    picked = [BySamples().pick(np.array([0, 1, 3]), 1, samples, np.random.default_rng(seed))[0] for seed in range(200)]
+    assert picked.count(1) > 5 * picked.count(3) > 5 * picked.count(0)
+    assert sorted(BySamples().pick(np.array([0, 1, 3]), 9, samples, np.random.default_rng(0))) == [0, 1, 3]
+    problem_of = problem(override(server(), world__dispatch={"picks": [[0]] * 4, "policy": "by_samples"}))
+    assert problem_of.startswith("world.dispatch: policy goes with per_round or concurrency")
 
 
 class Literally(toys_parts.Slow):

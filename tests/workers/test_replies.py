@@ -12,9 +12,9 @@ from results import TABLES
     ("fields", "table"),
     [
         (TrainingColumns._fields, "updates"),
-        (set(TrainedClient._fields) - {"columns", "diverged"}, "updates"),
-        (SearchResult._fields, "coefficients"),
-        (set(StepReply._fields) - {"coefficients", "diverged"}, "steps"),
+        (set(TrainedClient._fields) - {"columns", "diverged", "own"}, "updates"),
+        (set(SearchResult._fields) - {"own"}, "coefficients"),
+        (set(StepReply._fields) - {"coefficients", "diverged", "own", "own_coefficients"}, "steps"),
     ],
 )
 def test_every_field_is_a_column(fields: tuple[str, ...], table: str) -> None:

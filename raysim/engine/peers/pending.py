@@ -10,7 +10,7 @@ from actors import Job, Took, Value
 from actors.job import Outcome
 from raysim.engine.pending import Pending
 from raysim.workers.peer_requests import Differences, MixRequest, Mixture
-from raysim.workers.replies import Apart, MetricSums, MixedPeer, TrainedPeer, TrainingColumns
+from raysim.workers.replies import Apart, Evaluated, Logged, MixedPeer, TrainedPeer, TrainingColumns
 from raysim.workers.shared_requests import CLIENT
 
 
@@ -34,8 +34,9 @@ class TrainedAt(NamedTuple):
     @classmethod
     def noted(cls, note: dict[str, Any]) -> TrainedAt:
         """Returns where the result is that `note` gave: in a job that is done."""
-        trained = TrainedPeer(TrainingColumns(**note["columns"]), note["message_bytes"], note["diverged"])
-        mixed = MixedPeer(0.0, trained, None)
+        size, diverged, own = note["message_bytes"], note["diverged"], note["own"]
+        trained = TrainedPeer(TrainingColumns(**note["columns"]), size, diverged, own)
+        mixed = MixedPeer(0.0, trained, None, {})
         done = Outcome([mixed], note["worker"], Took(0.0, 0.0))
         left = Mixture(own=Value(), messages=Value())
         job: Job[list[MixedPeer], Mixture] = Job(CLIENT, None, left, [], MixRequest.name, "recalled", outcome=done)
@@ -46,7 +47,7 @@ class TrainedAt(NamedTuple):
 class PendingPeersEvaluation(Pending):
     """The evaluation of peers after a round."""
 
-    evaluated: list[tuple[Sequence[int], Job[list[dict[str, MetricSums]], tuple[()]]]]
+    evaluated: list[tuple[Sequence[int], Job[list[dict[str, Evaluated]], tuple[()]]]]
     compared: list[Job[Apart, Differences]]
     consensus: Job[dict[str, float], tuple[()]]
 
@@ -55,8 +56,8 @@ class PendingPeersEvaluation(Pending):
         return [*(job for _, job in self.evaluated), *self.compared, self.consensus]
 
     @property
-    def peer_sums(self) -> list[tuple[int, dict[str, MetricSums]]]:
-        """Pairs of a peer that was evaluated and the sums of its metrics, by split."""
+    def of_peers(self) -> list[tuple[int, dict[str, Evaluated]]]:
+        """Pairs of a peer that was evaluated and what that gave, by split."""
         return [pair for peers, job in self.evaluated for pair in zip(peers, job.result, strict=True)]
 
     @property
@@ -84,10 +85,22 @@ class PendingRound(Pending):
 
     @property
     def trained(self) -> list[tuple[TrainedPeer, str]]:
-        """For each mix of the round, what the peer's training before it gave, and the worker that did it."""
-        return [(at.trained, at.job.worker) for _, earlier in self.chunks for at in earlier]
+        """For each mix of the round, what the peer's training before it gave, and the worker that did it.
+
+        Its own columns are those of the training and of the mix.
+        """
+        pairs = ((at, mixed) for job, earlier in self.chunks for at, mixed in zip(earlier, job.result, strict=True))
+        return [(_with_own(at.trained, mixed.own), at.job.worker) for at, mixed in pairs]
 
     @property
     def mixing_s(self) -> float:
         """Wall seconds of mixing, summed over the mixes of the round."""
         return sum(mixed.mixing_s for job in self.mixes for mixed in job.result)
+
+
+def _with_own(trained: TrainedPeer, mixed: Logged) -> TrainedPeer:
+    """Adds the own columns of a mix. Raises ValueError if training has logged one of them too."""
+    if both := sorted(trained.own.keys() & mixed.keys()):
+        text = "must be given other names in `mix` than in `local`, for they share a row"
+        raise ValueError(f"task.log: {text}, got {', '.join(both)} in both; rename them")
+    return trained._replace(own={**trained.own, **mixed})

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
-from raysim.workers.replies import MetricSums, TrainedPeer
+from raysim.workers.replies import Evaluated, TrainedPeer
 from raysim.world.peers_timeline import Exchanged, Mixed
 from results import Writer
 
@@ -83,36 +83,39 @@ class PeersRecorder(Recorder):
         }
 
     def evaluated(
-        self, exchanged: Exchanged, peer_sums: list[tuple[int, dict[str, MetricSums]]], apart: dict[str, float]
+        self, exchanged: Exchanged, of_peers: list[tuple[int, dict[str, Evaluated]]], apart: dict[str, float]
     ) -> None:
-        """Writes an evaluation. peer_sums: sums of metrics by peer and split. apart: peers' distances to their mean."""
-        for peer, splits in peer_sums:
-            for split, sums in splits.items():
-                values, samples = rows.means(sums), int(sums["samples"])
-                self.add("evaluations", rows.evaluation_rows(exchanged, "peer", peer, split, values, samples))
-        for split in peer_sums[0][1]:
-            samples = sum(int(splits[split]["samples"]) for _, splits in peer_sums)
-            values = spread([rows.means(splits[split]) for _, splits in peer_sums])
+        """Writes an evaluation. of_peers: by peer and split. apart: peers' distances to their mean."""
+        for peer, splits in of_peers:
+            for split, found in splits.items():
+                new = rows.evaluation_rows(exchanged, "peer", peer, split, found.values, found.samples)
+                self.add("evaluations", new)
+        for split in of_peers[0][1]:
+            samples = sum(splits[split].samples for _, splits in of_peers)
+            values = spread([splits[split].values for _, splits in of_peers])
             self.add("evaluations", rows.evaluation_rows(exchanged, "peers", None, split, values, samples))
-        first = next(iter(peer_sums[0][1]))  # distances belong to no split, but tuning reads the first one
+        first = next(iter(of_peers[0][1]))  # distances belong to no split, but tuning reads the first one
         self.add("evaluations", rows.evaluation_rows(exchanged, "peers", None, first, apart, 0))
 
 
 def _training_row(trained: TrainedPeer, worker: str, messages: int) -> tuple[int, rows.Row]:
     """Returns the bytes of a peer's message, and the columns of its training. messages: how many of them it sent."""
     size = trained.message_bytes
-    return size, {**trained.columns._asdict(), "worker": worker, "up_bytes": size * messages}
+    return size, {**trained.columns._asdict(), "worker": worker, "up_bytes": size * messages, "own": trained.own}
 
 
-def spread(peer_means: list[dict[str, float]]) -> dict[str, float]:
-    """Returns statistics of each metric over peers. peer_means: for each peer, its value of each metric.
+def spread(of_peers: list[dict[str, float | None]]) -> dict[str, float | None]:
+    """Returns statistics of each metric over the peers for which it is defined; None if there are none.
 
-    The metric's own name holds the mean; `_min`, `_max` and `_gap` are appended for the smallest and the largest value,
-    and for their difference.
+    of_peers: for each peer, its value of each metric. The metric's own name holds the mean; `_min`, `_max` and `_gap`
+    are appended for the smallest and the largest value, and for their difference.
     """
-    found = {}
-    for metric in peer_means[0]:
-        values = [metrics[metric] for metrics in peer_means]
+    found: dict[str, float | None] = {}
+    for metric in of_peers[0]:
+        values = [value for metrics in of_peers if (value := metrics[metric]) is not None]
+        if not values:
+            found |= {f"{metric}{end}": None for end in ("", "_min", "_max", "_gap")}
+            continue
         low, high = min(values), max(values)
         found[metric] = sum(values) / len(values)
         found |= {f"{metric}_min": low, f"{metric}_max": high, f"{metric}_gap": high - low}

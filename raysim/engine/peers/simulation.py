@@ -69,11 +69,11 @@ class PeersSimulation:
 
     def _record_evaluation(self, exchanged: Exchanged, pending: PendingPeersEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the peers' metrics on the first split, and how far their models are apart."""
-        peer_sums, apart = pending.peer_sums, pending.apart
-        self._recorder.evaluated(exchanged, peer_sums, apart)
+        of_peers, apart = pending.of_peers, pending.apart
+        self._recorder.evaluated(exchanged, of_peers, apart)
         self._recorder.jobs(exchanged, pending.jobs, self.stopwatch.began)
         first = self.scenario.run.evaluate_on[0]
-        return spread([rows.means(splits[first]) for _, splits in peer_sums]) | apart
+        return rows.numbers({**spread([splits[first].values for _, splits in of_peers]), **apart})
 
     def _record_divergence(self, exchanged: Exchanged, pending: PendingRound) -> None:
         """Notes what was not finite: in trainings, then in the states that peers mixed, then in evaluations."""
@@ -87,8 +87,8 @@ class PeersSimulation:
                     self._recorder.diverge(
                         exchanged, f"the {what} of peer {at.peer}", version=at.number, client=at.peer, go_on=go_on
                     )
-        for peer, splits in pending.evaluation.peer_sums if pending.evaluation else ():
-            if not all(math.isfinite(sums["loss"]) for sums in splits.values()):
+        for peer, splits in pending.evaluation.of_peers if pending.evaluation else ():
+            if not all(math.isfinite(found.sums["loss"]) for found in splits.values()):
                 version, what = exchanged.version, f"the loss of peer {peer}"
                 self._recorder.diverge(exchanged, what, version=version, client=peer, go_on=go_on)
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from actors import Job, Pool, Value, finished
+from actors import Job, Pool, Request, Value, finished
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.committed import Committed, Kept
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.training import Training
 from raysim.rng import generator
 from raysim.scenario import Scenario
-from raysim.workers.replies import Described, MetricSums, UpdateCost
+from raysim.workers.replies import Described, Evaluated, MetricSums, UpdateCost
 from raysim.workers.requests import (
     CostRequest,
     DescribeServerRequest,
     EvaluateClientsRequest,
+    EvaluateKeepingRequest,
     EvaluateRequest,
     FinishRequest,
     FirstRequest,
+    MetricsRequest,
     OwnModels,
     SaveClientsRequest,
     StepRequest,
@@ -31,6 +34,9 @@ from raysim.world.server_timeline import Closed, Stepped
 
 if TYPE_CHECKING:
     from raysim.workers.wire import Wire
+
+Result = TypeVar("Result")
+Left = TypeVar("Left")
 
 EVALUATION_SHARD = 2000  # samples in an evaluation job; fixed, because it decides the bits of the sum of losses
 EVALUATION_CLIENTS = 25  # clients in a job that evaluates or saves clients' own models
@@ -86,31 +92,41 @@ class ServerJobs:
         """Evaluates the newest version of the model. Returns the earlier evaluation if that version had one."""
         if self._last is None or self._last[0] != closed.version:
             splits: tuple[str, ...] = self.scenario.run.evaluate_on
-            shards = {split: self._shards(closed, split) for split in splits}
+            shards: dict[str, list[Job[MetricSums, Any]]] = {}
+            metrics = {}
+            for split in splits:
+                if self.scenario.run.metrics:
+                    keeping = self._shards(closed.version, split, EvaluateKeepingRequest)
+                    outputs = MetricsRequest(tuple(job.left.outputs for job in keeping))
+                    shards[split], metrics[split] = [*keeping], self._evaluate(closed.version, outputs)
+                else:
+                    shards[split] = [*self._shards(closed.version, split, EvaluateRequest)]
             clients = self._evaluate_clients(self._evaluated_clients, closed.version)
-            self._last = closed.version, PendingEvaluation(clients, shards)
+            self._last = closed.version, PendingEvaluation(clients, shards, metrics)
         return self._last[1]
 
-    def _shards(self, closed: Closed, split: str) -> list[Job[MetricSums, tuple[()]]]:
-        total, message = self.described.evaluation_rows[split], self._messages[closed.version]
+    def _shards(
+        self, version: int, split: str, kind: Callable[..., Request[MetricSums, Left]]
+    ) -> list[Job[MetricSums, Left]]:
+        """Evaluates all rows of a split with requests of a kind."""
+        total, message = self.described.evaluation_rows[split], self._messages[version]
+        parts = ((first, min(first + EVALUATION_SHARD, total)) for first in range(0, total, EVALUATION_SHARD))
         return [
-            self.pool.submit(
-                CLIENT,
-                EvaluateRequest(split=split, first=first, last=min(first + EVALUATION_SHARD, total), message=message),
-                priority=(closed.version + 1, 1),  # after the next step's training, so that it fills the gaps
-                label=f"evaluate version {closed.version}",
-            )
-            for first in range(0, total, EVALUATION_SHARD)
+            self._evaluate(version, kind(split=split, first=first, last=last, message=message)) for first, last in parts
         ]
+
+    def _evaluate(self, version: int, request: Request[Result, Left]) -> Job[Result, Left]:
+        # Its priority is after the next step's training, so that it fills the gaps.
+        return self.pool.submit(CLIENT, request, priority=(version + 1, 1), label=f"evaluate version {version}")
 
     def evaluate_unseen(self, version: int) -> PendingEvaluation:
         """Lets clients that never took part adapt to the last model, and evaluates their own models after that."""
         tested = [client for client in self.described.unseen.tolist() if self.described.held_out[client]]
-        return PendingEvaluation(self._evaluate_clients(tested, version, unseen=True), {})
+        return PendingEvaluation(self._evaluate_clients(tested, version, unseen=True), {}, {})
 
     def _evaluate_clients(
         self, clients: list[int], version: int, *, unseen: bool = False
-    ) -> list[tuple[list[int], Job[list[MetricSums], tuple[()]]]]:
+    ) -> list[tuple[list[int], Job[list[Evaluated], tuple[()]]]]:
         """Evaluates clients' own models. Each job takes several clients."""
         return [
             (

@@ -9,7 +9,7 @@ from typing import Any
 
 from actors import Job
 from raysim.engine.pending import Pending
-from raysim.workers.replies import MetricSums, StepReply, TrainedClient
+from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, StepReply, TrainedClient
 from raysim.workers.requests import SteppedState, TrainedChunk
 
 
@@ -42,7 +42,7 @@ class PendingStep(Pending):
 
 
 def _row(trained: TrainedClient, worker: str) -> dict[str, Any]:
-    row = {**trained.columns._asdict(), "worker": worker}
+    row = {**trained.columns._asdict(), "worker": worker, "own": trained.own}
     return row | {"samples_seen": trained.samples_seen, "up_bytes": trained.up_bytes, "down_bytes": trained.down_bytes}
 
 
@@ -50,22 +50,25 @@ def _row(trained: TrainedClient, worker: str) -> dict[str, Any]:
 class PendingEvaluation(Pending):
     """The evaluation of one version of the model, and of clients' own models at that time."""
 
-    clients: list[tuple[list[int], Job[list[MetricSums], tuple[()]]]]
-    shards: dict[str, list[Job[MetricSums, tuple[()]]]]  # by split
+    clients: list[tuple[list[int], Job[list[Evaluated], tuple[()]]]]
+    shards: dict[str, list[Job[MetricSums, Any]]]  # by split
+    metrics: dict[str, Job[OwnMetrics, tuple[()]]]  # by split; {} without own metrics
 
     @property
     def jobs(self) -> Sequence[Job[Any, Any]]:
-        return [*chain.from_iterable(self.shards.values()), *(job for _, job in self.clients)]
+        shards = chain.from_iterable(self.shards.values())
+        return [*shards, *self.metrics.values(), *(job for _, job in self.clients)]
 
     @property
-    def global_sums(self) -> dict[str, MetricSums]:
-        """By split, the sums of the global model's metrics over all samples of the split."""
-        return {
-            split: {key: sum(job.result[key] for job in jobs) for key in jobs[0].result}
-            for split, jobs in self.shards.items()
-        }
+    def of_global(self) -> dict[str, Evaluated]:
+        """By split, what evaluating the global model on all samples of the split gave."""
+        found = {}
+        for split, jobs in self.shards.items():
+            sums = {key: sum(job.result[key] for job in jobs) for key in jobs[0].result}
+            found[split] = Evaluated(sums, self.metrics[split].result if self.metrics else {})
+        return found
 
     @property
-    def client_sums(self) -> list[tuple[int, MetricSums]]:
-        """Pairs of a client that was evaluated and the sums of its own model's metrics over its own test samples."""
+    def of_clients(self) -> list[tuple[int, Evaluated]]:
+        """Pairs of a client that was evaluated and what evaluating its own model on its own test samples gave."""
         return [pair for clients, job in self.clients for pair in zip(clients, job.result, strict=True)]

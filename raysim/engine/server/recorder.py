@@ -7,7 +7,7 @@ from typing import Any
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
 from raysim.engine.server import rows as server_rows
-from raysim.workers.replies import MetricSums
+from raysim.workers.replies import Evaluated
 from raysim.world.server_timeline import Closed, Ended, Stepped
 from results import Writer
 
@@ -51,9 +51,10 @@ class ServerRecorder(Recorder):
         self.add("steps", [server_rows.step_row(stepped, self._late) | (measured or {})])
         self._late = 0
 
-    def searched(self, stepped: Stepped, columns: dict[str, list[float]]) -> None:
-        """Writes what a search found. columns: lists with an element for each anchor; {} if there was no search."""
-        self.add("coefficients", server_rows.coefficient_rows(stepped, columns))
+    def searched(self, stepped: Stepped, columns: dict[str, list[float]], own: dict[str, list[float]]) -> None:
+        """Writes what a search found. columns, own: lists with an element for each anchor, own ones for columns of the
+        algorithm's own; {} if there was no search."""
+        self.add("coefficients", server_rows.coefficient_rows(stepped, columns, own))
 
     def closed(self, closed: Closed) -> None:
         """Counts a round that is over, and notes why the run ends early, if it does."""
@@ -61,12 +62,11 @@ class ServerRecorder(Recorder):
         self.early = closed.early
 
     def evaluated(
-        self, closed: Closed, split: str, sums: MetricSums, subject: str = "global", client: int | None = None
+        self, closed: Closed, split: str, found: Evaluated, subject: str = "global", client: int | None = None
     ) -> None:
         """Writes one evaluation of one model on one split.
 
-        sums: the sum of each metric over the samples, and `samples`, their number. subject: whose model it is, which is
-        "global", "client" or "unseen". client: the client's number, unless the model is the global one.
+        subject: whose model it is, which is "global", "client" or "unseen". client: the client's number, unless the
+        model is the global one.
         """
-        means, samples = rows.means(sums), int(sums["samples"])
-        self.add("evaluations", rows.evaluation_rows(closed, subject, client, split, means, samples))
+        self.add("evaluations", rows.evaluation_rows(closed, subject, client, split, found.values, found.samples))

@@ -37,10 +37,14 @@ def used_rows(stepped: Stepped, weights: list[float] | None) -> list[Row]:
     return rows
 
 
-def coefficient_rows(stepped: Stepped, columns: dict[str, list[float]]) -> list[Row]:
-    """Returns a row for each anchor of a search. columns: lists with an element for each anchor; {} for no search."""
-    anchors = zip(*columns.values(), strict=True)
-    return [{**when(stepped), **dict(zip(columns, anchor, strict=True))} for anchor in anchors]
+def coefficient_rows(stepped: Stepped, columns: dict[str, list[float]], own: dict[str, list[float]]) -> list[Row]:
+    """Returns a row for each anchor of a search. columns, own: lists with an element for each anchor, own ones for
+    columns of the algorithm's own; {} for no search."""
+    rows = []
+    for place, anchor in enumerate(zip(*columns.values(), strict=True)):
+        of_own = {name: values[place] for name, values in own.items()}
+        rows.append({**when(stepped), **dict(zip(columns, anchor, strict=True)), "own": of_own})
+    return rows
 
 
 def step_row(stepped: Stepped, discarded: int) -> Row:

@@ -120,9 +120,10 @@ class ServerSimulation:
             "server_flops": reply.server_flops,
             "cache_bytes": reply.cache_bytes,
             "similarity": reply.similarity,
+            "own": reply.own,
         }
         self._recorder.stepped(stepped, pending.weights, updates, measured)
-        self._recorder.searched(stepped, reply.coefficients)
+        self._recorder.searched(stepped, reply.coefficients, reply.own_coefficients)
         self._recorder.jobs(stepped, pending.jobs, self.stopwatch.began)
         for arrival, trained in zip(stepped.arrivals, pending.trained, strict=True):
             if trained.diverged:
@@ -137,15 +138,15 @@ class ServerSimulation:
 
     def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the metrics of the global model on the first split."""
-        global_sums = pending.global_sums
-        for split, sums in global_sums.items():
-            self._recorder.evaluated(closed, split, sums)
-        for client, sums in pending.client_sums:
-            self._recorder.evaluated(closed, "test", sums, "client", client)
+        of_global = pending.of_global
+        for split, found in of_global.items():
+            self._recorder.evaluated(closed, split, found)
+        for client, found in pending.of_clients:
+            self._recorder.evaluated(closed, "test", found, "client", client)
         if closed.version != self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
         self._evaluated = closed.version
-        return rows.means(next(iter(global_sums.values())))
+        return rows.numbers(next(iter(of_global.values())).values)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -160,8 +161,8 @@ class ServerSimulation:
         pending = self._jobs.evaluate_unseen(closed.version)
         for job in pending.jobs:
             finished(self._jobs.pool, job)
-        for client, sums in pending.client_sums:
-            self._recorder.evaluated(closed, "test", sums, "unseen", client)
+        for client, found in pending.of_clients:
+            self._recorder.evaluated(closed, "test", found, "unseen", client)
         self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
 
 

@@ -1,0 +1,61 @@
+"""The command `new`: files to start a class of one's own from."""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import re
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raysim.cli.bad_input import refuse
+
+TEMPLATES = Path(__file__).parents[1] / "templates"
+
+
+class Start(Enum):
+    """What can be started."""
+
+    algorithm = "algorithm"
+    peer_algorithm = "peer-algorithm"
+    data = "data"
+    partition = "partition"
+    model = "model"
+    delay = "delay"
+
+
+def new(
+    what: Annotated[Start, typer.Argument(help="What the class is to be.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Name of the file, such as my_algorithm.", show_default=False)],
+) -> None:
+    """Start a class of your own: write a working file, its test and a scenario with it into this folder."""
+    _require_name(name)
+    parent = "".join(word.capitalize() for word in name.split("_"))
+    template = TEMPLATES / what.value.replace("-", "_")
+    files = {
+        Path(f"{name}.py"): template.with_suffix(".py"),
+        Path(f"test_{name}.py"): TEMPLATES / "laws.py",
+        Path(f"{name}.yaml"): template.with_suffix(".yaml"),
+    }
+    if there := [str(file) for file in files if file.exists()]:
+        text = f"must not overwrite files, but {', '.join(there)} is here already; take another name"
+        refuse([ValueError(f"new: {text}")])
+    for file, source in files.items():
+        text = source.read_text(encoding="utf-8")
+        text = re.sub(r"\b\w+Template\b", parent, text)
+        text = text.replace("name: template\n", f"name: {name}\n").replace('"template"', f'"{name}:{parent}"')
+        file.write_text(text.replace("scenario.yaml", f"{name}.yaml"), encoding="utf-8")
+    typer.echo(f"{', '.join(map(str, files))}\n\nraysim test {name}:{parent}\nraysim run {name}.yaml --inline")
+    typer.echo(f"python -m pytest test_{name}.py")
+
+
+def _require_name(name: str) -> None:
+    """Ends the command unless a module can have this name, and none has."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        must = "must be a name for a Python file, of lower-case letters, digits and underscores"
+        refuse([ValueError(f"new: {must}, got {name!r}")])
+    if not Path(f"{name}.py").exists() and importlib.util.find_spec(name):
+        refuse([ValueError(f"new: must be a new name, but Python has a module {name!r} already; take another name")])

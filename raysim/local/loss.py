@@ -1,0 +1,137 @@
+"""The losses that `run.loss` can name. Importing this file does not load torch."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from raysim.own import WrongClass
+from raysim.own_function import Arguments, ImportPath, argument_problems, as_function, call, find
+from raysim.part import Fraction, NonNegative, Part, Positive
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class TrainingLoss(Part):
+    """A loss of each sample. A subclass adds its `name`."""
+
+    needs: ClassVar[str | None] = "labels"
+    """What the data must have: labels or targets; None: either will do."""
+
+    name: str
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yields (key, what is wrong with it), whatever the data are."""
+        yield from ()
+
+    @abstractmethod
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Returns the loss of each sample, (n,).
+
+        outputs: (n, classes), or (n,) of data without labels. labels: (n,) int64, or targets (n,) float32.
+        """
+
+    def __call__(self, output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+        """Returns the mean or the sum of the losses, 0-d. Raises ValueError if `each` gives another shape.
+
+        output, target: as of a module and its data; text has an output and maybe a label at each place.
+        """
+        from raysim.local.outputs import per_label
+
+        outputs, labels = per_label(output, target)
+        losses = self.each(outputs, labels)
+        if getattr(losses, "shape", None) != labels.shape:
+            got = f"shape {tuple(losses.shape)}" if hasattr(losses, "shape") else repr(losses)
+            text = f"must give a loss for each sample, shape {tuple(labels.shape)}, got {got}; take no mean of them"
+            raise ValueError(f"run.loss: {text}")
+        return losses.mean() if reduction == "mean" else losses.sum()
+
+
+class CrossEntropy(TrainingLoss):
+    """Cross-entropy of logits and labels, which may be smoothed."""
+
+    name: str = "cross_entropy"
+    label_smoothing: Fraction = 0.0
+    """Probability that is taken from the label and spread evenly over all labels (Szegedy et al., CVPR 2016)."""
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        from torch.nn.functional import cross_entropy
+
+        return cross_entropy(outputs, labels, reduction="none", label_smoothing=self.label_smoothing)
+
+
+class Focal(TrainingLoss):
+    """Focal loss, -(1 - p)^gamma log p of the label's probability p (Lin et al., ICCV 2017)."""
+
+    name: str = "focal"
+    gamma: NonNegative = 2.0
+    """How much less samples count that are predicted well. 0: as in cross-entropy."""
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        from torch.nn.functional import cross_entropy
+
+        entropies = cross_entropy(outputs, labels, reduction="none")
+        return (-(-entropies).expm1()).clamp_min(0) ** self.gamma * entropies
+
+
+class OneHot(TrainingLoss):
+    """Squared error between outputs and one-hot labels, the mean over labels."""
+
+    name: str = "mse"
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        from torch.nn.functional import one_hot
+
+        return (outputs - one_hot(labels, outputs.shape[1])).square().mean(1)
+
+
+class Huber(TrainingLoss):
+    """Huber loss of targets: half the squared error near zero, linear beyond."""
+
+    needs: ClassVar[str | None] = "targets"
+
+    name: str = "huber"
+    delta: Positive = 1.0
+    """Absolute error from which on the loss is linear."""
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        from torch.nn.functional import huber_loss
+
+        return huber_loss(outputs, labels, reduction="none", delta=self.delta)
+
+
+class FunctionLoss(TrainingLoss):
+    """A function of your own, of outputs and labels; "my_module:loss" is short for it."""
+
+    needs: ClassVar[str | None] = None
+
+    name: str = "function"
+    function: ImportPath
+    """The function, such as my_module:loss. It gets the outputs of a mini-batch, (n, classes), and the labels, (n,), as
+    tensors, and returns the loss of each sample, (n,)."""
+    args: Arguments = Field(default_factory=dict)
+    """Its other arguments, by name."""
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        try:
+            function = find(self.function)
+        except WrongClass as error:
+            yield "name", str(error)
+            return
+        yield from argument_problems(function, self.args, frozenset(), first=2)
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        losses: Tensor = call(find(self.function), outputs, labels, given=self.args, offered={})
+        return losses
+
+
+TRAINING_LOSSES: tuple[type[TrainingLoss], ...] = (CrossEntropy, Focal, OneHot, Huber, FunctionLoss)
+
+
+def spelled(value: Any) -> Any:
+    """Returns the block that the short form "my_module:loss" stands for, and any other value as it is."""
+    return as_function(value, TrainingLoss)

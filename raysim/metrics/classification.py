@@ -1,0 +1,143 @@
+"""Metrics of classification, by torchmetrics."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from raysim.metrics.metric import Metric
+from raysim.part import Count
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class ClassificationMetric(Metric):
+    """The base of metrics of predicted probabilities."""
+
+    library: ClassVar[str | None] = "torchmetrics"
+
+    def compute(self, outputs: Tensor, labels: Tensor) -> Any:
+        probabilities = outputs.softmax(-1)
+        if probabilities.isnan().any():  # the model has diverged, and torchmetrics would give any number
+            return float("nan")
+        with warnings.catch_warnings():  # of labels that do not occur, which the subclasses take into account
+            warnings.simplefilter("ignore")
+            return self.of(probabilities, labels)
+
+    @abstractmethod
+    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
+        """Returns the metric, 0-d. probabilities: (n, classes), without NaN. labels: (n,)."""
+
+
+class MacroF1(ClassificationMetric):
+    """F1 score, the mean over labels that occur or are predicted."""
+
+    name: str = "macro_f1"
+
+    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional.classification import multiclass_f1_score
+
+        return multiclass_f1_score(probabilities, labels, probabilities.shape[1], "macro")
+
+
+class MacroPrecision(ClassificationMetric):
+    """Precision, the mean over labels that occur or are predicted."""
+
+    name: str = "macro_precision"
+
+    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional.classification import multiclass_precision
+
+        return multiclass_precision(probabilities, labels, probabilities.shape[1], "macro")
+
+
+class MacroRecall(ClassificationMetric):
+    """Recall, the mean over labels that occur or are predicted."""
+
+    name: str = "macro_recall"
+
+    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional.classification import multiclass_recall
+
+        return multiclass_recall(probabilities, labels, probabilities.shape[1], "macro")
+
+
+class BalancedAccuracy(ClassificationMetric):
+    """Recall, the mean over labels that occur."""
+
+    name: str = "balanced_accuracy"
+
+    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional.classification import multiclass_recall
+
+        classes = probabilities.shape[1]
+        return multiclass_recall(probabilities, labels, classes, "none")[labels.bincount(minlength=classes) > 0].mean()
+
+
+class TopK(ClassificationMetric):
+    """The fraction of samples whose label is among the two, three, five or ten most probable ones."""
+
+    name: Literal["top2", "top3", "top5", "top10"] = "top5"
+
+    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional.classification import multiclass_accuracy
+
+        classes = probabilities.shape[1]
+        return multiclass_accuracy(
+            probabilities, labels, classes, "micro", min(int(self.name.removeprefix("top")), classes)
+        )
+
+
+class AUROC(ClassificationMetric):
+    """Area under the ROC curve of each label against the rest, the mean over labels that occur, but not alone."""
+
+    name: str = "auroc"
+
+    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional.classification import multiclass_auroc
+
+        classes = probabilities.shape[1]
+        counts = labels.bincount(minlength=classes)
+        areas: Tensor = multiclass_auroc(probabilities, labels, classes, "none")
+        return areas[(counts > 0) & (counts < len(labels))].mean()  # NaN if there is none
+
+
+class AveragePrecision(ClassificationMetric):
+    """Average precision of each label against the rest, the mean over labels that occur."""
+
+    name: str = "average_precision"
+
+    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional.classification import multiclass_average_precision
+
+        classes = probabilities.shape[1]
+        precisions: Tensor = multiclass_average_precision(probabilities, labels, classes, "none")
+        return precisions[labels.bincount(minlength=classes) > 0].mean()
+
+
+class ECE(ClassificationMetric):
+    """Expected calibration error: how far the probability of the predicted label is from the accuracy, on average."""
+
+    larger: ClassVar[bool] = False
+
+    name: str = "ece"
+    bins: Count = 15
+    """Number of bins of equal width, into which samples are sorted by that probability."""
+
+    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional.classification import multiclass_calibration_error
+
+        return multiclass_calibration_error(probabilities, labels, probabilities.shape[1], self.bins, "l1")
+
+
+class MCC(ClassificationMetric):
+    """Matthews' correlation coefficient of labels and predicted labels."""
+
+    name: str = "mcc"
+
+    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional.classification import multiclass_matthews_corrcoef
+
+        return multiclass_matthews_corrcoef(probabilities, labels, probabilities.shape[1])

@@ -1,0 +1,61 @@
+"""A metric that is a function of the user's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from raysim.metrics.metric import Metric
+from raysim.own import WrongClass
+from raysim.own_function import Arguments, ImportPath, argument_problems, as_function, call, find
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FunctionMetric(Metric):
+    """A function of your own, of all outputs and labels; "my_module:metric" is short for it."""
+
+    needs: ClassVar[str | None] = None
+
+    name: str = "function"
+    function: ImportPath
+    """The function, such as my_module:metric. It gets all outputs of a model on a split, (n, classes), and the labels,
+    (n,), as tensors, and returns a number; NaN where the metric is not defined."""
+    args: Arguments = Field(default_factory=dict)
+    """Its other arguments, by name."""
+    label: str | None = None
+    """The metric's name in the tables. null: the function's."""
+    larger_is_better: bool | None = None
+    """Whether larger values are better. null: as the function's attribute of this name says; without one, comparisons
+    mark no best value."""
+
+    @property
+    def title(self) -> str:
+        return self.label or re.split(r"[:.]", self.function)[-1]
+
+    @property
+    def direction(self) -> bool | None:
+        if self.larger_is_better is not None:
+            return self.larger_is_better
+        found = getattr(find(self.function), "larger_is_better", None)
+        return None if found is None else bool(found)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        try:
+            function = find(self.function)
+        except WrongClass as error:
+            yield "name", str(error)
+            return
+        yield from argument_problems(function, self.args, frozenset(), first=2)
+
+    def compute(self, outputs: Tensor, labels: Tensor) -> Any:
+        return call(find(self.function), outputs, labels, given=self.args, offered={})
+
+
+def spelled(value: Any) -> Any:
+    """Returns the block that the short form "my_module:metric" stands for, and any other value as it is."""
+    return as_function(value, Metric, "label", "larger_is_better")

@@ -1,0 +1,58 @@
+"""The base of metrics. Importing one loads neither torch nor torchmetrics."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from raysim.part import Part
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Metric(Part):
+    """A number for all outputs of one model on one split. A subclass adds its `name`."""
+
+    needs: ClassVar[str | None] = "labels"
+    """What the data must have: labels or targets; None: either will do."""
+    library: ClassVar[str | None] = None
+    """The package that computes it, if it is an optional one."""
+    larger: ClassVar[bool] = True
+    """Whether larger values are better."""
+
+    name: str
+
+    @property
+    def title(self) -> str:
+        """Its name in the tables; of a class that is named by module:Class, the name of the class."""
+        return self.name.rpartition(":")[2]
+
+    @property
+    def direction(self) -> bool | None:
+        """Whether larger values are better; None if that is not known."""
+        return self.larger
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yields (key, what is wrong with it), whatever the data are."""
+        yield from ()
+
+    @abstractmethod
+    def compute(self, outputs: Tensor, labels: Tensor) -> Any:
+        """Returns the metric, a float or 0-d tensor; NaN where it is not defined.
+
+        outputs: logits or log-probabilities, (n, classes) float32, or predictions (n,) of data without labels. labels:
+        (n,) int64, or targets (n,) float32. Both are on the CPU.
+        """
+
+    def value(self, outputs: Tensor, labels: Tensor) -> float | None:
+        """Returns the metric; None where it is not defined. Raises TypeError if `compute` gives no number."""
+        found = self.compute(outputs, labels)
+        try:
+            number = float(found)
+        except (TypeError, ValueError, RuntimeError):
+            got = f"a tensor of shape {tuple(found.shape)}" if hasattr(found, "shape") else repr(found)
+            raise TypeError(f"run.metrics: {self.title} must give one number, got {got}") from None
+        return None if math.isnan(number) else number

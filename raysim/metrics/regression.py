@@ -1,0 +1,54 @@
+"""Metrics of regression, by torchmetrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from raysim.metrics.metric import Metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class RMSE(Metric):
+    """Root of the mean squared error of predicted targets."""
+
+    needs: ClassVar[str | None] = "targets"
+    library: ClassVar[str | None] = "torchmetrics"
+    larger: ClassVar[bool] = False
+
+    name: str = "rmse"
+
+    def compute(self, outputs: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional import mean_squared_error
+
+        return mean_squared_error(outputs, labels, squared=False)
+
+
+class MAE(Metric):
+    """Mean absolute error of predicted targets."""
+
+    needs: ClassVar[str | None] = "targets"
+    library: ClassVar[str | None] = "torchmetrics"
+    larger: ClassVar[bool] = False
+
+    name: str = "mae"
+
+    def compute(self, outputs: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional import mean_absolute_error
+
+        return mean_absolute_error(outputs, labels)
+
+
+class R2(Metric):
+    """Coefficient of determination, the share of the targets' variance that predictions explain."""
+
+    needs: ClassVar[str | None] = "targets"
+    library: ClassVar[str | None] = "torchmetrics"
+
+    name: str = "r2"
+
+    def compute(self, outputs: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional import r2_score
+
+        return r2_score(outputs, labels) if len(labels) > 1 else float("nan")

@@ -1,0 +1,70 @@
+"""Any torch module, which need not know of raysim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field
+
+from raysim.errors import Problem
+from raysim.models.part import ModelPart
+from raysim.own import WrongClass
+from raysim.own_function import Arguments, ImportPath, argument_problems, call, find
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_OFFERED = frozenset({"input_shape", "classes"})
+
+
+class Module(ModelPart):
+    """Any torch module, by the import path of its class or of a function that makes it."""
+
+    channels_last: ClassVar[bool] = False  # such modules may call `view` on images and on what convolutions give
+
+    name: str = "module"
+    module: Annotated[ImportPath, Field(examples=["my_nets:Net"])]
+    """The class of the module, or a function that returns one, such as my_module:Net. Its parameters `input_shape`, a
+    tuple such as (channels, height, width), and `classes`, the number of outputs, are filled in from the data."""
+    args: Arguments = Field(default_factory=dict)
+    """Its other arguments, by name."""
+    head: str | None = None
+    """Name of the sub-module whose input is the embedding of a sample, for algorithms that use embeddings. null: the
+    first that is personal or, if nothing is, the last linear layer."""
+    weights: str | None = None
+    """Path of a local .safetensors, .pth or .pt file with initial weights, as a state dict; a head of another shape is
+    left out. null: those that the module itself starts with."""
+
+    @property
+    def embeds_at(self) -> str | None:
+        return self.head
+
+    def problems(self) -> Iterator[Problem]:
+        try:
+            factory = find(self.module)
+        except WrongClass as error:
+            yield Problem("model.module", str(error))
+            return
+        for argument, text in argument_problems(factory, self.args, _OFFERED):
+            yield Problem(f"model.args.{argument}", text)
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """Builds the module. Raises ValueError if it is not one, or does not have the sub-module `head`."""
+        from torch import nn
+
+        from raysim.models.layers import Contiguous
+        from raysim.models.part import nearest
+        from raysim.models.pretrained import load_weights
+
+        module = call(find(self.module), given=self.args, offered={"input_shape": shape, "classes": num_classes})
+        if not isinstance(module, nn.Module):
+            raise ValueError(f"model.module: {self.module} must give a torch.nn.Module, got {module!r}")
+        names = [name for name, _ in module.named_modules()]
+        if self.head is not None and self.head not in names[1:]:
+            near = nearest(self.head, names[1:])
+            raise ValueError(f"model.head: must be a sub-module's name, got {self.head!r}; nearest are {near}")
+        if self.weights is not None:
+            load_weights(module, self.weights)
+        module.register_forward_pre_hook(Contiguous())
+        return module

@@ -1,0 +1,1 @@
+"""The files that `raysim new` writes, under the names of these templates."""

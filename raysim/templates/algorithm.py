@@ -1,0 +1,38 @@
+"""An algorithm with a server: say here which paper it is from, and how it differs from the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raysim.algorithms import Arrival, Central, Population, Record, Round
+from raysim.part import Positive
+
+
+class AlgorithmTemplate(Central):
+    """The server steps along the mean of what clients send."""
+
+    name: str = "template"
+    server_lr: Positive = 1.0
+    """Factor of the server's step."""
+
+    @property
+    def trigger(self) -> Round:  # when the server steps: at each round's end; Buffer(10): with ten updates
+        return Round(late="discard")
+
+    def init(self, model: Any, population: Population) -> Record:  # what the server holds before the first round
+        return {"w": model.w}
+
+    def client(self, model: Any) -> Record:  # what a client keeps between its updates; {} for nothing
+        return {}
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:  # a client's work
+        trained = task.train(task.received)
+        return trained.send(delta=trained.w - message["w"]), state
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:  # of each update in the sum
+        samples = sum(arrival.samples for arrival in arrivals)
+        return [arrival.samples / samples for arrival in arrivals]
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
+        return {"w": state["w"] + self.server_lr * updates["delta"]}  # never in place: states are shared

@@ -1,0 +1,83 @@
+"""Tries a model on two samples before a run starts, so that what does not fit is told once and clearly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from raysim.workers.workbench import Workbench
+
+_SAMPLES = 2
+_MEASURED = 250
+
+
+def try_model(bench: Workbench) -> None:
+    """Lets the model predict and train on two samples, and embed them if the algorithm needs that.
+
+    Raises ValueError if the outputs have a wrong shape or type, or if the model cannot embed; what the model itself
+    raises gets a note that says what it was given.
+    """
+    federation, net = bench.federation, bench.net
+    x, y = bench.loader(federation.train, np.arange(min(_SAMPLES, len(federation.train))))
+    with torch.random.fork_rng(devices=[]):
+        try:
+            with net.evaluating(bench.start) as module:
+                _require_outputs(module(x), x, y, federation.num_classes, federation.loss)
+            with net.training(bench.start, len(y)):
+                net.gradients(x, y, net.parameters)
+        except Exception as error:
+            error.add_note(_given(error, x, y))
+            raise
+        _try_metrics(bench)
+        if bench.scenario.algorithm.embeds(bench.scenario):
+            _try_embedding(bench, x)
+    net.load(bench.start)
+    net.take_solves()
+
+
+def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: str) -> None:
+    if not isinstance(outputs, Tensor) or not outputs.is_floating_point():
+        what = str(outputs.dtype) if isinstance(outputs, Tensor) else type(outputs).__name__
+        raise ValueError(f"model: must return one tensor of floats, got {what}; return the logits alone")
+    n, got = len(y), tuple(outputs.shape)
+    if loss == "cross_entropy":
+        right = got == (*y.shape, classes) or (got[:1] == (n,) and len(got) == y.ndim + 2 and got[-1] == classes)
+        length = "" if y.ndim == 1 else f", {y.shape[1]}"
+        must = f"logits (n{length}, {classes}), one for each of {classes} labels"
+    else:
+        right, must = outputs.numel() == n, "one number for each input, (n,) or (n, 1)"
+    if not right:
+        raise ValueError(f"model: must return {must}, got shape {got} for n = {n} inputs of shape {tuple(x.shape[1:])}")
+
+
+def _try_metrics(bench: Workbench) -> None:
+    """Computes own metrics on samples from all over the first split that is evaluated. Raises what a metric raises."""
+    split, rows = bench.evaluated[bench.scenario.run.evaluate_on[0]]
+    some = rows[np.unique(np.linspace(0, len(rows) - 1, _MEASURED, dtype=np.int64))]
+    if bench.scenario.run.metrics:
+        with bench.net.evaluating(bench.start) as module:
+            bench.measure(module, split, some)
+
+
+def _try_embedding(bench: Workbench, x: Tensor) -> None:
+    name = bench.scenario.algorithm.name
+    task = bench.task(0, 0, bench.start)
+    try:
+        embedded = task.embed(bench.start, x)
+    except Exception as error:
+        text = "must give embeddings, and what enters its head is not known; name a sub-module that is called with one "
+        raise ValueError(f"model: {text}tensor, as `head` of the model `module`, for {name}: {error}") from error
+    if len(embedded) != len(x):
+        text = f"must give one embedding for each input, got shape {tuple(embedded.shape)} for {len(x)} inputs"
+        raise ValueError(f"model: {text}, for {name}; name another sub-module")
+
+
+def _given(error: Exception, x: Tensor, y: Tensor) -> str:
+    given = f"the model was tried on inputs {tuple(x.shape)} {x.dtype} with labels {tuple(y.shape)} {y.dtype}"
+    if "view size is not compatible" in str(error):
+        return f"{given}; images are in channels-last memory: use `flatten` or `reshape` instead of `view`"
+    return given

@@ -1,0 +1,32 @@
+"""Columns that an algorithm leaves in some tables of its own accord: numbers, after the columns of the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from results.columns import column
+from results.schemas import TABLES
+
+OWN = ("steps", "updates", "coefficients")
+"""The tables that may have such columns."""
+
+
+def with_own(table: str, names: Iterable[str]) -> pa.Schema:
+    """Returns the schema of a table with own columns of these names after the others."""
+    fields = [column(name, pa.float64(), "A column of the algorithm's own.", null=True) for name in names]
+    return pa.schema([*TABLES[table], *fields], metadata=TABLES[table].metadata)
+
+
+def own_names(table: str, found: pa.Schema) -> tuple[str, ...]:
+    """Returns the names of the own columns in the schema of a file; other columns that are not known are left out."""
+    known = set(TABLES[table].names)
+    return tuple(c.name for c in found if table in OWN and c.name not in known and c.type == pa.float64())
+
+
+def schema_of(table: str, files: Sequence[Path]) -> pa.Schema:
+    """Returns the schema of a table's part files, in order of writing: later ones have all own columns of earlier."""
+    return with_own(table, own_names(table, pq.read_schema(files[-1])) if files and table in OWN else ())

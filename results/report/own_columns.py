@@ -1,0 +1,55 @@
+"""The section on columns that algorithms left of their own accord."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+
+from results.own_columns import OWN
+from results.report.draw import series, whole_numbers, wide_scale
+from results.report.frames import quantiles
+from results.report.groups import Groups
+from results.report.picture import Picture, picture
+from results.report.section import Section
+from results.schemas import TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_OF = {"steps": "of steps", "updates": "of updates", "coefficients": "of coefficients"}
+
+
+def own_columns(groups: Groups) -> Section | None:
+    """Returns the section; None if no algorithm left such a column."""
+    pictures = [picture for table in OWN for picture in _pictures(groups, table)]
+    if not pictures:
+        return None
+    text = (
+        "Numbers that the algorithms logged, of all runs of a group together. Line: median over the rows of a round. "
+        "Band: from their 10 % to their 90 % quantile."
+    )
+    return Section("own-columns", "The algorithms' own columns", text, pictures)
+
+
+def _pictures(groups: Groups, table: str) -> Iterator[Picture]:
+    names = [name for name in groups.runs.schema(table).names if name not in TABLES[table].names]
+    if not names:
+        return
+    frame = groups.frame(table, ["round", *names])
+    for name in names:
+        found = quantiles(frame, name, 0.1, 0.5, 0.9)
+        if len(found):
+            yield _picture(groups, found, table, name)
+
+
+def _picture(groups: Groups, found: pd.DataFrame, table: str, name: str) -> Picture:
+    def draw(axes: Axes) -> None:
+        series(axes, groups, found, "round", 0.5, 0.1, 0.9)
+        axes.set(xlabel="round", ylabel=name.replace("_", " "))
+        wide_scale(axes, found[0.5])
+        whole_numbers(axes)
+
+    title = f"{name.replace('_', ' ').capitalize()} {_OF[table]}"
+    return picture(f"own-{table}-{name.replace('_', '-')}", title, "", draw)

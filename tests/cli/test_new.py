@@ -1,0 +1,62 @@
+"""`raysim new`: what it writes works as it is."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import command
+
+from raysim.cli.new import Start
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.parametrize("what", Start)
+def test_what_is_written_keeps_the_laws_and_its_scenario_runs(what: Start, tmp_path: Path) -> None:
+    name = f"my_{what.value.replace('-', '_')}"
+    answer = command("new", what.value, name)
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    files = [f"{name}.py", f"test_{name}.py", f"{name}.yaml"]
+    assert answer.stdout.splitlines()[0] == ", ".join(files)
+    written = [(tmp_path / file).read_text() for file in files]
+    assert not any("emplate" in text for text in written)
+    lines = answer.stdout.splitlines()[2:4]
+    for line in lines:
+        words = line.split()
+        done = command(*words[1:], *(["--no-ray"] if words[1] == "test" else []))
+        assert done.exit_code == 0, done.output
+
+
+@pytest.mark.slow
+def test_its_test_passes() -> None:
+    command("new", "delay", "two_speeds")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "test_two_speeds.py"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("mine")
+    answer = command("new", "model", "mine")
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert "must not overwrite files, but mine.yaml is here already" in answer.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("my-model", "must be a name for a Python file, of lower-case letters, digits and underscores, got 'my-model'"),
+        ("class", "must be a name for a Python file"),
+        ("json", "must be a new name, but Python has a module 'json' already"),
+    ],
+)
+def test_a_name_that_python_cannot_import_is_refused(name: str, expected: str) -> None:
+    answer = command("new", "model", name)
+    assert answer.exit_code == 2
+    assert expected in answer.stderr

@@ -1,0 +1,250 @@
+"""Own metrics and losses: exact over shards, for every subject, the same on any number of workers."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import own_modules
+import pytest
+import torch
+from conftest import Raw, Simulate, digits, override
+from ruamel.yaml import YAML
+from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef, roc_auc_score
+
+import raysim
+from raysim.data import federate
+from raysim.engine.server import jobs
+from raysim.local.samples import Loader
+from raysim.sweep.expand import load_sweep
+from raysim.sweep.search import best, search
+from results import load
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torchmetrics.*")
+ALL = ["macro_f1", "balanced_accuracy", "top3", "auroc", "average_precision", "ece", "mcc", "own_modules:hits"]
+SHORT: Raw = {"run__rounds": 4, "run__evaluate_every": 2}
+
+
+def values(result: raysim.Result, subject: str = "global") -> dict[str, float]:
+    table = result.pandas("evaluations")
+    last = table[(table["subject"] == subject) & (table["step"] == table["step"].max())]
+    return dict(zip(last["metric"], last["value"], strict=True))
+
+
+def outputs_of(result: raysim.Result) -> tuple[np.ndarray, np.ndarray]:
+    """The outputs of the final model on all test samples, and their labels."""
+    scenario = raysim.parse_scenario(result.info["scenario"])
+    federation = federate(scenario.data, scenario.server_data, scenario.seed)
+    x, y = Loader(federation.mean, federation.std, torch.device("cpu"))(federation.test, federation.evaluation_rows)
+    with torch.no_grad():
+        return result.module()(x).softmax(-1).numpy(), y.numpy()
+
+
+def test_metrics_are_those_of_all_outputs_however_they_are_cut(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = digits(run__metrics=ALL, **SHORT)
+    whole = simulate(raw)
+    monkeypatch.setattr(jobs, "EVALUATION_SHARD", 250)
+    cut = simulate(raw)
+    found = values(cut)
+    assert found["hits"] == found["accuracy"]
+    assert {name: found[name] for name in found if name != "loss"} == {
+        name: value for name, value in values(whole).items() if name != "loss"
+    }
+    predicted, labels = outputs_of(cut)
+    expected = {
+        "macro_f1": f1_score(labels, predicted.argmax(1), average="macro"),
+        "balanced_accuracy": balanced_accuracy_score(labels, predicted.argmax(1)),
+        "mcc": matthews_corrcoef(labels, predicted.argmax(1)),
+        "auroc": roc_auc_score(labels, predicted, multi_class="ovr", average="macro"),
+        "top3": float((np.argsort(-predicted)[:, :3] == labels[:, None]).any(1).mean()),
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-5)
+    assert cut.pandas("tasks")["task"].value_counts()["metrics"] == 2
+
+
+def test_without_metrics_nothing_is_kept(simulate: Simulate) -> None:
+    plain = simulate(digits(**SHORT))
+    assert "metrics" not in set(plain.pandas("tasks")["task"])
+    assert "larger_is_better" not in plain.info
+    measured = simulate(digits(run__metrics=["macro_f1"], **SHORT))
+    assert measured.info["digest"]["model"] == plain.info["digest"]["model"]
+
+
+def test_clients_and_unseen_clients_have_them_and_null_where_they_are_undefined(simulate: Simulate) -> None:
+    raw = digits(
+        data={"name": "digits", "clients": 10, "partition": {"name": "shards", "per_client": 1}, "unseen": 0.2},
+        data__local_test=0.3,
+        run__metrics=["auroc", "own_modules:hits", {"name": "own_modules:above", "threshold": 0.5, "label": "large"}],
+        run__evaluate_clients="all",
+        **SHORT,
+    )
+    result = simulate(raw)
+    table = result.table("evaluations").to_pandas()
+    of_clients = table[table["subject"].isin(["client", "unseen"])]
+    assert set(of_clients["subject"]) == {"client", "unseen"}
+    assert set(of_clients["metric"]) == {"loss", "accuracy", "auroc", "hits", "large"}
+    areas = of_clients["value"][of_clients["metric"] == "auroc"]
+    assert areas.isna().any()  # a client with one label
+    assert result.table("evaluations")["value"].null_count == areas.isna().sum()
+    assert result.info["larger_is_better"] == {"auroc": True, "hits": None, "large": False}
+    comparison = load(result.folder).compare(metric=["auroc", "hits", "large"], subject="client", over="p10")
+    assert comparison.set_index("metric")["mean"].notna()[["hits", "large"]].all()
+
+
+def test_peers_have_them_with_their_spread(simulate: Simulate) -> None:
+    raw = digits(
+        algorithm="decfedavg",
+        topology="ring",
+        world={},
+        run__metrics=["auroc", "own_modules:hits"],
+        data={"name": "digits", "clients": 6, "partition": "iid"},
+        **SHORT,
+    )
+    found = values(simulate(raw), "peers")
+    for end in ("", "_min", "_max", "_gap"):
+        assert found[f"hits{end}"] == found[f"accuracy{end}"]
+        assert not math.isnan(found[f"auroc{end}"])
+
+
+def test_results_know_their_direction(simulate: Simulate) -> None:
+    raw = digits(run__metrics=["ece", "mcc", "own_modules:hits"], run__rounds=6, run__evaluate_every=1)
+    result = simulate(raw)
+    runs = load(result.folder)
+    table = result.pandas("evaluations").groupby("metric", observed=True)["value"]
+    best = runs.compare(metric=["ece", "mcc"], reduce="best").set_index("metric")["mean"]
+    assert best["ece"] == table.min()["ece"]
+    assert best["mcc"] == table.max()["mcc"]
+    with pytest.raises(ValueError, match="it is not known whether larger is better"):
+        runs.compare(metric="hits", reduce="best")
+
+
+def test_a_search_goes_the_metrics_way(tmp_path: Path) -> None:
+    for metric, better in (("ece", min), ("mcc", max)):
+        tuned = {"over": {"local.lr": {"choices": [0.01, 0.3]}}, "metric": metric, "trials": 3}
+        path = tmp_path / f"{metric}.yaml"
+        YAML().dump({**digits(run__metrics=["ece", "mcc"], **SHORT), "sweep": {"search": tuned}}, path)
+        plan = load_sweep(path)
+        trials = search(plan, out=tmp_path / metric, inline=True)
+        scores = [trial.score for trial in trials if trial.score is not None]
+        assert [trial.score for trial in best(trials, plan)] == [better(scores)]
+        assert len(set(scores)) == 2
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize(
+    "raw",
+    [
+        digits(
+            data__local_test=0.2,
+            run={"rounds": 4, "metrics": ALL, "loss": "own_modules:hinge", "evaluate_clients": 4},
+        ),
+        digits(
+            data={"name": "linear_regression", "clients": 6, "samples": 6000, "features": 9},
+            model="linear",
+            local__lr=0.001,
+            run={"rounds": 4, "metrics": ["rmse", "r2", "mae"], "loss": "huber"},  # three shards
+        ),
+        digits(
+            algorithm="decfedavg",
+            topology="ring",
+            world={},
+            data={"name": "digits", "clients": 6, "partition": "iid"},
+            run={"rounds": 4, "metrics": ALL},
+        ),
+    ],
+    ids=["server", "targets", "peers"],
+)
+def test_the_same_bits_on_ray_with_one_and_two_workers(raw: Raw, tmp_path: Path) -> None:
+    digests = {
+        raysim.run(raysim.parse_scenario({**raw, "resources": keys}), out=tmp_path, inline=inline).digest
+        for keys, inline in (({}, True), ({"client_actors": 1}, False), ({"client_actors": 2}, False))
+    }
+    assert len(digests) == 1
+
+
+# --- losses -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_loss_is_trained_and_evaluated(simulate: Simulate) -> None:
+    result = simulate(digits(run__loss={"name": "own_modules:hinge", "margin": 2.0}, **SHORT))
+    scenario = raysim.parse_scenario(result.info["scenario"])
+    federation = federate(scenario.data, scenario.server_data, scenario.seed)
+    x, y = Loader(federation.mean, federation.std, torch.device("cpu"))(federation.test, federation.evaluation_rows)
+    with torch.no_grad():
+        expected = own_modules.hinge(result.module()(x), y, 2.0).mean()
+    assert values(result)["loss"] == pytest.approx(float(expected), rel=1e-5)
+    assert result.digest != simulate(digits(run__loss="own_modules:hinge", **SHORT)).digest
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        ("cross_entropy", lambda logits, y: -logits.log_softmax(1)[range(3), y]),
+        (
+            {"name": "cross_entropy", "label_smoothing": 0.3},
+            lambda logits, y: -0.7 * logits.log_softmax(1)[range(3), y] - 0.3 * logits.log_softmax(1).mean(1),
+        ),
+        (
+            {"name": "focal", "gamma": 3},
+            lambda logits, y: -((1 - logits.softmax(1)[range(3), y]) ** 3) * logits.log_softmax(1)[range(3), y],
+        ),
+        ("mse", lambda logits, y: (logits - torch.eye(10)[y]).square().mean(1)),
+    ],
+)
+def test_losses_are_their_formulas(loss: Any, expected: Any) -> None:
+    part = raysim.parse_scenario(digits(run__loss=loss)).run.loss
+    assert part is not None
+    logits, labels = torch.randn(3, 10, generator=torch.Generator().manual_seed(1)), torch.tensor([3, 0, 9])
+    torch.testing.assert_close(part.each(logits, labels), expected(logits, labels))
+    torch.testing.assert_close(part(logits, labels, "sum"), expected(logits, labels).sum())
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ({"metrics": ["nope"]}, "run.metrics.0.name: must be one of 'macro_f1', "),
+        ({"metrics": ["own_modules:nope"]}, "run.metrics.0.name: must be module:Class, with the module here or on"),
+        ({"metrics": ["own_modules:above"]}, "run.metrics.0.threshold: must be given, got nothing"),
+        (
+            {"metrics": [{"name": "own_modules:above", "threshhold": 1}]},
+            "run.metrics.0.threshhold: unknown argument (did you mean 'threshold'?); known here: threshold",
+        ),
+        ({"metrics": ["rmse"]}, "run.metrics.0: rmse needs targets, and digits has none; take another"),
+        ({"metrics": ["ece", "ece"]}, "run.metrics.1: must have another name than all other metrics, got 'ece'"),
+        (
+            {"metrics": [{"name": "own_modules:hits", "label": "x_max"}]},
+            "run.metrics.0: must have a name of letters, digits and _ that does not end in _min, _max or _gap, got",
+        ),
+        ({"loss": "huber"}, "run.loss: huber needs targets, and digits has none; take another"),
+        ({"loss": {"name": "own_modules:hinge", "margin": "a"}}, "run.loss.margin: must be a valid number, got 'a'"),
+    ],
+)
+def test_what_is_wrong_with_metrics_and_losses_is_told_by_a_check(run: Raw, expected: str) -> None:
+    with pytest.raises(raysim.ScenarioError) as refused:
+        raysim.parse_scenario(digits(run={"rounds": 1, **run}))
+    assert expected in str(refused.value)
+
+
+def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raysim.scenario.checks.find_spec", lambda name: None)
+    with pytest.raises(
+        raysim.ScenarioError, match=r"macro_f1 needs the package torchmetrics, .* get raysim\[metrics\]"
+    ):
+        raysim.parse_scenario(digits(run__metrics=["macro_f1"]))
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ({"metrics": ["own_modules:shapes"]}, "run.metrics: shapes must give one number, got a tensor of shape ("),
+        ({"loss": "own_modules:mean_hinge"}, "run.loss: must give a loss for each sample, shape (2,), got shape ()"),
+    ],
+)
+def test_what_a_function_gives_is_checked_before_the_first_round(run: Raw, expected: str, tmp_path: Path) -> None:
+    scenario = raysim.parse_scenario(override(digits(), run={"rounds": 1, **run}))
+    with pytest.raises(raysim.RunFailed) as failed:
+        raysim.run(scenario, out=tmp_path, inline=True)
+    assert expected in str(failed.value)
