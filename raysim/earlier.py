@@ -30,6 +30,8 @@ class EarlierRuns:
         for file in sorted(out.rglob("run.json")):
             try:
                 run = open_run(file.parent)
+                if run.info.get("forked_from"):  # its past had other settings
+                    continue
                 hash, found = str(run.info["scenario_hash"]), (file.parent, run.info.get("depends_on") or {})
                 if run.status in ("finished", "diverged"):
                     self._over[hash] = found

@@ -17,6 +17,7 @@ from raysim.earlier import EarlierRuns
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
+from raysim.engine.lock import locked
 from raysim.engine.machines import environment, pin
 from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
@@ -102,6 +103,13 @@ def carry_out(execution: Execution, placement: Placement | None, progress: Calla
 
     Raises RunFailed. Whatever else it raises, such as KeyboardInterrupt, run.json says how the run ended.
     """
+    with nullcontext() if execution.goes_on else locked(execution.folder):  # what goes on is locked by who decided so
+        return _carry_out(execution, placement, progress)
+
+
+def _carry_out(
+    execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None
+) -> Result:
     origin = record_origin(execution.scenario, execution.folder)
     execution = replace(execution, facts=origin | execution.facts)
     try:

@@ -69,8 +69,12 @@ class Execution:
             self._check_space(simulation.described)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
             yield from Loop(simulation, pool, saver, recorder.totals, self.scenario.run.rounds)
-            if not saver.reached:
+            if self.until is None:
                 info |= self._finish(simulation, writer)
+            elif not saver.reached:
+                came = recorder.totals["steps"]
+                text = f"must come to version {self.until} before its end is near, but came to {came}"
+                raise JobFailed("fork", f"the run {text}; take an earlier version, or more rounds", "")
             loop_s = simulation.stopwatch.seconds
         except Diverged:
             described = simulation.described
