@@ -105,7 +105,7 @@ def carry_out(execution: Execution, placement: Placement | None, progress: Calla
     except BaseException:  # such as Ctrl-C
         execution.settle("interrupted")
         raise
-    return Result(execution.folder)
+    return Result(execution.folder, execution.scenario.model)
 
 
 def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:
