@@ -71,13 +71,14 @@ def run(
         if isinstance(over := earlier.find(scenario), Path):
             return Result(over)
         before = earlier.to_resume(scenario)
-    return launch(
-        scenario,
-        lambda: Execution(scenario, before or new_folder(Path(out), scenario.name), goes_on=before is not None),
-        inline=inline,
-        address=address,
-        progress=progress,
-    )
+    with locked(before) if before else nullcontext():
+        return launch(
+            scenario,
+            lambda: Execution(scenario, before or new_folder(Path(out), scenario.name), goes_on=before is not None),
+            inline=inline,
+            address=address,
+            progress=progress,
+        )
 
 
 def launch(
@@ -125,7 +126,7 @@ def _carry_out(
     except BaseException:  # such as Ctrl-C
         execution.settle("interrupted")
         raise
-    return Result(execution.folder)
+    return Result(execution.folder, execution.scenario.model)
 
 
 def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:

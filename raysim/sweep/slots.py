@@ -7,12 +7,13 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import Child, ChildDied
 from raysim.engine.execution import Execution
+from raysim.engine.lock import locked
 from raysim.engine.machines import pin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
@@ -169,7 +170,8 @@ def _run_here(
             raise stop
 
     pin(scenario.resources.cpu_capability)
-    carry_out(Execution(scenario, folder, goes_on=goes_on), None, watch)
+    with locked(folder) if goes_on else nullcontext():
+        carry_out(Execution(scenario, folder, goes_on=goes_on), None, watch)
 
 
 class RayRooms:
@@ -183,7 +185,8 @@ class RayRooms:
             if before is None:
                 return run(scenario, out=out, progress=watch)
             execution = Execution(scenario, before, goes_on=True)
-            return launch(scenario, lambda: execution, inline=False, address=None, progress=watch)
+            with locked(before):
+                return launch(scenario, lambda: execution, inline=False, address=None, progress=watch)
 
     def interrupt(self) -> None:
         """Does nothing: a run on Ray ends at its next progress."""
