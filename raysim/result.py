@@ -13,12 +13,18 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from raysim.models.layout import Layout
+    from raysim.models.part import ModelPart
 
 
 class Result:
-    """The results in a run's folder: tables, models and run.json. Raises results.NotARun if it is no such folder."""
+    """The results in a run's folder: tables, models and run.json. Raises results.NotARun if it is no such folder.
 
-    def __init__(self, folder: str | Path) -> None:
+    model: the scenario's model; by default as run.json says. It is needed for `module` and `state_dict` where the
+    scenario was given a torch module itself, of which run.json keeps a hash only.
+    """
+
+    def __init__(self, folder: str | Path, model: ModelPart | None = None) -> None:
+        self._model = model
         self.run: Run = open_run(Path(folder))
         self.folder = Path(folder)
 
@@ -98,7 +104,7 @@ class Result:
         from raysim.scenario.load import parse_model
 
         with own_code(self.folder, self.info):
-            model = parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
+            model = self._model or parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
             module = initialise(model, tuple(self.info["input_shape"]), self.info["classes"], self.info["seed"])
         vectors = {key: torch.tensor(value) for key, value in saved.items()}
         layout = Layout(module, model.personal, channels_last=model.channels_last)

@@ -217,7 +217,7 @@ def _copy(source: Path, target: Path, at: int, origin: dict[str, Any]) -> bool:
     checkpoint = Checkpoint.read(source)
     if checkpoint is None or checkpoint.version >= at:
         return False
-    about = {"run": target.name, "status": "forking", "forking": origin, "holder": this_process()}
+    about = {"run": target.name, "status": "forking", "forking": origin, "holder": this_process(), "resumed": []}
     write_json(target, open_run(source).info | about)  # first, so that a half copy is never taken for the run
     for name in (*TABLES, FOLDER):
         if (source / name).is_dir():

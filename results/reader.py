@@ -132,6 +132,18 @@ class Run:
             return f"by process {held.get('pid')}, {written}"
         return f"on {held['host']} (pid {held.get('pid')}), cannot tell from here, {written}"
 
+    @property
+    def history(self) -> str | None:
+        """Which run it is a fork of, and from where it went on after it had ended early; None if it just ran."""
+        told = []
+        match self.info.get("forked_from"):
+            case {"run": run, "version": version}:
+                told.append(f"fork of {run} from version {version}")
+        match self.info.get("resumed"):
+            case [*_, {"version": version}] as times:
+                told.append(f"resumed {len(times)} times, last from version {version}")
+        return ", ".join(told).replace("resumed 1 times, last", "resumed once,") or None
+
     def table(self, name: str, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
         """Returns a table's rows in order of writing: those that pass the filter, with all columns or those named.
 

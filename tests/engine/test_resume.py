@@ -9,8 +9,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from command_line import command
 from conftest import Raw, digits, override, quadratic
 from peers_runs import GOSSIP, peers
+from ruamel.yaml import YAML
 from test_computed_delays import UNEVEN
 from test_computed_delays import scenario as computed
 
@@ -95,6 +97,7 @@ def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path) -> None:
     result = raysim.resume(early.folder, inline=True)
     assert_same(result, whole)
     assert result.info["resumed"][0]["version"] >= 1
+    assert "resumed once, from version" in command("show", early.folder).stdout
     assert (set(result.pandas("updates").run), result.info["run"]) == ({early.folder.name}, early.folder.name)
 
 
@@ -151,6 +154,46 @@ def test_it_goes_on_on_ray_with_another_number_of_workers(name: str, tmp_path: P
     assert_same(raysim.resume(early.folder, inline=True), whole)
 
 
+def test_running_a_scenario_again_goes_on_if_it_is_asked_to(tmp_path: Path) -> None:
+    """Then it is over, and is not run again."""
+    raw, out = digits(), tmp_path / "stopped"
+    early = stopped(raw, tmp_path, after=4)
+    again = raysim.run(raw, out=out, inline=True, resume=True)
+    assert again.folder == early.folder
+    assert_same(again, undisturbed(raw, tmp_path))
+    path = tmp_path / "scenario.yaml"
+    YAML().dump(raw, path)
+    before = json.loads((early.folder / "run.json").read_text())
+    assert command("run", path, "--inline", "--out", out, "--resume").exit_code == 0
+    assert json.loads((early.folder / "run.json").read_text()) == before
+    assert command("run", path, "--inline", "--out", out).exit_code == 0
+    assert len(list(out.iterdir())) == 2
+
+
+def test_a_sweep_goes_on_with_runs_that_ended_early(tmp_path: Path) -> None:
+    raw = digits()
+    early = stopped(raw, tmp_path, after=4)
+    (outcome,) = raysim.run_all([raysim.parse_scenario(raw)], out=tmp_path / "stopped", inline=True)
+    assert (outcome.status, outcome.folder) == ("finished", early.folder)
+    result = Result(early.folder)
+    assert [again["version"] >= 1 for again in result.info["resumed"]] == [True]
+    assert_same(result, undisturbed(raw, tmp_path))
+
+
+def test_a_run_that_goes_on_with_another_instruction_set_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    early = stopped(digits(), tmp_path, after=4)
+    path = early.folder / "run.json"
+    info = json.loads(path.read_text())
+    info["machines"][0]["capability"] = "AVX"
+    path.write_text(json.dumps(info))
+    result = raysim.resume(early.folder, inline=True)
+    (note,) = (note for note in result.info["notes"] if "other last bits" in note)
+    assert "capability AVX and " in note
+    assert note in caplog.text
+
+
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
@@ -163,6 +206,8 @@ def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_pat
     result = raysim.fork(whole.folder, 3, out=tmp_path / "forks", inline=True)
     assert_same(result, whole)
     assert result.info["forked_from"] == {"run": whole.info["run"], "version": 3}
+    assert f"fork of {whole.info['run']} from version 3 " in command("show", result.folder).stdout
+    assert result.info["resumed"] == []
 
 
 def test_a_fork_differs_from_its_version_on(tmp_path: Path) -> None:
