@@ -49,7 +49,7 @@ class Result:
 
     def vectors(self) -> dict[str, Any]:
         """Returns the final model as float32 vectors `w` and `buffers`; after a run of peers, a row for each peer."""
-        return _tensors(self.folder / "model.safetensors")
+        return self._final("model.safetensors")
 
     def clients(self) -> dict[str, Any]:
         """Returns each client's own last model, if the scenario had `run.save_clients`.
@@ -57,7 +57,7 @@ class Result:
         client: the clients' numbers, (n,) int64. w and buffers: float32 with a row for each client. Raises
         FileNotFoundError if clients' models were not saved.
         """
-        return _tensors(self.folder / "clients.safetensors")
+        return self._final("clients.safetensors")
 
     def state_dict(self, peer: int = 0) -> dict[str, Any]:
         """Returns the final model's tensors by name, for torch's `load_state_dict`. Frozen parameters are left out.
@@ -79,6 +79,17 @@ class Result:
         saved = self.clients()
         row = saved.pop("client").tolist().index(client)
         return self._bound({key: rows[row] for key, rows in saved.items()})[0].eval()
+
+    def _final(self, name: str) -> dict[str, Any]:
+        """Returns the arrays in a file that a run leaves at its end. Raises FileNotFoundError if that is not reached.
+
+        A run that is being extended has the file of its earlier end.
+        """
+        if self.run.status != "finished":
+            raise FileNotFoundError(
+                f"{self.folder}: must be finished to have {name}, got a run that is {self.run.standing}"
+            )
+        return _tensors(self.folder / name)
 
     def _of_peer(self, peer: int) -> dict[str, Any]:
         return {key: value if value.ndim == 1 else value[peer] for key, value in self.vectors().items()}

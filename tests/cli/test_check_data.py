@@ -1,6 +1,7 @@
 """`raysim check --data`: what is missing or wrong in what scenarios name; and `raysim run` with damaged files."""
 
 import gzip
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import QUICKSTART, command, process, write
 from conftest import Raw, digits, quadratic
+
+import raysim
 
 MODULE = "def broken(): raise ZeroDivisionError('a fault of mine')"
 
@@ -58,6 +61,28 @@ def test_the_model_must_fit_the_data(tmp_path: Path) -> None:
     ]
     (line,) = told(tmp_path, digits(model={"name": "torchvision", "model": "resnet81"}))
     assert line.startswith("model.model: must be a classifier of torchvision, got 'resnet81'; nearest are 'resnet18'")
+
+
+@pytest.mark.parametrize(
+    ("targets", "run", "expected"),
+    [
+        (False, {"metrics": ["ece", "macro_f1"], "loss": "focal"}, []),
+        (True, {"metrics": ["rmse"], "loss": "huber"}, []),
+        (False, {"metrics": ["ece", "rmse"]}, ["run.metrics.1: rmse needs targets, and arrays has none; take another"]),
+        (True, {"metrics": ["ece"]}, ["run.metrics.0: ece needs labels, and arrays has none; take another"]),
+        (True, {"loss": "focal"}, ["run.loss: focal needs labels, and arrays has none; take another"]),
+    ],
+)
+def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
+    targets: bool, run: Raw, expected: list[str], tmp_path: Path
+) -> None:
+    y = np.arange(40) % 2
+    np.savez(tmp_path / "brought.npz", x=np.ones((40, 3)), y=y.astype(float) if targets else y)
+    raw = with_data({"name": "arrays", "path": str(tmp_path / "brought.npz")}, model="linear", run={"rounds": 1, **run})
+    assert command("check", write(tmp_path, raw)).exit_code == 0
+    assert told(tmp_path, raw) == expected
+    with pytest.raises(raysim.RunFailed, match=expected[0]) if expected else nullcontext():
+        raysim.run(raw, out=tmp_path / "runs", inline=True)
 
 
 @pytest.mark.parametrize(
