@@ -31,6 +31,11 @@ SERVER: Raw = {
 PATIENT: Raw = {"algorithm": {"name": "fedbuff", "buffer": 4}}  # which discards nothing for being late
 PEERS: Raw = {"algorithm": "decfedavg", "topology": "ring"}
 ASYNCHRONOUS: Raw = {"world": {"synchronous": False, "delay": {"name": "constant", "value": 1.0, "unit": "seconds"}}}
+REGRESSION: Raw = {
+    "data": {"name": "linear_regression", "clients": 8, "partition": "iid", "samples": 400, "features": 5},
+    "model": "linear",
+    "local": {"lr": 0.001},
+}
 ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no delays
     "name": "quadratics",
     "data": {"name": "quadratic", "centers": [[1.0, -2.0, 3.0]] * 4, "curvatures": [0.5, 1.0, 1.5, 1.0]},
@@ -57,6 +62,8 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
         base = merged(base, {"local": {"lr": 0.001}})
     if kind.key.startswith("world.delay"):
         base = merged(base, PATIENT)
+    if getattr(part, "needs", None) == "targets":  # a metric or a loss
+        base = merged(base, REGRESSION)
     if issubclass(part, Quadratic):
         base = merged(base, {"model": "vector", "world": {"dispatch": {"per_round": 1}}})
     if issubclass(part, Vector):
