@@ -10,7 +10,7 @@ Load a scenario with `load_scenario` and run it with `run`, which returns a `Res
     print(result.pandas("evaluations"))
 """
 
-from raysim.errors import CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
+from raysim.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
 from raysim.result import Result
 from raysim.resumption import fork, resume
 from raysim.runner import run
@@ -19,6 +19,7 @@ from raysim.sweep import Plan, load_sweep, run_all
 from results import Runs, load
 
 __all__ = [
+    "BadInput",
     "CannotGoOn",
     "Plan",
     "RaysimError",

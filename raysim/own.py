@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-_SENT: dict[str, Any] = {}  # by module:name, what a script or notebook has that sent this process its work
-
-
 class WrongClass(ValueError):
     """A class that cannot be a part of the kind for which it is named. Its text says what must hold."""
 
@@ -30,15 +27,8 @@ def import_class(path: str) -> Any:
     try:
         return attrgetter(attribute)(importlib.import_module(module))
     except Exception as error:  # a module can raise anything while it is imported
-        if path in _SENT:
-            return _SENT[path]
         text = "must be module:Class, with the module here or on PYTHONPATH"
         raise WrongClass(f"{text}, got {path!r}, whose import raises {type(error).__name__}: {error}") from error
-
-
-def receive_objects(objects: dict[str, Any]) -> None:
-    """Makes functions and classes known that cannot be imported here, by their paths module:name."""
-    _SENT.update(objects)
 
 
 def path_of(part: type[Any]) -> str:

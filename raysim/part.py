@@ -26,7 +26,8 @@ class Part(BaseModel):
     of a part's docstring is what `raysim list` prints. The string below a field is its description in the JSON Schema.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    # Deferred: there are some two hundred parts, and a command that reads no scenario needs none of their validators.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
     def model_post_init(self, context: Any) -> None:
         """Refuses the name of another part. A field validator would do it, too, but adds to the time of `raysim`."""

@@ -37,12 +37,15 @@ def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
                 copy = folder / CODE / path
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_bytes(content)
-    classes = {type(part).__qualname__ for part in parts_in(scenario) if type(part).__module__ == MAIN}
-    of_main = sorted(classes | {path.partition(":")[2] for path in main_objects(scenario)})
-    text = "is of a script or notebook, and cannot be imported elsewhere; put it into a module"
+    of_main = {type(part).__qualname__ for part in parts_in(scenario) if type(part).__module__ == MAIN}
+    text = "of a script or notebook, which cannot be imported elsewhere; put it into a module"
+    named = main_objects(scenario).items()
     return {
         "depends_on": depends_on(scenario),
-        "notes": [f"{name} {text}" for name in of_main],
+        "notes": [
+            *(f"{name} is a class {text}" for name in sorted(of_main)),
+            *(f"{name} is a {'class' if isinstance(one, type) else 'function'} {text}" for name, one in named),
+        ],
         "git": _working_tree(folder),
     }
 

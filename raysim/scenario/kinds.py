@@ -36,6 +36,7 @@ class Kind(NamedTuple):
 @cache
 def kinds() -> tuple[Kind, ...]:
     """Returns all kinds, in the order of the scenario file. Where several keys name the same parts, the first one."""
+    Scenario.model_rebuild()  # classes are deferred, and keys get to know their base classes when they are completed
     found: list[Kind] = []
     for kind in _below(Scenario, ""):
         if not any(set(kind.choice.parts) <= set(other.choice.parts) for other in found):

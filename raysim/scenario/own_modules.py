@@ -9,17 +9,15 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from raysim.own import WrongClass, import_class, receive_objects
 from raysim.part import Part
 
 OURS = {"raysim", "actors", "results"}
 MAIN = "__main__"  # the module of a script or notebook
-_PATH = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):[A-Za-z_][\w.]*")  # module:Class
+_PATH = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*)[\w.]*")  # module:Class
 _INSTALLED = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib", "stdlib")}
 _RECEIVED: dict[str, str] = {}  # the source of the script or notebook that sent this process its work
 
@@ -33,8 +31,8 @@ def own_modules(scenario: Part) -> list[str]:
     for value in _values(scenario):
         if isinstance(value, Part):
             found |= {cls.__module__ for cls in type(value).__mro__ if issubclass(cls, Part)}
-        elif isinstance(value, str) and (path := _PATH.fullmatch(value)):
-            found |= {path[1]} if path[1] == MAIN or root_of(path[1]) else set()
+        elif isinstance(value, str) and (path := _PATH.fullmatch(value)) and (path[1] == MAIN or root_of(path[1])):
+            found.add(path[1])
     return sorted(module for module in found if module.partition(".")[0] not in OURS)
 
 
@@ -73,30 +71,24 @@ def sources_of(module: str) -> dict[Path, bytes]:
     return {path: root.joinpath(path).read_bytes() for path in _files(module, root)} if root else {}
 
 
-def main_objects(scenario: Part) -> dict[str, Any]:
-    """Returns the functions and classes, other than parts, that a scenario has from a script or notebook, by path."""
-    found = {}
-    for value in _values(scenario):
-        if isinstance(value, str) and value.startswith(f"{MAIN}:"):
-            with suppress(WrongClass):  # whoever imports it is told
-                found[value] = import_class(value)
-    return {path: one for path, one in found.items() if not (isinstance(one, type) and issubclass(one, Part))}
-
-
 def main_sources(scenario: Part) -> dict[Path, bytes]:
     """Returns what `sources_of` does, for the script or the cells of a notebook that classes of a scenario are in."""
     text = main_source(scenario)
     return {Path(f"{MAIN}.py"): text.encode()} if text else {}
 
 
+def main_objects(scenario: Part) -> dict[str, Any]:
+    """Returns the functions and classes of a script or notebook that texts such as __main__:metric name, by name."""
+    paths = (_PATH.fullmatch(value) for value in _values(scenario) if isinstance(value, str))
+    names = {path[2] for path in paths if path and path[1] == MAIN}
+    return {name: vars(sys.modules[MAIN])[name] for name in sorted(names) if name in vars(sys.modules[MAIN])}
+
+
 def main_source(scenario: Part) -> str:
-    """Returns the source of a script, or of the cells of a notebook, that what a scenario names is in."""
-    named = main_objects(scenario).values()
-    classes = {type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN} | set(
-        filter(inspect.isclass, named)
-    )
-    methods = (value for cls in classes for value in vars(cls).values())
-    functions = [value for value in (*named, *methods) if inspect.isfunction(value)]
+    """Returns the source of a script, or of a notebook's cells, that classes and functions of a scenario are in."""
+    of_main = {type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN}
+    found = [*of_main, *main_objects(scenario).values()]
+    functions = [value for one in found for value in (one, *vars(one).values()) if inspect.isfunction(value)]
     files = {function.__code__.co_filename for function in functions if function.__module__ == MAIN}  # cells are files
     cells = {"".join(linecache.getlines(file)) for file in files}
     return "\n".join(sorted(cells)) or _RECEIVED.get(MAIN, "")
@@ -105,12 +97,13 @@ def main_source(scenario: Part) -> str:
 def receive(roots: Iterable[str], main: str, objects: dict[str, Any]) -> None:
     """Makes modules known that another process knows.
 
-    roots: folders that they are imported from. main: the source of its script. objects: as `main_objects` returns them.
+    roots: folders that they are imported from. main: the source of its script. objects: what `main_objects` returns.
     """
-    receive_objects(objects)
     sys.path.extend(root for root in roots if root not in sys.path)
     if main:
         _RECEIVED[MAIN] = main
+    for name, value in objects.items():
+        setattr(sys.modules[MAIN], name, value)
 
 
 def is_installed(root: Path) -> bool:

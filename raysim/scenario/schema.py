@@ -20,6 +20,7 @@ from raysim.local.loss import spelled as loss_block
 from raysim.metrics import METRICS, Metric
 from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
+from raysim.models.module import spelled as model_block
 from raysim.part import Count, NonNegative, OneOf, Part
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
 from raysim.terms import Population
@@ -139,7 +140,7 @@ class Scenario(Part):
     """Samples that the server itself holds."""
     public: Public = NO_PUBLIC
     """Samples without labels that everybody has; some algorithms need them."""
-    model: Annotated[ModelPart, OneOf(MODELS, "raysim.models")]
+    model: Annotated[ModelPart, OneOf(MODELS, "raysim.models"), BeforeValidator(model_block)]
     """Model that is trained."""
     algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS, "raysim.algorithms")]
     """Algorithm."""

@@ -26,7 +26,7 @@ from raysim.scenario.checks import unmeasurable
 from raysim.terms import Record
 from raysim.workers.contract import calling
 from raysim.workers.replies import Described, Evaluated, Logged, MetricSums, OwnMetrics, TrainingColumns
-from raysim.workers.trial import try_model
+from raysim.workers.trial import try_metrics, try_model
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
 # Draws outside of training have keys of their own: this number, above any number of dispatches, plus the version.
@@ -67,6 +67,7 @@ class Workbench:
         """Returns what the scheduler must know of the data and the model, after a trial of the model."""
         federation, layout = self.federation, self.net.layout
         try_model(self)
+        try_metrics(self)
         return Described(
             samples=federation.samples,
             held_out=federation.held_out.sizes,

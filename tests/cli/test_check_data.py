@@ -16,6 +16,26 @@ import raysim
 
 MODULE = "def broken(): raise ZeroDivisionError('a fault of mine')"
 
+MISFITS = """
+from torch import nn
+
+class Narrow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(65, 10)
+    def forward(self, x):
+        return self.head(x.flatten(1))
+
+def few():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 7))
+
+def vector(outputs, labels):
+    return outputs.mean(0)
+
+def mean(outputs, labels):
+    return outputs.mean()
+"""
+
 
 def told(tmp_path: Path, raw: Raw) -> list[str]:
     """What is told of a scenario, one line for each problem, without the name of the file."""
@@ -63,6 +83,40 @@ def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
     assert told(tmp_path, raw) == expected
     with pytest.raises(raysim.RunFailed, match=expected[0]) if expected else nullcontext():
         raysim.run(raw, out=tmp_path / "runs", inline=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            {"model": {"name": "module", "module": "misfits:Narrow"}},
+            "model: must predict and train on two samples, got RuntimeError: mat1 and mat2 shapes cannot be multiplied "
+            "(2x64 and 65x10) - the model was tried on inputs (2, 1, 8, 8) torch.float32 with labels (2,) torch.int64;"
+            " run it to see the traceback",
+        ),
+        (
+            {"model": {"name": "module", "module": "misfits:few"}},
+            "model: must return logits (n, 10), one for each of 10 labels, got shape (2, 7) for n = 2 inputs of shape "
+            "(1, 8, 8)",
+        ),
+        (
+            {"run__metrics": ["misfits:vector"]},
+            "run.metrics: must give numbers for some samples, got TypeError: run.metrics: vector must give one number, "
+            "got a tensor of shape (10,); run it to see the traceback",
+        ),
+        (
+            {"run__loss": "misfits:mean"},
+            "run.loss: must give a loss for each sample, shape (2,), got shape (); take no mean of them",
+        ),
+    ],
+)
+def test_model_loss_and_metrics_are_tried(
+    change: Raw, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "misfits.py").write_text(MISFITS)
+    monkeypatch.syspath_prepend(tmp_path)
+    (line,) = told(tmp_path, digits(**change))
+    assert line.replace("addmm: ", "") == expected
 
 
 def test_a_script_must_be_followed(tmp_path: Path) -> None:

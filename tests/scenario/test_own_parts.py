@@ -22,8 +22,8 @@ from raysim import own
 from raysim.algorithms import FedAvg
 from raysim.data import Quadratic
 from raysim.models import MLP, Vector
-from raysim.part import OneOf, Part, one_of, parts_of
 from raysim.scenario import Scenario, Schedule
+from raysim.scenario.kinds import kinds
 from raysim.world import Dispatch, World
 from raysim.world.policy import BySamples
 
@@ -95,19 +95,7 @@ def objects(raw: Any, module: Any = toys_parts) -> Any:
     return getattr(module, block.pop("name").partition(":")[2])(**block)
 
 
-def kinds(of: type[Part] = Scenario, seen: set[type[Part]] | None = None) -> Iterator[OneOf]:
-    """What the fields of a scenario, and of all parts below it, may hold."""
-    seen = set() if seen is None else seen
-    for field in of.model_fields.values():
-        annotation = field.rebuild_annotation()
-        if found := one_of(annotation):
-            yield found
-        for part in set(parts_of(annotation)) - seen:
-            seen.add(part)
-            yield from kinds(part, seen)
-
-
-GROUPS = {kind.group: kind for kind in kinds() if kind.bases[0].__name__ != "Images"}
+GROUPS = {kind.choice.group: kind.choice for kind in kinds() if kind.choice.bases[0].__name__ != "Images"}
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -234,10 +222,9 @@ print(*runs[1].info["notes"], sep="\\n")
 def test_functions_and_modules_of_a_notebook_work_in_other_processes_too(tmp_path: Path) -> None:
     code = NOTEBOOK.format(root=ROOT)
     answer = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    text = "is of a script or notebook, and cannot be imported elsewhere; put it into a module"
-    assert answer.stdout.splitlines() == ["True", *(f"{name} {text}" for name in ("Net", "sure", "surprise"))], (
-        answer.stderr
-    )
+    text = "of a script or notebook, which cannot be imported elsewhere; put it into a module"
+    notes = [f"{name} {text}" for name in ("Net is a class", "sure is a function", "surprise is a function")]
+    assert answer.stdout.splitlines() == ["True", *notes], answer.stderr
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -219,6 +219,7 @@ def test_a_sweep_of_classes_of_a_notebook(tmp_path: Path) -> None:
     assert answer.stdout.splitlines() == [
         "finished",
         "done before",
-        "__main__:Mine ['Mine is of a script or notebook, and cannot be imported elsewhere; put it into a module']",
+        "__main__:Mine ['Mine is a class of a script or notebook, which cannot be imported elsewhere; put it into a "
+        "module']",
         "finished; module __main__ changed",
     ], answer.stderr
