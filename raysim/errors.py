@@ -9,8 +9,11 @@ RaysimError
 └── StopRun          whoever watches a run raises it to end the run
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from actors.told import Told
 from results.texts import cut, quoted
@@ -24,6 +27,7 @@ __all__ = [
     "RunFailed",
     "ScenarioError",
     "StopRun",
+    "nearest",
     "quoted",
 ]
 
@@ -97,3 +101,18 @@ class RunFailed(RaysimError):
 
 class StopRun(RaysimError):
     """Ends a run early, when raised by whoever watches it. Its text says why, for run.json."""
+
+
+def nearest(word: Any, options: Iterable[str]) -> str:
+    """Returns a question that suggests the option most like a word; empty if none is like it.
+
+    Only letters and digits are compared, in lower case, so that names are found as papers write them: FedADMM-InSa is
+    fedadmm_insa.
+    """
+    by_letters = {_letters(option): option for option in options}
+    close = get_close_matches(_letters(str(word)), by_letters, n=1, cutoff=0.5)
+    return f" (did you mean {by_letters[close[0]]!r}?)" if close else ""
+
+
+def _letters(word: str) -> str:
+    return "".join(filter(str.isalnum, word.lower()))

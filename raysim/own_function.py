@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import (
@@ -19,6 +18,7 @@ from pydantic import (
 )
 from pydantic.errors import PydanticUserError
 
+from raysim.errors import nearest
 from raysim.own import WrongClass, import_class, path_of
 
 
@@ -79,12 +79,26 @@ def argument_problems(
     for name, value in given.items():
         if name not in by_name:
             if not open_ended:
-                yield name, _unknown(name, list(by_name))
+                known = ", ".join(by_name) or "none"
+                yield name, f"unknown argument{nearest(name, by_name)}; known here: {known}"
         elif text := _wrong(by_name[name].annotation, value):
             yield name, text
     for name, parameter in by_name.items():
         if parameter.default is parameter.empty and name not in given and name not in offered:
             yield name, "must be given, got nothing"
+
+
+def problems_of(path: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields (key, what is wrong) of a function at an import path that is called with two tensors and these arguments.
+
+    The key of one that cannot be imported is `name`, by which the short form names it.
+    """
+    try:
+        function = find(path)
+    except WrongClass as error:
+        yield "name", str(error)
+        return
+    yield from argument_problems(function, given, frozenset(), first=2)
 
 
 def call(function: Callable[..., Any], *values: Any, given: Mapping[str, Any], offered: Mapping[str, Any]) -> Any:
@@ -102,12 +116,6 @@ def _lists(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _lists(inner) for key, inner in value.items()}
     return [_lists(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def _unknown(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    question = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"unknown argument{question}; known here: {', '.join(known) or 'none'}"
 
 
 def _wrong(annotation: Any, value: Any) -> str | None:

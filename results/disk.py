@@ -41,6 +41,23 @@ def writing(path: Path) -> Iterator[None]:
         raise CannotWrite(path, cause, error.errno in _FULL) from None
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yields where to write a file, which gets its name once the block is over: readers see all of it, or the old one.
+
+    That place is beside it, because a rename is atomic within one file system only. Raises CannotWrite if the file
+    cannot be written; nothing of it is then left, so that others find room on a full disk.
+    """
+    hidden = path.with_name(f".{path.name}.tmp")
+    with writing(path):
+        try:
+            yield hidden
+            os.replace(hidden, path)
+        except OSError:
+            hidden.unlink(missing_ok=True)
+            raise
+
+
 def require_folder(folder: Path) -> None:
     """Raises CannotWrite if the folder is not there and cannot be made, or cannot be written to. It makes none."""
     whole = folder.absolute()

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from results.disk import writing
+from results.disk import replacing, writing
 
 GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hold a few more
 
@@ -36,15 +36,10 @@ def part_files(run: Path, table: str) -> list[Path]:
 def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
     """Writes rows as the part file with this serial number."""
     path = run / table / f"{serial:06d}.parquet"
-    hidden = hidden_name(path)
     with writing(path.parent):
-        try:
-            path.parent.mkdir(exist_ok=True)
-            pq.write_table(rows, hidden, compression="zstd", write_page_checksum=True)
-            os.replace(hidden, path)
-        except OSError:
-            hidden.unlink(missing_ok=True)  # so that run.json finds room on a full disk
-            raise
+        path.parent.mkdir(exist_ok=True)
+    with replacing(path) as hidden:
+        pq.write_table(rows, hidden, compression="zstd", write_page_checksum=True)
 
 
 def compact(run: Path, table: str, schema: pa.Schema) -> None:
@@ -131,14 +126,6 @@ def _first(groups: Iterator[pa.Table], rows: int, run_id: str) -> Iterator[pa.Ta
         yield group.set_column(group.schema.get_field_index("run"), group.schema.field("run"), ids)
         if rows == 0:
             return
-
-
-def hidden_name(path: Path) -> Path:
-    """Returns where to write a file before it gets its name.
-
-    That is beside it: a rename is atomic within one file system only.
-    """
-    return path.with_name(f".{path.name}.tmp")
 
 
 def _old(folder: Path) -> Path:

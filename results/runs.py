@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.compare import Comparison
 from results.compare import compare as compare_runs
 from results.keys import Value, column, flatten, spell_out, varying
 from results.measure import Measure
 from results.metrics import directions
 from results.own_columns import with_own
+from results.paired import Paired
 from results.paired import paired as pair_runs
 from results.reader import DamagedTable, NotARun, Run, check_schema, read_files
 from results.schemas import dictionary, require
@@ -234,11 +236,8 @@ class Runs:
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
         measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions)
-        rows, notes = None if by is None else _listed(by), list[str]()
-        comparison = whole(self, lambda runs: compare_runs(runs, rows, _listed(columns), measure, unfinished), notes)
-        for note in (*notes, *comparison.notes):
-            warnings.warn(note, stacklevel=2)
-        return comparison.frame
+        rows = None if by is None else _listed(by)
+        return self._told(lambda runs: compare_runs(runs, rows, _listed(columns), measure, unfinished))
 
     def paired(
         self,
@@ -266,10 +265,15 @@ class Runs:
         Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
         """
         measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions)
-        keys, notes = None if by is None else _listed(by), list[str]()
-        found = whole(self, lambda runs: pair_runs(runs, keys, _listed(baseline), measure, unfinished), notes)
+        keys = None if by is None else _listed(by)
+        return self._told(lambda runs: pair_runs(runs, keys, _listed(baseline), measure, unfinished))
+
+    def _told(self, comparing: Callable[[Runs], Comparison | Paired]) -> pd.DataFrame:
+        """Returns the frame of a comparison, and warns the caller's caller of what it leaves out."""
+        notes: list[str] = []
+        found = whole(self, comparing, notes)
         for note in (*notes, *found.notes):
-            warnings.warn(note, stacklevel=2)
+            warnings.warn(note, stacklevel=3)
         return found.frame
 
     def schema(self, name: str) -> pa.Schema:

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from results.columns import is_wall
-from results.disk import writing
+from results.disk import replacing, writing
 from results.own_columns import OWN, schema_of, with_own
-from results.parts import compact, hidden_name, keep_first, last_serial, part_files, write_part
+from results.parts import compact, keep_first, last_serial, part_files, write_part
 from results.schemas import TABLES, require
 
 BUFFER_ROWS = 50_000  # a buffer with so many rows is written to disk
@@ -100,12 +100,11 @@ class Writer:
 def write_json(folder: str | os.PathLike[str], info: dict[str, Any]) -> None:
     """Writes `folder/run.json`. A reader sees the whole old text or the whole new one, never a mixture."""
     path = Path(folder) / "run.json"
-    hidden = hidden_name(path)
     text = json.dumps(info, indent=2, allow_nan=False) + "\n"
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as hidden:
         hidden.write_text(text, encoding="utf-8")
-        os.replace(hidden, path)
 
 
 class _Buffer:

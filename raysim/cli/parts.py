@@ -132,8 +132,8 @@ def _own(name: str) -> tuple[Kind, type[Part]]:
 
 
 def _unknown(word: str) -> str:
+    from raysim.errors import nearest
     from raysim.part import names_of
-    from raysim.scenario.explain import nearest
     from raysim.scenario.kinds import kinds
 
     known = [name for kind in kinds() for part in kind.parts for name in names_of(part)]

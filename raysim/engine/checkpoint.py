@@ -20,8 +20,7 @@ import numpy as np
 
 from raysim.engine.rows import Happened
 from raysim.errors import DamagedCheckpoint
-from results.disk import writing
-from results.parts import hidden_name
+from results.disk import replacing
 
 if TYPE_CHECKING:
     from raysim.workers.wire import Wire
@@ -138,17 +137,10 @@ def write_durably(path: Path, content: bytes) -> None:
 
     Raises CannotWrite if it cannot be written, such as on a full disk.
     """
-    hidden = hidden_name(path)
-    with writing(path):
-        try:
-            with open(hidden, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(hidden, path)
-        except OSError:
-            hidden.unlink(missing_ok=True)  # so that others find room on a full disk
-            raise
+    with replacing(path) as hidden, open(hidden, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def digest_of(path: Path) -> str:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from raysim.own import WrongClass
-from raysim.own_function import Arguments, ImportPath, argument_problems, as_function, call, find
+from raysim.own_function import Arguments, ImportPath, as_function, call, find, problems_of
 from raysim.part import Fraction, NonNegative, Part, Positive
 
 if TYPE_CHECKING:
@@ -117,12 +116,7 @@ class FunctionLoss(TrainingLoss):
     """Its other arguments, by name."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        try:
-            function = find(self.function)
-        except WrongClass as error:
-            yield "name", str(error)
-            return
-        yield from argument_problems(function, self.args, frozenset(), first=2)
+        return problems_of(self.function, self.args)
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
         losses: Tensor = call(find(self.function), outputs, labels, given=self.args, offered={})

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Any, ClassVar
 
@@ -10,6 +9,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
+from raysim.errors import nearest
 from raysim.local.logged import number, require_own
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net
@@ -208,9 +208,7 @@ def _changed(local: Local, settings: dict[str, Any]) -> Local:
         parameters = signature(Task.train).parameters.values()
         own = [parameter.name for parameter in parameters if parameter.kind == Parameter.KEYWORD_ONLY]
         known = [*own, *Local.model_fields]
-        close = get_close_matches(name, known, n=1)
-        meant = f" (did you mean {close[0]!r}?)" if close else ""
-        raise TypeError(f"task.train: unknown keyword {name!r}{meant}; known are {', '.join(known)}")
+        raise TypeError(f"task.train: unknown keyword {name!r}{nearest(name, known)}; known are {', '.join(known)}")
     if "epochs" in settings:
         settings = {"steps": None, **settings}  # or else the scenario's `steps` would count
     try:

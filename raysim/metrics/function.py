@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from raysim.metrics.metric import Metric
-from raysim.own import WrongClass
-from raysim.own_function import Arguments, ImportPath, argument_problems, as_function, call, find
+from raysim.own_function import Arguments, ImportPath, as_function, call, find, problems_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,12 +44,7 @@ class FunctionMetric(Metric):
         return None if found is None else bool(found)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        try:
-            function = find(self.function)
-        except WrongClass as error:
-            yield "name", str(error)
-            return
-        yield from argument_problems(function, self.args, frozenset(), first=2)
+        return problems_of(self.function, self.args)
 
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
         return call(find(self.function), outputs, labels, given=self.args, offered={})

@@ -2,13 +2,12 @@
 
 import re
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Any, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from raysim.errors import Problem, quoted
+from raysim.errors import Problem, nearest, quoted
 from raysim.own import WrongClass
 from raysim.part import Part, names_of, one_of, parts_of, spell_out
 
@@ -72,21 +71,6 @@ def _shown(key: int | str) -> str:
     """Returns a key as paths show it. A strange one is quoted, so that a path is always one short line."""
     text = str(key)
     return text if text.isprintable() and len(text) <= 100 else quoted(key)
-
-
-def nearest(word: Any, options: list[str]) -> str:
-    """Returns a question that suggests the option most like a word; empty if none is like it.
-
-    Only letters and digits are compared, in lower case, so that names are found as papers write them: FedADMM-InSa is
-    fedadmm_insa.
-    """
-    by_letters = {_letters(option): option for option in options}
-    close = get_close_matches(_letters(str(word)), by_letters, n=1, cutoff=0.5)
-    return f" (did you mean {by_letters[close[0]]!r}?)" if close else ""
-
-
-def _letters(word: str) -> str:
-    return "".join(filter(str.isalnum, word.lower()))
 
 
 def _locate(

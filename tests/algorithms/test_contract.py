@@ -1,7 +1,6 @@
 """Laws that every algorithm keeps. A new one joins by being registered."""
 
 import copy
-import pickle
 from collections import Counter
 from typing import Any
 
@@ -15,6 +14,7 @@ from actors import Alone, InlinePool, Job, Request, Value
 from actors.job import values_of
 from raysim import RunFailed, parse_scenario, run
 from raysim.algorithms import ALGORITHMS, Arrival, Central, Record
+from raysim.contract.runs import PicklingPool
 from raysim.workers import records
 from raysim.workers.requests import StepRequest, TrainRequest
 from raysim.workers.server import ServerWorker
@@ -54,17 +54,7 @@ def test_it_converges_on_a_strongly_convex_quadratic(simulate: Simulate, algorit
     assert simulate(raw).vectors()["w"] == pytest.approx([1.0, -2.0, 3.0], abs=1e-3)
 
 
-class PicklingPool(InlinePool):
-    """Sends every value through pickle, as a checkpoint or another process would."""
-
-    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
-        job = super().submit(group, request, **options)
-        for value in job.values:
-            value.content = pickle.loads(pickle.dumps(value.content))
-        return job
-
-
-@pytest.mark.parametrize("algorithm", NAMES + TOYS)
+@pytest.mark.parametrize("algorithm", TOYS)  # tests/contract has the others
 def test_state_survives_pickling_in_the_middle(algorithm: str, tmp_path: Any) -> None:
     finals = []
     for pool in (InlinePool(), PicklingPool()):

@@ -53,7 +53,7 @@ def test_where_parts_cannot_be_merged_the_run_has_them_all_the_same(
     scenario = raysim.parse_scenario(digits(run__rounds=30))
     expected = raysim.run(scenario, out=tmp_path / "a", inline=True)
 
-    def no_room(parts: list[Path]) -> None:
+    def no_room(*_: object) -> None:
         raise OSError(errno.ENOSPC, "Error writing bytes to file")
 
     monkeypatch.setattr("results.writer.BUFFER_ROWS", 20)

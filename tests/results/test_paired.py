@@ -50,7 +50,7 @@ def test_a_difference_is_that_of_the_paired_t_test() -> None:
 
 
 def test_the_bootstrap_draws_pairs_and_always_the_same() -> None:
-    """Of two differences, 0 and 1, a resample has the mean 0, 0.5, 0.5 or 1: a quarter is at each end."""
+    """A resample of two differences, 0 and 1, has the mean 0, 0.5, 0.5 or 1: a quarter is at each end."""
     found = difference([1.0, 3.0], [1.0, 2.0])
     assert (found.bootstrap_low, found.bootstrap_high) == (0.0, 1.0)
     found, other = difference(A, B), stats.bootstrap((np.subtract(A, B),), np.mean, method="percentile", rng=1)
