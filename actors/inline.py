@@ -19,18 +19,19 @@ class InlinePool:
         self.warnings: list[str] = []
 
     def start(self, group: Group) -> None:
+        """Makes the group's worker. No signal ends that, because the process would abort in the import of torch."""
         self._workers[group.name] = _guarded(f"{group.name}: start", group.factory)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
         for group, setup in setups.items():
-            self._workers[group] = _guarded(f"{group}: set-up", setup.build, self._workers[group])
+            self._workers[group] = _guarded(f"{group}: set-up", _allowed, setup.build, self._workers[group])
             self.machines[group] = this_machine()
 
     def submit(
         self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
     ) -> Job[Result, Left]:
         job = Job.of(group, request, priority, label)
-        answer, took = _guarded(job.label, timed, request.call, self._workers[group], Alone())
+        answer, took = _guarded(job.label, _allowed, timed, request.call, self._workers[group], Alone())
         left = values_of(answer.left)
         if len(left) != len(job.values):
             raise JobFailed(job.label, f"must leave {len(job.values)} values, left {len(left)}", "")
@@ -59,7 +60,12 @@ class InlinePool:
 def _guarded(label: str, call: Any, *args: Any) -> Any:
     """Returns what the call returns. Raises JobFailed with the label if it raises an exception."""
     try:
-        with allowing():
-            return call(*args)
+        return call(*args)
     except (Exception, SystemExit) as error:  # whatever the hosted code raises is named and passed on
         raise JobFailed(label, describe(error), trace(error)) from error
+
+
+def _allowed(call: Any, *args: Any) -> Any:
+    """Returns what the call returns. A signal may end it."""
+    with allowing():
+        return call(*args)

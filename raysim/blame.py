@@ -49,6 +49,8 @@ def _problem(key: str, text: str) -> Problem:
         path = "data" if of_part == "clients" else "data.partition"
     elif what.split(".")[0] == block:
         path = max(key, what, key=len)
+    elif what.startswith("run."):  # such as the loss that a model is tried with
+        path = what
     elif what.split(".")[0] == "data" and block == "server_data":  # of a data set that the server has
         path = f"server_data.{what}"
     else:

@@ -24,6 +24,10 @@ from raysim.own import WrongClass, import_class, path_of
 
 def _path_of(value: Any) -> Any:
     """Returns the import path of a function or class that is given in Python, and any other value as it is."""
+    if callable(value) and not hasattr(value, "__qualname__"):  # such as functools.partial
+        text = "must be a function or a class, or its path module:name, because other processes import it"
+        got = f"got an object of {type(value).__name__}"
+        raise ValueError(f"{text}, {got}; give the function or class, and its other arguments as `args`")
     return path_of(value) if callable(value) else value
 
 

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from raysim.models.layout import Layout
+    from raysim.models.part import ModelPart
 
 
 class Result:
-    """The results in a run's folder: tables, models and run.json. Raises results.NotARun if it is no such folder."""
+    """The results in a run's folder: tables, models and run.json. Raises results.NotARun if it is no such folder.
 
-    def __init__(self, folder: str | Path) -> None:
+    model: the scenario's model; by default as run.json says. It is needed for `module` and `state_dict` where the
+    scenario was given a torch module itself, of which run.json keeps a hash only.
+    """
+
+    def __init__(self, folder: str | Path, model: ModelPart | None = None) -> None:
+        self._model = model
         self.run: Run = open_run(Path(folder))
         self.folder = Path(folder)
 
@@ -43,7 +49,7 @@ class Result:
 
     def vectors(self) -> dict[str, Any]:
         """Returns the final model as float32 vectors `w` and `buffers`; after a run of peers, a row for each peer."""
-        return _tensors(self.folder / "model.safetensors")
+        return self._final("model.safetensors")
 
     def clients(self) -> dict[str, Any]:
         """Returns each client's own last model, if the scenario had `run.save_clients`.
@@ -51,7 +57,7 @@ class Result:
         client: the clients' numbers, (n,) int64. w and buffers: float32 with a row for each client. Raises
         FileNotFoundError if clients' models were not saved.
         """
-        return _tensors(self.folder / "clients.safetensors")
+        return self._final("clients.safetensors")
 
     def state_dict(self, peer: int = 0) -> dict[str, Any]:
         """Returns the final model's tensors by name, for torch's `load_state_dict`. Frozen parameters are left out.
@@ -74,6 +80,17 @@ class Result:
         row = saved.pop("client").tolist().index(client)
         return self._bound({key: rows[row] for key, rows in saved.items()})[0].eval()
 
+    def _final(self, name: str) -> dict[str, Any]:
+        """Returns the arrays in a file that a run leaves at its end. Raises FileNotFoundError if that is not reached.
+
+        A run that is being extended has the file of its earlier end.
+        """
+        if self.run.status != "finished":
+            raise FileNotFoundError(
+                f"{self.folder}: must be finished to have {name}, got a run that is {self.run.standing}"
+            )
+        return _tensors(self.folder / name)
+
     def _of_peer(self, peer: int) -> dict[str, Any]:
         return {key: value if value.ndim == 1 else value[peer] for key, value in self.vectors().items()}
 
@@ -87,7 +104,7 @@ class Result:
         from raysim.scenario.load import parse_model
 
         with own_code(self.folder, self.info):
-            model = parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
+            model = self._model or parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
             module = initialise(model, tuple(self.info["input_shape"]), self.info["classes"], self.info["seed"])
         vectors = {key: torch.tensor(value) for key, value in saved.items()}
         layout = Layout(module, model.personal, channels_last=model.channels_last)

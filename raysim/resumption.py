@@ -9,14 +9,19 @@ from typing import Any
 
 from raysim.engine.checkpoint import FOLDER, Checkpoint
 from raysim.engine.execution import Execution
+from raysim.engine.folder import installed
+from raysim.engine.lock import locked
 from raysim.engine.progress import Progress
-from raysim.errors import CannotGoOn, Problem, RunFailed, ScenarioError
+from raysim.errors import CannotGoOn, DamagedCheckpoint, Problem, ScenarioError
 from raysim.result import Result
 from raysim.runner import launch, new_folder
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.yaml import override
-from results import open_run
+from results import Run, open_run, this_process, write_json
+from results.disk import writing
+from results.holder import state
 from results.keys import flatten
+from results.parts import DamagedPart, rows_in
 from results.schemas import TABLES
 
 # Keys with which a run may go on, because what it has written does not depend on them.
@@ -44,30 +49,69 @@ def resume(
     would change what the run has written already; DamagedCheckpoint if a file of the checkpoint is damaged.
     """
     folder = Path(folder).resolve()
-    scenario = scenario_to_resume(folder, overrides)
-    execution = Execution(scenario, folder, goes_on=True)
-    return launch(scenario, lambda: execution, inline=inline, address=address, progress=progress)
+    open_run(folder)  # raises NotARun
+    with locked(folder) as lockable:
+        scenario = _to_resume(open_run(folder), lockable, overrides)
+        execution = Execution(scenario, folder, goes_on=True)
+        return launch(scenario, lambda: execution, inline=inline, address=address, progress=progress)
 
 
 def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:
     """Returns the scenario with which the run in a folder would go on. Raises what `resume` does."""
-    info = open_run(folder).info
-    source = str(folder)
-    before, after = _changed(info["scenario"], overrides, source)
+    open_run(folder)  # raises NotARun
+    with locked(folder) as lockable:
+        return _to_resume(open_run(folder), lockable, overrides)
+
+
+def _to_resume(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
+    _require_ended(run, lockable)
+    folder, info, source = run.folder, run.info, str(run.folder)
+    if info["status"] == "dry":
+        raise CannotGoOn(f"{folder}: must hold a run that has trained, got a dry run; run its scenario")
+    before, after = _changed(run, overrides)
     _refuse(source, before, after, lambda key: key.startswith(_LATER) and key not in _BITS, "of a run that goes on")
     checkpoint = Checkpoint.read(folder)
-    if info["status"] in ("dry", "forking"):
-        why = {"dry": "a dry run trains nothing", "forking": "this fork has not come to its version; fork again"}
-        raise CannotGoOn(f"{folder}: must hold a run that has trained, got the status {info['status']}: {why}")
-    if checkpoint and after.run.rounds <= checkpoint.round:
-        text = f"must be more than {checkpoint.round}, the rounds that the run has done, got {after.run.rounds}"
+    origin = info.get("forked_from")
+    if "forking" in info or (origin and (checkpoint is None or checkpoint.version < origin["version"])):
+        text = "must have a checkpoint from its version or later, because its past had other settings, got none"
+        raise CannotGoOn(f"{folder}: this is a fork, which {text}; fork again")
+    if after.run.rounds < before.run.rounds:
+        text = f"must be at least {before.run.rounds}, as many as the run was to have, got {after.run.rounds}"
         raise ScenarioError(source, [Problem("run.rounds", f"{text}; take more, or run the scenario anew")])
+    if checkpoint:
+        _require_rows(folder, checkpoint)
     if info["status"] == "finished" and (after.run.rounds, after.run.save_clients) == (
         before.run.rounds,
         before.run.save_clients,
     ):
         raise CannotGoOn(f"{folder}: the run is finished; give it more rounds to go on, such as --set run.rounds=1000")
     return after
+
+
+def _require_ended(run: Run, lockable: bool) -> None:
+    """Raises CannotGoOn if a run may be under way where the lock of its folder does not tell.
+
+    That is on another machine, or on a file system without locks.
+    """
+    if lockable and state(run.info.get("holder")) != "unknown":
+        return
+    if run.standing in ("running", "forking"):
+        cure = "wait for its end; if that process was killed, go on ten minutes after it last wrote"
+        raise CannotGoOn(f"{run.folder}: must be a run that has ended, but is {run.standing}, {run.note}; {cure}")
+
+
+def _require_rows(folder: Path, checkpoint: Checkpoint) -> None:
+    """Raises DamagedCheckpoint if a table does not hold the rows that a checkpoint counts on."""
+    for table, rows in checkpoint.rows.items():
+        try:
+            found = rows_in(folder, table)
+        except DamagedPart as error:
+            cure = "copy it again from where it is whole, or run the scenario anew"
+            raise DamagedCheckpoint(f"{error}; {cure}") from None
+        if found < rows:
+            text = f"must hold the {rows} rows that the checkpoint counts on, got {found}"
+            cure = f"copy its files again, or delete {checkpoint.folder} to let the run start again from its beginning"
+            raise DamagedCheckpoint(f"{folder / table}: {text}; {cure}")
 
 
 def fork(
@@ -95,27 +139,31 @@ def fork(
     before, after = scenario_to_fork(source, at, overrides)
     # Until its version, the fork is the old run, for as many rounds as the new one has: what peers do depends on that.
     old = before.model_copy(update={"run": before.run.model_copy(update={"rounds": after.run.rounds})})
-    facts = {"forked_from": {"run": open_run(source).id, "version": at}}
+    origin = {"run": open_run(source).id, "version": at}
     made: list[Path] = []
 
     def first() -> Execution:
         made.append(new_folder(Path(out), after.name))
-        goes_on = _copy(source, made[0], at)
-        return Execution(old, made[0], goes_on=goes_on, until=at, facts=facts)
+        with locked(source, shared=True):
+            goes_on = _copy(source, made[0], at, origin)
+        return Execution(old, made[0], goes_on=goes_on, until=at, facts={"forking": origin})
 
     where: dict[str, Any] = {"inline": inline, "address": address, "progress": progress}
-    launch(old, first, **where)
-    checkpoint = Checkpoint.read(made[0])
-    if checkpoint is None or checkpoint.version != at:
-        came = checkpoint.version if checkpoint else 0
-        raise RunFailed("fork", f"the run must come to version {at} before its end is near, but came to {came}")
-    return launch(after, lambda: Execution(after, made[0], goes_on=True, facts=facts), **where)
+    past = launch(old, first, **where)
+    if past.info["status"] != "forking":  # it was stopped before, or has diverged
+        return past
+    facts = {"forked_from": origin}
+    with locked(made[0]):
+        return launch(after, lambda: Execution(after, made[0], goes_on=True, facts=facts), **where)
 
 
 def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
     """Returns the scenario of the run in a folder, and that of its fork. Raises what `fork` does."""
+    run = open_run(folder)
+    with locked(folder, shared=True) as lockable:
+        _require_ended(run, lockable)
     source = str(folder)
-    before, after = _changed(open_run(folder).info["scenario"], overrides, source)
+    before, after = _changed(run, overrides)
     _refuse(source, before, after, lambda key: key.startswith(_FORKED) and key not in _BITS, "of a fork")
     if before.algorithm.name != after.algorithm.name:
         text = f"must stay {before.algorithm.name!r}, whose state the fork starts with, got {after.algorithm.name!r}"
@@ -123,7 +171,22 @@ def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[S
     _refuse_other_arrivals(source, before, after)
     if not 1 <= at < after.run.rounds:
         raise CannotGoOn(f"--at: must be from 1 to {after.run.rounds - 1}, one less than run.rounds, got {at}")
+    _require_past(run, at)
     return before, after
+
+
+def _require_past(run: Run, at: int) -> None:
+    """Raises CannotGoOn if a run is a fork itself, and its past until the version `at` would have to be done again."""
+    origin = run.info.get("forking") or run.info.get("forked_from")
+    if not origin:
+        return
+    checkpoint = Checkpoint.read(run.folder)
+    if "forking" in run.info or checkpoint is None or not origin["version"] <= checkpoint.version < at:
+        have = f"one from version {checkpoint.version}" if checkpoint else "none"
+        raise CannotGoOn(
+            f"{run.folder}: this is a fork, whose past had other settings, so it must have a checkpoint from version "
+            f"{origin['version']} or later, and from before version {at}, got {have}; fork the run {origin['run']}"
+        )
 
 
 def _refuse_other_arrivals(source: str, before: Scenario, after: Scenario) -> None:
@@ -146,21 +209,34 @@ def _works(scenario: Scenario) -> list[int]:
     return [scenario.local.total_samples(samples) for samples in (1, 10, 100, 1000)]
 
 
-def _copy(source: Path, target: Path, at: int) -> bool:
-    """Copies a run's checkpoint, tables and run.json if it was made before the version `at`. Returns whether it was."""
+def _copy(source: Path, target: Path, at: int, origin: dict[str, Any]) -> bool:
+    """Copies a run's checkpoint and tables if it was made before the version `at`. Returns whether it was.
+
+    origin: what run.json says of where the copy is from, until the fork has come to its version.
+    """
     checkpoint = Checkpoint.read(source)
     if checkpoint is None or checkpoint.version >= at:
         return False
+    about = {"run": target.name, "status": "forking", "forking": origin, "holder": this_process(), "resumed": []}
+    write_json(target, open_run(source).info | about)  # first, so that a half copy is never taken for the run
     for name in (*TABLES, FOLDER):
         if (source / name).is_dir():
-            shutil.copytree(source / name, target / name)
-    shutil.copy(source / "run.json", target / "run.json")
+            with writing(target / name):
+                shutil.copytree(source / name, target / name)
     return True
 
 
-def _changed(resolved: dict[str, Any], overrides: Sequence[str], source: str) -> tuple[Scenario, Scenario]:
-    """Returns the scenario of a run before and after its keys are changed. Raises ScenarioError for wrong ones."""
-    before = parse_scenario(resolved, source)
+def _changed(run: Run, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
+    """Returns the scenario of a run before and after its keys are changed.
+
+    Raises ScenarioError for wrong ones, and CannotGoOn if run.json does not hold the scenario that was run.
+    """
+    source, info = str(run.folder), run.info
+    before = parse_scenario(info["scenario"], source)
+    same_version = (info.get("versions") or {}).get("raysim") == installed("raysim")  # another one may have other keys
+    if same_version and info.get("scenario_hash") not in (None, before.hash):
+        text = "scenario: must be the one that was run, but has changed since"
+        raise CannotGoOn(f"{run.folder / 'run.json'}: {text}; undo the change, and give other values with --set")
     raw = before.resolved()
     if problems := [problem for text in overrides if (problem := override(raw, text))]:
         raise ScenarioError(source, problems)

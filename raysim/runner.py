@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from actors import InlinePool, JobFailed
 from actors.host import describe, trace
 from actors.interrupt import deferring
+from raysim.earlier import EarlierRuns
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
+from raysim.engine.lock import locked
 from raysim.engine.machines import environment, pin
 from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
@@ -26,6 +29,7 @@ from raysim.scenario.load import checked
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing
 
+_log = logging.getLogger("raysim")
 LEAST_BYTES = 1 << 20  # that must be free for a run to start
 
 if TYPE_CHECKING:
@@ -39,6 +43,7 @@ def run(
     inline: bool = False,
     dry: bool = False,
     address: str | None = None,
+    resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
     """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`.
@@ -47,7 +52,9 @@ def run(
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
-    A run that diverges ends there with the status "diverged", unless `run.on_divergence` is go_on.
+    resume: if `out` holds a run of the scenario that is over and not out of date, return its result; if it holds one
+    that ended early, go on with that. A run that diverges ends there with the status "diverged", unless
+    `run.on_divergence` is go_on.
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
@@ -58,13 +65,20 @@ def run(
     require_folder(Path(out))
     if dry:
         return _dry(scenario, Path(out))
-    return launch(
-        scenario,
-        lambda: Execution(scenario, new_folder(Path(out), scenario.name)),
-        inline=inline,
-        address=address,
-        progress=progress,
-    )
+    before: Path | None = None
+    if resume:
+        earlier = EarlierRuns(Path(out))
+        if isinstance(over := earlier.find(scenario), Path):
+            return Result(over)
+        before = earlier.to_resume(scenario)
+    with locked(before) if before else nullcontext():
+        return launch(
+            scenario,
+            lambda: Execution(scenario, before or new_folder(Path(out), scenario.name), goes_on=before is not None),
+            inline=inline,
+            address=address,
+            progress=progress,
+        )
 
 
 def launch(
@@ -90,6 +104,13 @@ def carry_out(execution: Execution, placement: Placement | None, progress: Calla
 
     Raises RunFailed. Whatever else it raises, such as KeyboardInterrupt, run.json says how the run ended.
     """
+    with nullcontext() if execution.goes_on else locked(execution.folder):  # what goes on is locked by who decided so
+        return _carry_out(execution, placement, progress)
+
+
+def _carry_out(
+    execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None
+) -> Result:
     origin = record_origin(execution.scenario, execution.folder)
     execution = replace(execution, facts=origin | execution.facts)
     try:
@@ -105,7 +126,7 @@ def carry_out(execution: Execution, placement: Placement | None, progress: Calla
     except BaseException:  # such as Ctrl-C
         execution.settle("interrupted")
         raise
-    return Result(execution.folder)
+    return Result(execution.folder, execution.scenario.model)
 
 
 def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:
@@ -155,6 +176,8 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
             while True:
                 with deferring():
                     step = next(steps, None)
+                while pool.warnings:
+                    _log.warning(pool.warnings.pop())
                 if step is None:
                     return
                 yield step

@@ -75,6 +75,18 @@ def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str)
     yield from kept
 
 
+def rows_in(run: Path, table: str) -> int:
+    """Returns how many rows a table's part files say that they hold. Raises DamagedPart, which names the file."""
+    return sum(_metadata(part).num_rows for part in part_files(run, table))
+
+
+def _metadata(part: Path) -> pq.FileMetaData:
+    try:
+        return pq.read_metadata(part)
+    except (OSError, pa.ArrowException) as error:
+        raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
+
+
 def last_serial(run: Path, table: str) -> int:
     """Returns the largest serial number of a table's part files; -1 if there are none."""
     parts = part_files(run, table)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _CURE = "copy it again from where it is whole, or run the scenario again"
+_UNDER_WAY = ("running", "forking")  # statuses of a run that has not ended, unless it was killed
 _SILENT = timedelta(minutes=10)  # a run elsewhere that says running but wrote nothing for so long was probably killed
 
 
@@ -80,9 +81,9 @@ class Run:
 
     @property
     def status(self) -> str:
-        """The status in run.json: running, finished, diverged, stopped, failed or interrupted.
+        """The status in run.json: running, forking, finished, diverged, stopped, failed or interrupted.
 
-        A run that was killed still says running; see `standing`, which looks whether its process still lives.
+        A killed run says running, or forking, for ever; see `standing`, which looks whether its process still lives.
         """
         return str(self.info.get("status", "unknown"))
 
@@ -102,26 +103,26 @@ class Run:
 
     @property
     def standing(self) -> str:
-        """The status, except that a run that says running is "killed" if the process that holds it is gone.
+        """The status, except that a run that says running or forking is "killed" if its process is gone.
 
         It is "killed?" if that process is on another machine, and the run has written nothing for ten minutes.
         """
-        if self.status != "running":
+        if self.status not in _UNDER_WAY:
             return self.status
         found = holder.state(self.info.get("holder"))
         if found == "unknown":
-            return "killed?" if datetime.now(UTC) - self.last_written > _SILENT else "running"
-        return "running" if found == "alive" else "killed"
+            return "killed?" if datetime.now(UTC) - self.last_written > _SILENT else self.status
+        return self.status if found == "alive" else "killed"
 
     @property
     def note(self) -> str | None:
         """What to know of a run that is under way or was killed; None for all others."""
         standing, held = self.standing, self.info.get("holder") or {}
         written = f"last written {self.last_written:%Y-%m-%d %H:%M:%S} UTC"
-        resume = f"go on with `raysim resume {self.folder}`"
+        resume = "fork again" if self.status == "forking" else f"go on with `raysim resume {self.folder}`"
         if standing == "killed":
             return f"its process is gone, {written}; {resume}"
-        if self.status != "running":
+        if self.status not in _UNDER_WAY:
             return None
         if standing == "killed?":
             written = f"probably killed, {written}; if so, {resume}"
@@ -130,6 +131,18 @@ class Run:
         if holder.state(held) == "alive":
             return f"by process {held.get('pid')}, {written}"
         return f"on {held['host']} (pid {held.get('pid')}), cannot tell from here, {written}"
+
+    @property
+    def history(self) -> str | None:
+        """Which run it is a fork of, and from where it went on after it had ended early; None if it just ran."""
+        told = []
+        match self.info.get("forked_from"):
+            case {"run": run, "version": version}:
+                told.append(f"fork of {run} from version {version}")
+        match self.info.get("resumed"):
+            case [*_, {"version": version}] as times:
+                told.append(f"resumed {len(times)} times, last from version {version}")
+        return ", ".join(told).replace("resumed 1 times, last", "resumed once,") or None
 
     def table(self, name: str, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
         """Returns a table's rows in order of writing: those that pass the filter, with all columns or those named.

@@ -44,6 +44,8 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "note", summary.note
     if summary.error:
         yield "error", summary.error
+    if summary.history:
+        yield "history", summary.history
     if summary.ended_early:
         yield "ended early", summary.ended_early
     if summary.diverged:

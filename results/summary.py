@@ -43,6 +43,7 @@ class Summary:
     name: str | None
     status: str
     note: str | None  # on a run that is under way or was killed
+    history: str | None  # which run it is a fork of, and from where it went on after it had ended early
     ended_early: str | None  # why the run ended early, if it did
     diverged: str | None  # what was not finite first, and when, if anything was
     error: str | None
@@ -82,6 +83,7 @@ def summary(run: Run) -> Summary:
         name=info.get("name"),
         status=run.standing,
         note=run.note,
+        history=run.history,
         ended_early=info.get("ended_early"),
         diverged=run.diverged,
         error=info.get("error"),

@@ -398,3 +398,23 @@ class Rises(StalenessFunction):
 
     def __call__(self, staleness: float) -> float:
         return min(1.0, 0.1 + staleness / 10)
+
+
+def first(outputs: Any, labels: Any) -> Any:
+    """A metric of the first sample alone."""
+    return outputs[0, 0]
+
+
+def overwrites(outputs: Any, labels: Any) -> Any:
+    """A metric that changes what it is given."""
+    return outputs.abs_().mean()
+
+
+def centred(outputs: Any, labels: Any) -> Any:
+    """A loss that depends on the whole batch."""
+    return (outputs - outputs.mean(0)).square().sum(1)
+
+
+def constant(outputs: Any, labels: Any) -> Any:
+    """A loss without a gradient."""
+    return outputs.detach().square().sum(1)

@@ -11,6 +11,12 @@ from raysim.cli.bad_input import refuse
 if TYPE_CHECKING:
     from rich.table import Table
 
+OWN = {  # how an algorithm makes columns of its own, by table
+    "updates": "what `update`, `local` and `mix` give to `task.log(name=number)`",
+    "steps": "what `step` gives to `task.log(name=number)`",
+    "coefficients": "`own` of a `SearchResult`",
+}
+
 
 def columns(
     table: Annotated[
@@ -30,6 +36,8 @@ def columns(
     console = Console()
     for place, name in enumerate([table] if table else TABLES):
         console.print(*["\n"] * bool(place), f"[bold]{name}[/]: {description_of(name)}\n", _columns(name), sep="")
+        if name in OWN:
+            console.print(f"\nAlgorithms add columns of their own: {OWN[name]}.", highlight=False)
 
 
 def _columns(name: str) -> Table:

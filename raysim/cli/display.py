@@ -21,11 +21,13 @@ from results import open_run, summary
 from results.show import render
 
 
-def carry_out(scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path) -> Result:
+def carry_out(
+    scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path, resume: bool = False
+) -> Result:
     """Runs a scenario with a progress display, prints its summary and where its folder is, and returns its result."""
 
     def start(progress: Callable[[Progress], None]) -> Result:
-        return run(scenario, out=out, inline=inline, dry=dry, address=address, progress=progress)
+        return run(scenario, out=out, inline=inline, dry=dry, address=address, resume=resume, progress=progress)
 
     return watch(scenario, start, where="this process" if inline or dry else "Ray", dry=dry)
 

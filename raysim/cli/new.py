@@ -25,6 +25,7 @@ class Start(Enum):
     partition = "partition"
     model = "model"
     delay = "delay"
+    metric = "metric"
 
 
 def new(

@@ -9,6 +9,7 @@ import typer
 
 from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import Address, Out, Overrides
+from raysim.cli.signals import ending_by_signals
 from raysim.scenario import Scenario
 
 RunFolder = Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)]
@@ -27,12 +28,13 @@ def resume(folder: RunFolder, overrides: Overrides = None, inline: Inline = Fals
     checkpoint = Checkpoint.read(folder)
     where = f"round {checkpoint.round + 1}" if checkpoint else "its beginning, because it has no checkpoint"
     typer.echo(f"{folder.name} goes on from {where}")
-    _connect(scenario, address, inline)
-    result = watch(
-        scenario,
-        lambda show: go_on(folder, overrides or [], inline=inline, address=address, progress=show),
-        where="this process" if inline else "Ray",
-    )
+    with ending_by_signals():
+        _connect(scenario, address, inline)
+        result = watch(
+            scenario,
+            lambda show: go_on(folder, overrides or [], inline=inline, address=address, progress=show),
+            where="this process" if inline else "Ray",
+        )
     raise typer.Exit(exit_code(result))
 
 
@@ -51,12 +53,13 @@ def fork(
 
     with refusing_wrong_runs():
         _, scenario = scenario_to_fork(folder, at, overrides or [])
-    _connect(scenario, address, inline)
-    result = watch(
-        scenario,
-        lambda show: start(folder, at, overrides or [], out=out, inline=inline, address=address, progress=show),
-        where="this process" if inline else "Ray",
-    )
+    with ending_by_signals():
+        _connect(scenario, address, inline)
+        result = watch(
+            scenario,
+            lambda show: start(folder, at, overrides or [], out=out, inline=inline, address=address, progress=show),
+            where="this process" if inline else "Ray",
+        )
     raise typer.Exit(exit_code(result))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,23 +23,27 @@ def run(
     dry: Annotated[bool, typer.Option("--dry", help="Simulate the timeline only; nothing is trained.")] = False,
     address: Address = None,
     out: Out = Path("runs"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the scenario's last run below --out, if it ended early.")
+    ] = False,
 ) -> None:
     """Run scenarios, one after another. One that fails does not stop the next. The exit code is 3 if one diverged."""
     loaded = _load(scenarios, overrides or [])
     from raysim.cli.display import carry_out, exit_code, sum_up
     from raysim.result import Result
 
+    how: dict[str, Any] = {"inline": inline, "dry": dry, "address": address, "out": out, "resume": resume}
     with ending_by_signals():
         if not (inline or dry):
             from raysim.runner import connect
 
             connect(loaded, address)  # before the progress display starts, because Ray prints something
         if len(loaded) == 1:
-            raise typer.Exit(exit_code(carry_out(loaded[0], inline=inline, dry=dry, address=address, out=out)))
+            raise typer.Exit(exit_code(carry_out(loaded[0], **how)))
         ends: list[Result | Exception] = []
         for scenario in loaded:
             try:
-                ends.append(carry_out(scenario, inline=inline, dry=dry, address=address, out=out))
+                ends.append(carry_out(scenario, **how))
             except Exception as error:  # whatever it is, the next scenario is run
                 tell(error)
                 ends.append(error)

@@ -13,9 +13,10 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from raysim.cli.display import describe
+from raysim.earlier import OutOfDate
 from raysim.engine.progress import Progress
 from raysim.scenario import Scenario
-from raysim.sweep.batch import OutOfDate, RunOutcome, run_all
+from raysim.sweep.batch import RunOutcome, run_all
 from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, search
 from raysim.sweep.settings import Search

@@ -12,7 +12,7 @@ from raysim.cli.bad_input import refuse
 
 def test(
     what: Annotated[
-        str, typer.Argument(metavar="MODULE:CLASS", help="A class of your own, or a part's name.", show_default=False)
+        str, typer.Argument(metavar="MODULE:CLASS", help="Your own class; a part's name; or metrics/module:function.")
     ],
     settings: Annotated[
         list[str] | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
-from raysim.contract import algorithm, data, model, partition, runs, topology, world
+from raysim.contract import algorithm, data, metric, model, partition, runs, topology, world
 from raysim.contract.law import Groups, Judgement, judge
 from raysim.contract.subject import Subject
 
@@ -20,6 +20,8 @@ LAWS: dict[str, Groups] = {
     "world.delay.flops_per_s": world.DISTRIBUTION,
     "world.availability": world.AVAILABILITY,
     "world.edge_delay": world.EDGE_DELAY,
+    "run.metrics": metric.METRIC,
+    "run.loss": metric.LOSS,
 }
 
 

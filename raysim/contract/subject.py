@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from raysim.contract.trial import Raw, merged, trials
 from raysim.errors import ScenarioError
 from raysim.own import WrongClass, import_class, require_part
+from raysim.own_function import find
 from raysim.part import Part
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.example import placed, required, tuples
@@ -22,14 +23,18 @@ from raysim.scenario.yaml import override, read
 class Subject:
     """A part to be tested, and a scenario to try it in.
 
-    name: a part's name, or module:Class. settings: its keys, such as "alpha=0.1". scenario: a file to try it in; by
-    default a small scenario is made. Raises WrongClass if there is no such part, and ScenarioError for wrong settings.
+    name: a part's name, module:Class, or metrics/module:function and the like. settings: its keys, such as "alpha=0.1".
+    scenario: a file to try it in; by default a small scenario is made. Raises WrongClass if there is no such part, and
+    ScenarioError for wrong settings.
     """
 
     def __init__(self, name: str, settings: Sequence[str] = (), scenario: Path | None = None) -> None:
         self.name = name.rpartition("/")[2]
-        self.kind, self.part = own_part(name) if ":" in name else shipped_part(name)
-        self.block: Raw = {"name": self.name, **required(self.part)}
+        if own := _own_function(name):
+            self.kind, self.part, self.block = own
+        else:
+            self.kind, self.part = own_part(self.name) if ":" in name else shipped_part(name)
+            self.block = {"name": self.name, **required(self.part)}
         wrong = [problem for text in settings if (problem := override(self.block, text))]
         if wrong:
             raise ScenarioError(name, wrong)
@@ -65,13 +70,34 @@ def _is_right(raw: Raw) -> bool:
     return True
 
 
+FUNCTIONS: dict[str, Raw] = {  # by kind, what a function or a class that is no part is given to
+    "metrics": {"name": "function", "function": ...},
+    "loss": {"name": "function", "function": ...},
+    "model": {"name": "module", "module": ...},
+}
+
+
+def _own_function(name: str) -> tuple[Kind, type[Part], Raw] | None:
+    """Returns the kind, the part and the block of metrics/module:function, and the like; None for other names."""
+    word, _, path = name.partition("/")
+    if ":" not in path or word not in FUNCTIONS:
+        return None
+    found: object = find(path)
+    if isinstance(found, type) and issubclass(found, Part):
+        return None
+    block = {key: path if value is ... else value for key, value in FUNCTIONS[word].items()}
+    ((kind, part),) = [(kind, part) for kind, part in find_parts(block["name"]) if kind.word == word]
+    return kind, part, block
+
+
 def own_part(path: str) -> tuple[Kind, type[Part]]:
     """Imports the class at module:Class, and returns it with its kind. Raises WrongClass if it can be no part."""
     found = import_class(path)
     kind = kind_of(found) if isinstance(found, type) and issubclass(found, Part) else None
     if kind is None:
         text = "must name a subclass of a base that raysim has for parts, such as raysim.algorithms.Central"
-        raise WrongClass(f"{text}, got {path!r}, which is {found!r}")
+        others = ", ".join(f"{word}/{path}" for word in FUNCTIONS)
+        raise WrongClass(f"{text}, got {path!r}, which is {found!r}; `raysim test` also takes {others}")
     require_part(found, kind.choice.bases, path)
     return kind, found
 

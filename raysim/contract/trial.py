@@ -9,8 +9,6 @@ from typing import Any
 
 from raysim.algorithms import Central, Peer
 from raysim.data.quadratic import Quadratic
-from raysim.local import TrainingLoss
-from raysim.metrics import Metric
 from raysim.models.vector import Vector
 from raysim.part import Part, spell_out
 from raysim.scenario.example import placed
@@ -33,17 +31,17 @@ SERVER: Raw = {
 PATIENT: Raw = {"algorithm": {"name": "fedbuff", "buffer": 4}}  # which discards nothing for being late
 PEERS: Raw = {"algorithm": "decfedavg", "topology": "ring"}
 ASYNCHRONOUS: Raw = {"world": {"synchronous": False, "delay": {"name": "constant", "value": 1.0, "unit": "seconds"}}}
+REGRESSION: Raw = {
+    "data": {"name": "linear_regression", "clients": 8, "partition": "iid", "samples": 400, "features": 5},
+    "model": "linear",
+    "local": {"lr": 0.001},
+}
 ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no delays
     "name": "quadratics",
     "data": {"name": "quadratic", "centers": [[1.0, -2.0, 3.0]] * 4, "curvatures": [0.5, 1.0, 1.5, 1.0]},
     "model": "vector",
     "local": {"lr": 0.3, "batch_size": None},
     "run": {"rounds": 100, "evaluate_every": 100, "on_divergence": "go_on"},
-}
-REGRESSION: Raw = {  # for what needs targets
-    "data": {"name": "linear_regression", "clients": 8},
-    "model": "linear",
-    "local": {"lr": 0.001},
 }
 # What some algorithms need: samples at the server, parameters of clients' own, inputs that everybody has, one step.
 NEEDS: tuple[Raw, ...] = (
@@ -64,10 +62,10 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
         base = merged(base, {"local": {"lr": 0.001}})
     if kind.key.startswith("world.delay"):
         base = merged(base, PATIENT)
+    if getattr(part, "needs", None) == "targets":  # a metric or a loss
+        base = merged(base, REGRESSION)
     if issubclass(part, Quadratic):
         base = merged(base, {"model": "vector", "world": {"dispatch": {"per_round": 1}}})
-    if issubclass(part, (Metric, TrainingLoss)) and part.needs == "targets":
-        base = merged(base, REGRESSION)
     if issubclass(part, Vector):
         base = merged(base, {"data": ALIKE["data"]})
     if kind.key != "algorithm":

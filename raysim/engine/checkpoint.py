@@ -60,6 +60,8 @@ class Checkpoint:
         path = run / FOLDER / INDEX
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
+            if content.pop("sha256") != _digest_of_index(content):
+                raise ValueError("its content has changed since it was written")
             content["files"] = {key: (file, note) for key, (file, note) in content["files"].items()}
             checkpoint = cls(folder=path.parent, **content)
         except FileNotFoundError:
@@ -80,7 +82,7 @@ class Checkpoint:
         names = ("scenario", "happenings", "version", "round", "virtual_time", "seconds", "rows", "totals", "memory")
         content = {name: getattr(self, name) for name in (*names, "files", "digests")}
         path = self.folder / INDEX
-        write_durably(path, json.dumps(content).encode())
+        write_durably(path, json.dumps(content | {"sha256": _digest_of_index(content)}).encode())
 
     def keys(self, kind: str) -> Iterator[tuple[str, list[int]]]:
         """Yields each key of a kind, with the numbers in it. The key of a kind with numbers is such as message/3."""
@@ -145,6 +147,10 @@ def digest_of(path: Path) -> str:
     """Returns the SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest_of_index(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def _told(path: Path, what: str) -> str:

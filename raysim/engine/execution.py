@@ -53,7 +53,8 @@ class Execution:
         """
         began = time.perf_counter()
         checkpoint = Checkpoint.read(self.folder) if self.goes_on else None
-        info = self._info(checkpoint)
+        before = self._before()
+        info = self._info(checkpoint, before)
         write_json(self.folder, info)
         writer = Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None)
         family = family_of(self.scenario)
@@ -64,12 +65,16 @@ class Execution:
         loop_s = None
         try:
             simulation = family.start(pool, recorder, checkpoint)
-            self._check_machines(pool, info)
+            self._check_machines(pool, info, before.get("machines") or [])
             self._check_space(simulation.described)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
             yield from Loop(simulation, pool, saver, recorder.totals, self.scenario.run.rounds)
-            if not saver.reached:
+            if self.until is None:
                 info |= self._finish(simulation, writer)
+            elif not saver.reached:
+                came = recorder.totals["steps"]
+                text = f"must come to version {self.until} before its end is near, but came to {came}"
+                raise JobFailed("fork", f"the run {text}; take an earlier version, or more rounds", "")
             loop_s = simulation.stopwatch.seconds
         except Diverged:
             described = simulation.described
@@ -118,16 +123,23 @@ class Execution:
         several = self.scenario.run.save_clients or not self.scenario.has_server
         require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
 
-    def _info(self, checkpoint: Checkpoint | None) -> dict[str, Any]:
-        """Returns the content of run.json at the start, or when the run goes on."""
+    def _before(self) -> dict[str, Any]:
+        """Returns the content of run.json before the run goes on; {} for a new run, and for a new fork."""
+        path = self.folder / "run.json"
+        before: dict[str, Any] = json.loads(path.read_text()) if self.goes_on and path.exists() else {}
+        return before
+
+    def _info(self, checkpoint: Checkpoint | None, before: dict[str, Any]) -> dict[str, Any]:
+        """Returns the content of run.json at the start, or when the run goes on. before: its content before that."""
         status = "running" if self.until is None else "forking"
         info = run_info(self.scenario, self.run, status) | self.facts | {"holder": self.holder}
         if self.goes_on:
-            before = json.loads((self.folder / "run.json").read_text())
-            info = {"forked_from": before.get("forked_from"), **info, "started_at": before["started_at"]}
+            started_at = before.get("started_at", info["started_at"])
+            info = {"forked_from": before.get("forked_from"), **info, "started_at": started_at}
             version, round = (checkpoint.version, checkpoint.round) if checkpoint else (0, 0)
             resumed = {"resumed_at": now(), "version": version, "round": round}
-            info["resumed"] = [*before.get("resumed", []), resumed]
+            again = [] if "forked_from" in self.facts else [resumed]  # how a fork comes about is no resumption
+            info["resumed"] = [*before.get("resumed", []), *again]
             info |= _went_on(before, info, version)
         return info
 
@@ -144,10 +156,11 @@ class Execution:
             "digest": digest(final.model, writer.digest()),
         }
 
-    def _check_machines(self, pool: Pool, info: dict[str, Any]) -> None:
+    def _check_machines(self, pool: Pool, info: dict[str, Any], before: list[dict[str, Any]]) -> None:
         """Writes what the workers compute with to run.json, and warns if that may give other bits on each.
 
-        Raises JobFailed if a worker does not have the instruction set that the scenario pins.
+        before: what run.json said of it before the run went on; [] for a new run. Raises JobFailed if a worker does not
+        have the instruction set that the scenario pins.
         """
         info["machines"] = kinds_of(pool.machines)
         write_json(self.folder, info)
@@ -161,6 +174,10 @@ class Execution:
                 f"workers differ in what last bits depend on ({', '.join(different)}), so another run may give others"
             )
             pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
+        elif different := differences(before, info["machines"]):
+            text = f"goes on with what may give other last bits ({', '.join(different)})"
+            info["notes"] = [*info.get("notes", []), text]
+            pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
 
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> None:
         """Corrects run.json after the run, if the process that did the run could not write how it ended.
@@ -168,7 +185,7 @@ class Execution:
         That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows.
         """
         path = self.folder / "run.json"
-        info = json.loads(path.read_text()) if path.exists() else self._info(None)
+        info = json.loads(path.read_text()) if path.exists() else self._info(None, {})
         if info["status"] in ("running", "forking") or status == "stopped":
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             with suppress(CannotWrite):  # a reader then sees that the process is gone

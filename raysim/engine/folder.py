@@ -35,7 +35,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "depends_on": None,
         "git": None,
         "notes": [],
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in VERSIONS}},
+        "versions": {"python": platform.python_version(), **{name: installed(name) for name in VERSIONS}},
         "started_at": now(),
         "finished_at": None,
         "ended_early": None,
@@ -45,7 +45,8 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
     }
 
 
-def _version(package: str) -> str | None:
+def installed(package: str) -> str | None:
+    """Returns the version of a package; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:  # it is on the path, but not installed
@@ -67,8 +68,11 @@ def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...
     order = "parameters of four dimensions (O, I, H, W) are stored as (O, H, W, I), except by the model `module`"
     metadata = {"parameters": parameters, "order": order}
     _save(final.model, folder / "model.safetensors", metadata)
+    clients = folder / "clients.safetensors"
     if final.clients is not None:
-        _save(final.clients, folder / "clients.safetensors", metadata)
+        _save(final.clients, clients, metadata)
+    else:
+        clients.unlink(missing_ok=True)  # of the end before the run was extended
 
 
 def _save(vectors: dict[str, np.ndarray], path: Path, metadata: dict[str, str]) -> None:

@@ -40,16 +40,19 @@ def data_problems(scenario: Scenario) -> list[Problem]:
 
 
 @contextmanager
-def _noting(found: list[Problem], key: str) -> Iterator[None]:
-    """Adds what is wrong within the block to the problems, under this key unless the error knows a better one."""
+def _noting(found: list[Problem], key: str, must: str = "load") -> Iterator[None]:
+    """Adds what is wrong within the block to the problems, under this key unless the error knows a better one.
+
+    must: what it must do, for errors that do not say so.
+    """
     try:
         with blaming(key):
             yield
     except BadInput as bad:
         found.append(bad.problem)
     except Exception as error:  # of a user's own class, or of a library that it calls
-        text = " ".join(str(error).split())
-        found.append(Problem(key, f"must load, got {type(error).__name__}: {text}; run it to see the traceback"))
+        text = " - ".join(" ".join(line.split()) for line in (str(error), *getattr(error, "__notes__", ())))
+        found.append(Problem(key, f"must {must}, got {type(error).__name__}: {text}; run it to see the traceback"))
 
 
 def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Federation | None:
@@ -70,7 +73,8 @@ def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Fede
 
 
 def _try_model(scenario: Scenario, federation: Federation, found: list[Problem]) -> None:
-    """Builds the model for the data, and follows the timeline where it is scripted."""
+    """Builds the model for the data, tries it on two samples, and follows the timeline where it is scripted."""
+    from raysim.workers.trial import try_metrics, try_model
     from raysim.workers.workbench import Workbench
     from raysim.workers.workshop import BecomePeers, BecomeServer, Workshop
 
@@ -78,9 +82,15 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     workers: list[Workbench] = []
     with _noting(found, "model"):
         workers.append(become(Value(federation)).build(Workshop(scenario, 0.0)))
-    if not workers or scenario.follows_training:
+    if not workers:
         return
     (worker,) = workers
+    with _noting(found, "model", "predict and train on two samples"):
+        try_model(worker)
+        with _noting(found, "run.metrics", "give numbers for some samples"):
+            try_metrics(worker)
+    if scenario.follows_training:
+        return
 
     def cost() -> Any:
         return worker.cost()  # type: ignore[attr-defined]  # both kinds of workers have it

@@ -11,7 +11,16 @@ from typing import Any
 
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import depends_on, hash_of
-from raysim.scenario.own_modules import MAIN, is_installed, main_sources, own_modules, parts_in, root_of, sources_of
+from raysim.scenario.own_modules import (
+    MAIN,
+    is_installed,
+    main_objects,
+    main_sources,
+    own_modules,
+    parts_in,
+    root_of,
+    sources_of,
+)
 
 CODE = "code"  # the folder of copies, in the run's folder
 LARGEST_DIFF = 2**20  # bytes
@@ -28,11 +37,15 @@ def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
                 copy = folder / CODE / path
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_bytes(content)
-    of_main = sorted({type(part).__qualname__ for part in parts_in(scenario) if type(part).__module__ == MAIN})
-    text = "is a class of a script or notebook, which cannot be imported elsewhere; put it into a module"
+    of_main = {type(part).__qualname__ for part in parts_in(scenario) if type(part).__module__ == MAIN}
+    text = "of a script or notebook, which cannot be imported elsewhere; put it into a module"
+    named = main_objects(scenario).items()
     return {
         "depends_on": depends_on(scenario),
-        "notes": [f"{name} {text}" for name in of_main],
+        "notes": [
+            *(f"{name} is a class {text}" for name in sorted(of_main)),
+            *(f"{name} is a {'class' if isinstance(one, type) else 'function'} {text}" for name, one in named),
+        ],
         "git": _working_tree(folder),
     }
 

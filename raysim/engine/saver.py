@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from weakref import ref  # a value that has changed must not stay in memory until the next checkpoint
 
 from actors import Pool, Value
-from raysim.engine.checkpoint import FOLDER, INDEX, Checkpoint, write_records
+from raysim.engine.checkpoint import FOLDER, Checkpoint, write_records
 from raysim.engine.committed import Change, Committed, Kept
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.recorder import Recorder
@@ -17,6 +17,7 @@ from raysim.engine.rows import Happened
 from raysim.scenario import Scenario
 from results.disk import writing
 
+RECORDS = "records-[0-9][0-9][0-9][0-9][0-9][0-9].safetensors"
 SHARE = 0.02  # largest part of a run's time that checkpoints by time may take
 FILE_BYTES = 1 << 29  # a file of records ends when it holds so much
 WASTE = 0.5  # a file of which less than this part is still needed is written again
@@ -149,7 +150,7 @@ class _Files:
         self._where = {key: self._where[key] for key in records}
 
     def _next_number(self) -> int:
-        return 1 + max((int(path.stem.split("-")[1]) for path in self._folder.glob("records-*")), default=0)
+        return 1 + max((int(path.stem.split("-")[1]) for path in self._folder.glob(RECORDS)), default=0)
 
     def index(self, committed: Committed) -> dict[str, tuple[str, Any]]:
         """Returns the file and the note of each record, by key. Forgets files that hold none of them."""
@@ -161,9 +162,9 @@ class _Files:
 
     def delete_old(self) -> None:
         """Deletes the files that the checkpoint does not refer to."""
-        for path in self._folder.iterdir():
-            if path.name not in (*self.digests, INDEX):
-                path.unlink()
+        for path in (*self._folder.glob(RECORDS), *self._folder.glob(".*.tmp")):
+            if path.name not in self.digests:
+                path.unlink(missing_ok=True)
 
 
 def _pieces(pool: Pool, records: dict[str, Kept], keys: list[str]) -> Iterator[tuple[list[str], dict[str, Any]]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, field_serializer
 
 from raysim.errors import Problem
+from raysim.models.given import GivenModule
 from raysim.models.part import ModelPart
-from raysim.own import WrongClass
+from raysim.own import WrongClass, path_of
 from raysim.own_function import Arguments, ImportPath, argument_problems, call, find
 
 if TYPE_CHECKING:
@@ -36,11 +39,28 @@ class Module(ModelPart):
     """Path of a local .safetensors, .pth or .pt file with initial weights, as a state dict; a head of another shape is
     left out. null: those that the module itself starts with."""
 
+    given: GivenModule | None = None
+    """The module itself instead of its class, with the values that it starts from under every seed; from Python only,
+    by `Module.of`. run.json keeps its hash."""
+
+    @field_serializer("given")
+    def _describe(self, given: GivenModule | None) -> dict[str, str] | None:
+        return None if given is None else {"hash": given.hash}
+
+    @classmethod
+    def of(cls, module: nn.Module, **keys: Any) -> Self:
+        """Makes the model of a module as it is, with its values. keys: the other keys, such as personal=("head",)."""
+        return cls(module=path_of(type(module)), given=GivenModule.of(module), **keys)
+
     @property
     def embeds_at(self) -> str | None:
         return self.head
 
     def problems(self) -> Iterator[Problem]:
+        if self.given is not None:
+            if self.args:
+                yield Problem("model.args", "must be left out where the module itself is given, which is made already")
+            return
         try:
             factory = find(self.module)
         except WrongClass as error:
@@ -57,7 +77,10 @@ class Module(ModelPart):
         from raysim.models.part import nearest
         from raysim.models.pretrained import load_weights
 
-        module = call(find(self.module), given=self.args, offered={"input_shape": shape, "classes": num_classes})
+        if self.given is None:
+            module = call(find(self.module), given=self.args, offered={"input_shape": shape, "classes": num_classes})
+        else:
+            module = _copied(self.given)
         if not isinstance(module, nn.Module):
             raise ValueError(f"model.module: {self.module} must give a torch.nn.Module, got {module!r}")
         names = [name for name, _ in module.named_modules()]
@@ -68,3 +91,21 @@ class Module(ModelPart):
             load_weights(module, self.weights)
         module.register_forward_pre_hook(Contiguous())
         return module
+
+
+def _copied(given: GivenModule) -> nn.Module:
+    if given.content is None:
+        text = "must be given from Python again, for a run's folder keeps only its hash"
+        raise ValueError(f"model.given: {text}; give the module, as in Result(folder, model=Module.of(module))")
+    return copy.deepcopy(given.content)
+
+
+def spelled(value: Any) -> Any:
+    """Returns the model of a torch module, or of a class of them, that is given in Python; other values as they are."""
+    if "torch" not in sys.modules:  # then nobody has made one
+        return value
+    from torch import nn
+
+    if isinstance(value, nn.Module):
+        return Module.of(value)
+    return {"name": "module", "module": value} if isinstance(value, type) and issubclass(value, nn.Module) else value

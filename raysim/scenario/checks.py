@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import Literal
 
 from raysim.data import DATA_SETS
 from raysim.data.images import Images
@@ -79,6 +80,8 @@ def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(path, f"must have another name than all other metrics, got {metric.title!r}; set `label`")
     if loss is not None:
         yield from _measured_problems(scenario, "run.loss", loss)
+    if scenario.data.classes is not None and not isinstance(scenario.data, Quadratic):
+        yield from unmeasurable(scenario, "labels" if scenario.data.classes else "targets")
 
 
 def _measured_problems(scenario: Scenario, path: str, measured: Metric | TrainingLoss) -> Iterator[Problem]:
@@ -87,8 +90,20 @@ def _measured_problems(scenario: Scenario, path: str, measured: Metric | Trainin
         yield Problem(f"{path}.{key}", text)
     if isinstance(data, Quadratic):
         yield Problem(path, "must not be given with the quadratic data, where models return their loss; leave it out")
-    elif measured.needs not in (None, "labels" if data.classes else "targets"):
-        yield Problem(path, f"{measured.name} needs {measured.needs}, and {data.name} has none; take another")
+
+
+def unmeasurable(scenario: Scenario, has: Literal["labels", "targets"]) -> Iterator[Problem]:
+    """Yields a problem for each metric, and for the loss, that needs labels where the data have targets, or reversed.
+
+    has: what the data have. Some data sets tell it only once they are loaded.
+    """
+    run = scenario.run
+    measured: dict[str, Metric | TrainingLoss] = {f"run.metrics.{place}": one for place, one in enumerate(run.metrics)}
+    if run.loss is not None:
+        measured["run.loss"] = run.loss
+    for path, one in measured.items():
+        if one.needs not in (None, has):
+            yield Problem(path, f"{one.name} needs {one.needs}, and {scenario.data.name} has none; take another")
 
 
 def _server_data_problems(scenario: Scenario) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from raysim.part import Part
 
 OURS = {"raysim", "actors", "results"}
 MAIN = "__main__"  # the module of a script or notebook
-_PATH = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):[A-Za-z_][\w.]*")  # module:Class
+_PATH = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*)[\w.]*")  # module:Class
 _INSTALLED = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib", "stdlib")}
 _RECEIVED: dict[str, str] = {}  # the source of the script or notebook that sent this process its work
 
@@ -31,7 +31,7 @@ def own_modules(scenario: Part) -> list[str]:
     for value in _values(scenario):
         if isinstance(value, Part):
             found |= {cls.__module__ for cls in type(value).__mro__ if issubclass(cls, Part)}
-        elif isinstance(value, str) and (path := _PATH.fullmatch(value)) and root_of(path[1]):
+        elif isinstance(value, str) and (path := _PATH.fullmatch(value)) and (path[1] == MAIN or root_of(path[1])):
             found.add(path[1])
     return sorted(module for module in found if module.partition(".")[0] not in OURS)
 
@@ -77,20 +77,33 @@ def main_sources(scenario: Part) -> dict[Path, bytes]:
     return {Path(f"{MAIN}.py"): text.encode()} if text else {}
 
 
+def main_objects(scenario: Part) -> dict[str, Any]:
+    """Returns the functions and classes of a script or notebook that texts such as __main__:metric name, by name."""
+    paths = (_PATH.fullmatch(value) for value in _values(scenario) if isinstance(value, str))
+    names = {path[2] for path in paths if path and path[1] == MAIN}
+    return {name: vars(sys.modules[MAIN])[name] for name in sorted(names) if name in vars(sys.modules[MAIN])}
+
+
 def main_source(scenario: Part) -> str:
-    """Returns the source of a script, or of the cells of a notebook, that the classes of a scenario are in."""
-    classes = {type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN}
-    functions = [value for cls in classes for value in vars(cls).values() if inspect.isfunction(value)]
+    """Returns the source of a script, or of a notebook's cells, that classes and functions of a scenario are in."""
+    of_main = {type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN}
+    found = [*of_main, *main_objects(scenario).values()]
+    functions = [value for one in found for value in (one, *vars(one).values()) if inspect.isfunction(value)]
     files = {function.__code__.co_filename for function in functions if function.__module__ == MAIN}  # cells are files
     cells = {"".join(linecache.getlines(file)) for file in files}
     return "\n".join(sorted(cells)) or _RECEIVED.get(MAIN, "")
 
 
-def receive(roots: Iterable[str], main: str) -> None:
-    """Makes modules known that another process knows. roots: folders that they are imported from; main: its script."""
+def receive(roots: Iterable[str], main: str, objects: dict[str, Any]) -> None:
+    """Makes modules known that another process knows.
+
+    roots: folders that they are imported from. main: the source of its script. objects: what `main_objects` returns.
+    """
     sys.path.extend(root for root in roots if root not in sys.path)
     if main:
         _RECEIVED[MAIN] = main
+    for name, value in objects.items():
+        setattr(sys.modules[MAIN], name, value)
 
 
 def is_installed(root: Path) -> bool:

@@ -20,8 +20,9 @@ from raysim.local.loss import spelled as loss_block
 from raysim.metrics import METRICS, Metric
 from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
+from raysim.models.module import spelled as model_block
 from raysim.part import Count, NonNegative, OneOf, Part
-from raysim.scenario.own_modules import main_source, own_modules, receive, root_of
+from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
 from raysim.terms import Population
 from raysim.world import TOPOLOGIES, Topology, World
 
@@ -115,6 +116,7 @@ class _Known(NamedTuple):
 
     roots: tuple[str, ...]
     main: str
+    objects: dict[str, Any]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return receive, tuple(self)
@@ -138,7 +140,7 @@ class Scenario(Part):
     """Samples that the server itself holds."""
     public: Public = NO_PUBLIC
     """Samples without labels that everybody has; some algorithms need them."""
-    model: Annotated[ModelPart, OneOf(MODELS, "raysim.models")]
+    model: Annotated[ModelPart, OneOf(MODELS, "raysim.models"), BeforeValidator(model_block)]
     """Model that is trained."""
     algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS, "raysim.algorithms")]
     """Algorithm."""
@@ -156,7 +158,8 @@ class Scenario(Part):
     def __reduce__(self) -> tuple[Any, ...]:
         """Lets a process that is sent a scenario find modules of the user's own where this process found them."""
         roots = {str(root) for module in own_modules(self) if (root := root_of(module))}
-        return _restore, (_Known(tuple(sorted(roots)), main_source(self)), type(self), dict(self))
+        known = _Known(tuple(sorted(roots)), main_source(self), main_objects(self))
+        return _restore, (known, type(self), dict(self))
 
     def resolved(self) -> dict[str, Any]:
         """Returns all keys as plain data, with defaults filled in."""

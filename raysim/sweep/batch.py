@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from actors.host import describe
+from raysim.earlier import EarlierRuns, OutOfDate
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, ScenarioError
 from raysim.scenario import Scenario
-from raysim.scenario.dependencies import Dependencies, changes, depends_on
 from raysim.sweep.slots import Slots, open_slots
 
 
@@ -21,13 +20,6 @@ class RunOutcome(NamedTuple):
     status: Literal["finished", "done before", "stopped", "diverged", "failed"]
     folder: Path | None = None  # None if it failed before it had one
     why: str | None = None  # why it failed, was stopped or ended early, or what was not finite
-
-
-class OutOfDate(NamedTuple):
-    """Why a run whose scenario has been run before is run again."""
-
-    folder: Path  # of the earlier run
-    why: str  # what has changed since
 
 
 # Called, from many threads, with a run's place among the scenarios and its progress or, at the end, its outcome.
@@ -47,6 +39,7 @@ def run_all(
 
     A scenario of which `out` holds a run that finished or diverged is not run again, because it would give the same
     numbers; unless the run is out of date, because raysim, the user's own modules or files of data have changed since.
+    A run that ended early goes on from its checkpoint.
     inline: without Ray, in processes of this machine. parallel: number of runs at a time; by default as many as the
     cluster has room for or, inline, as this machine has cores. Raises actors.MissingResources if there is no cluster.
     """
@@ -59,9 +52,9 @@ def run_all(
             tell(place, outcome)
 
     todo: list[list[int]] = []
-    done = FinishedRuns(Path(out))
+    earlier = EarlierRuns(Path(out))
     for places in _by_hash(scenarios).values():
-        found = done.find(scenarios[places[0]])
+        found = earlier.find(scenarios[places[0]])
         if isinstance(found, Path):
             settle(places, RunOutcome("done before", found))
             continue
@@ -70,7 +63,9 @@ def run_all(
         todo.append(places)
 
     def carry_out(places: list[int]) -> None:
-        settle(places, attempt(slots, scenarios[places[0]], Path(out), lambda progress: tell(places[0], progress)))
+        scenario = scenarios[places[0]]
+        before = earlier.to_resume(scenario)
+        settle(places, attempt(slots, scenario, Path(out), lambda progress: tell(places[0], progress), before))
 
     if todo:
         chosen = [scenarios[places[0]] for places in todo]
@@ -79,10 +74,12 @@ def run_all(
     return [outcomes[place] for place in range(len(scenarios))]
 
 
-def attempt(slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progress], None]) -> RunOutcome:
-    """Runs a scenario and returns how that ended, even if it failed."""
+def attempt(
+    slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progress], None], before: Path | None = None
+) -> RunOutcome:
+    """Runs a scenario and returns how that ended, even if it failed. before: a folder of a run that is to go on."""
     try:
-        result = slots.run(scenario, out, watch)
+        result = slots.run(scenario, out, watch, before)
     except RunFailed as error:
         return RunOutcome("failed", error.folder, str(error))
     except ScenarioError:  # of a search: no run measures its metric
@@ -98,28 +95,3 @@ def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
     for place, scenario in enumerate(scenarios):
         places.setdefault(scenario.hash, []).append(place)
     return places
-
-
-class FinishedRuns:
-    """The last run of each scenario below a folder that is over, which is the one that comparisons show.
-
-    A run is over if it finished or diverged.
-    """
-
-    def __init__(self, out: Path) -> None:
-        self._by_hash: dict[str, tuple[Path, Dependencies]] = {}
-        for file in sorted(out.rglob("run.json")):
-            try:
-                info = json.loads(file.read_text(encoding="utf-8"))
-                if info["status"] in ("finished", "diverged"):  # either is what the scenario gives each time
-                    self._by_hash[info["scenario_hash"]] = (file.parent, info.get("depends_on") or {})
-            except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not a run's folder that can be read
-                continue
-
-    def find(self, scenario: Scenario) -> Path | OutOfDate | None:
-        """Returns the folder of the scenario's run, or why that is out of date; None if there is none."""
-        if scenario.hash not in self._by_hash:
-            return None
-        folder, before = self._by_hash[scenario.hash]
-        changed = ", ".join(changes(before, depends_on(scenario)))
-        return OutOfDate(folder, changed) if changed else folder

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from raysim.earlier import EarlierRuns, OutOfDate
 from raysim.engine.progress import Progress
 from raysim.errors import Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
-from raysim.sweep.batch import FinishedRuns, OutOfDate, RunOutcome, attempt
+from raysim.sweep.batch import RunOutcome, attempt
 from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
@@ -94,7 +95,7 @@ class _Trier:
     def __init__(self, plan: Plan, settings: Search, group: int, out: Path, slots: Slots) -> None:
         self._plan, self._settings, self._group = plan, settings, group
         self._out, self._slots = out, slots
-        self._done = FinishedRuns(out)
+        self._done = EarlierRuns(out)
 
     def __call__(self, suggestion: optuna.Trial) -> Trial:
         outcomes: list[RunOutcome] = []

@@ -7,17 +7,18 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import Child, ChildDied
 from raysim.engine.execution import Execution
+from raysim.engine.lock import locked
 from raysim.engine.machines import pin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
-from raysim.runner import carry_out, connect, demand_of, new_folder, run
+from raysim.runner import carry_out, connect, demand_of, launch, new_folder, run
 from raysim.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -33,8 +34,11 @@ MOST_THREADS = 64  # threads that wait for runs on a cluster
 class Rooms(Protocol):
     """Where runs are carried out."""
 
-    def run(self, scenario: Scenario, out: Path, watch: Watch) -> Result:
-        """Waits for room and runs the scenario. Many threads may call it. Raises what `raysim.run` does."""
+    def run(self, scenario: Scenario, out: Path, watch: Watch, before: Path | None) -> Result:
+        """Waits for room and runs the scenario. Many threads may call it. Raises what `raysim.run` does.
+
+        before: the folder of a run of the scenario that ended early, and is to go on; None: a new one.
+        """
 
     def interrupt(self) -> None:
         """Ends the runs that go on, as far as they would not end by themselves at their next progress."""
@@ -50,8 +54,8 @@ class Slots:
         self._rooms, self._size = rooms, size
         self._stopping = threading.Event()
 
-    def run(self, scenario: Scenario, out: Path, watch: Watch) -> Result:
-        """Runs a scenario once there is room.
+    def run(self, scenario: Scenario, out: Path, watch: Watch, before: Path | None = None) -> Result:
+        """Runs a scenario once there is room. before: the folder of a run of it that is to go on; None: a new one.
 
         Raises what `raysim.run` does, and KeyboardInterrupt once `each` was interrupted.
         """
@@ -64,7 +68,7 @@ class Slots:
             watch(progress)
 
         try:
-            return self._rooms.run(scenario, out, guarded)
+            return self._rooms.run(scenario, out, guarded, before)
         except RunFailed:
             if self._stopping.is_set():  # the interruption made it fail
                 raise KeyboardInterrupt from None
@@ -120,7 +124,7 @@ class ProcessRooms:
         for child in self._children:
             self._free.put(child)
 
-    def run(self, scenario: Scenario, out: Path, watch: Watch) -> Result:
+    def run(self, scenario: Scenario, out: Path, watch: Watch, before: Path | None) -> Result:
         def answer(progress: Progress) -> BaseException | None:
             try:
                 watch(progress)
@@ -128,18 +132,19 @@ class ProcessRooms:
                 return stop
             return None
 
-        folder = new_folder(out, scenario.name)
+        execution = Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None)
+        folder = execution.folder
         child = self._free.get()
         try:
             if self._pinned.get(child) != (pinned := scenario.resources.cpu_capability):
                 child.close()  # torch cannot change its instruction set once it is loaded
                 self._pinned[child] = pinned
-            child.call(_run_here, scenario, folder, tell=answer)
+            child.call(_run_here, scenario, folder, before is not None, tell=answer)
         except ChildDied as death:
             if self._interrupted:  # the process had just begun
-                Execution(scenario, folder).settle("interrupted")
+                execution.settle("interrupted")
                 raise KeyboardInterrupt from None
-            Execution(scenario, folder).settle("failed", str(death))
+            execution.settle("failed", str(death))
             raise RunFailed(scenario.name, str(death), folder=folder) from None
         finally:
             self._free.put(child)
@@ -155,7 +160,9 @@ class ProcessRooms:
             child.close()
 
 
-def _run_here(scenario: Scenario, folder: Path, tell: Callable[[Progress], BaseException | None]) -> None:
+def _run_here(
+    scenario: Scenario, folder: Path, goes_on: bool, tell: Callable[[Progress], BaseException | None]
+) -> None:
     """Runs a scenario in a child process. tell: returns the exception that is to end the run, if any."""
 
     def watch(progress: Progress) -> None:
@@ -163,7 +170,8 @@ def _run_here(scenario: Scenario, folder: Path, tell: Callable[[Progress], BaseE
             raise stop
 
     pin(scenario.resources.cpu_capability)
-    carry_out(Execution(scenario, folder), None, watch)
+    with locked(folder) if goes_on else nullcontext():
+        carry_out(Execution(scenario, folder, goes_on=goes_on), None, watch)
 
 
 class RayRooms:
@@ -172,9 +180,13 @@ class RayRooms:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
 
-    def run(self, scenario: Scenario, out: Path, watch: Watch) -> Result:
+    def run(self, scenario: Scenario, out: Path, watch: Watch, before: Path | None) -> Result:
         with self._budget.spent(demand_of(scenario)):
-            return run(scenario, out=out, progress=watch)
+            if before is None:
+                return run(scenario, out=out, progress=watch)
+            execution = Execution(scenario, before, goes_on=True)
+            with locked(before):
+                return launch(scenario, lambda: execution, inline=False, address=None, progress=watch)
 
     def interrupt(self) -> None:
         """Does nothing: a run on Ray ends at its next progress."""

@@ -32,7 +32,6 @@ def try_model(bench: Workbench) -> None:
         except Exception as error:
             error.add_note(_given(error, x, y))
             raise
-        _try_metrics(bench)
         if bench.scenario.algorithm.embeds(bench.scenario):
             _try_embedding(bench, x)
     net.load(bench.start)
@@ -54,7 +53,7 @@ def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: 
         raise ValueError(f"model: must return {must}, got shape {got} for n = {n} inputs of shape {tuple(x.shape[1:])}")
 
 
-def _try_metrics(bench: Workbench) -> None:
+def try_metrics(bench: Workbench) -> None:
     """Computes own metrics on samples from all over the first split that is evaluated. Raises what a metric raises."""
     split, rows = bench.evaluated[bench.scenario.run.evaluate_on[0]]
     some = rows[np.unique(np.linspace(0, len(rows) - 1, _MEASURED, dtype=np.int64))]

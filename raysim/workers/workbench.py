@@ -13,6 +13,7 @@ from torch import Tensor
 
 from raysim.blame import blaming
 from raysim.data import Federation, Split
+from raysim.errors import BadInput
 from raysim.local import Local
 from raysim.local.model import Model
 from raysim.local.net import LOSSES, Net
@@ -21,10 +22,11 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models.build import initialise
 from raysim.scenario import Scenario
+from raysim.scenario.checks import unmeasurable
 from raysim.terms import Record
 from raysim.workers.contract import calling
 from raysim.workers.replies import Described, Evaluated, Logged, MetricSums, OwnMetrics, TrainingColumns
-from raysim.workers.trial import try_model
+from raysim.workers.trial import try_metrics, try_model
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
 # Draws outside of training have keys of their own: this number, above any number of dispatches, plus the version.
@@ -37,9 +39,11 @@ class Workbench:
     """The base of all workers, made once in each actor. No method changes anything that a later call could see."""
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
-        """Raises BadInput if the model does not fit the data, or if no parameter of it is shared."""
+        """Raises BadInput if the model, a metric or the loss does not fit the data, or no parameter is shared."""
         self.scenario, self.federation, self.device = scenario, federation, device
         self.shape = _input_shape(federation)
+        for problem in unmeasurable(scenario, "labels" if federation.loss == "cross_entropy" else "targets"):
+            raise BadInput(problem)
         with blaming("model"):
             module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed)
             self.net = Net(
@@ -63,6 +67,7 @@ class Workbench:
         """Returns what the scheduler must know of the data and the model, after a trial of the model."""
         federation, layout = self.federation, self.net.layout
         try_model(self)
+        try_metrics(self)
         return Described(
             samples=federation.samples,
             held_out=federation.held_out.sizes,

@@ -125,7 +125,7 @@ def _seconds(values: Sequence[float]) -> str:
 
 
 def _line(run: Run, found: Summary) -> RunLine:
-    status, notes = run.standing, [found.ended_early or "", found.diverged or "", found.note or ""]
+    status, notes = run.standing, [found.history, found.ended_early, found.diverged, found.note]
     if found.error:
         notes.append(next(filter(str.strip, found.error.splitlines()), ""))
     return RunLine(

@@ -11,6 +11,7 @@ import pytest
 from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Die, DieOnce, Telling, dying
 
 from actors import Group, InlinePool, Job, JobFailed, MissingResources, Pool, Query, Request, Setup, Value
+from actors.interrupt import ask, deferring
 from actors.job import values_of
 
 
@@ -225,3 +226,17 @@ def test_the_end_of_a_program_or_of_its_scheduler_is_told(
     steps = scheduled(Telling(tmp_path / "note", act))
     with pytest.raises(JobFailed, match=rf"scheduler: .*{cause}"):
         list(steps)
+
+
+def test_a_signal_does_not_end_the_making_of_an_inline_worker() -> None:
+    """That imports torch, which aborts the process if an exception comes in between."""
+    made: list[Adder] = []
+
+    def factory() -> Adder:
+        ask()
+        made.append(Adder())
+        return made[0]
+
+    with pytest.raises(KeyboardInterrupt), deferring():
+        InlinePool().start(Group("client", factory, 1, 0.0, 0.0))
+    assert made

@@ -111,6 +111,15 @@ def test_it_passes_raysim_test(name: str) -> None:
     assert [outcome for outcome in outcomes if outcome.state != "ok"] == []
 
 
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("name", [*OWN.values(), TRACKING])
+def test_ray_gives_the_same_bits(name: str) -> None:
+    last = list(check(Subject(name)))[-1]
+    assert (last.state, last.law) == ("ok", "Ray gives the same bits, with one worker and with two")
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_its_scenario_runs(simulate: Simulate, name: str) -> None:
     raw = YAML(typ="safe").load(EXAMPLES / f"{name}.yaml")

@@ -1,6 +1,7 @@
 """`raysim check --data`: what is missing or wrong in what scenarios name; and `raysim run` with damaged files."""
 
 import gzip
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,29 @@ import pytest
 from command_line import QUICKSTART, command, process, write
 from conftest import Raw, digits, quadratic
 
+import raysim
+
 MODULE = "def broken(): raise ZeroDivisionError('a fault of mine')"
+
+MISFITS = """
+from torch import nn
+
+class Narrow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(65, 10)
+    def forward(self, x):
+        return self.head(x.flatten(1))
+
+def few():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 7))
+
+def vector(outputs, labels):
+    return outputs.mean(0)
+
+def mean(outputs, labels):
+    return outputs.mean()
+"""
 
 
 def told(tmp_path: Path, raw: Raw) -> list[str]:
@@ -38,6 +61,62 @@ def test_the_model_must_fit_the_data(tmp_path: Path) -> None:
     ]
     (line,) = told(tmp_path, digits(model={"name": "torchvision", "model": "resnet81"}))
     assert line.startswith("model.model: must be a classifier of torchvision, got 'resnet81'; nearest are 'resnet18'")
+
+
+@pytest.mark.parametrize(
+    ("targets", "run", "expected"),
+    [
+        (False, {"metrics": ["ece", "macro_f1"], "loss": "focal"}, []),
+        (True, {"metrics": ["rmse"], "loss": "huber"}, []),
+        (False, {"metrics": ["ece", "rmse"]}, ["run.metrics.1: rmse needs targets, and arrays has none; take another"]),
+        (True, {"metrics": ["ece"]}, ["run.metrics.0: ece needs labels, and arrays has none; take another"]),
+        (True, {"loss": "focal"}, ["run.loss: focal needs labels, and arrays has none; take another"]),
+    ],
+)
+def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
+    targets: bool, run: Raw, expected: list[str], tmp_path: Path
+) -> None:
+    y = np.arange(40) % 2
+    np.savez(tmp_path / "brought.npz", x=np.ones((40, 3)), y=y.astype(float) if targets else y)
+    raw = with_data({"name": "arrays", "path": str(tmp_path / "brought.npz")}, model="linear", run={"rounds": 1, **run})
+    assert command("check", write(tmp_path, raw)).exit_code == 0
+    assert told(tmp_path, raw) == expected
+    with pytest.raises(raysim.RunFailed, match=expected[0]) if expected else nullcontext():
+        raysim.run(raw, out=tmp_path / "runs", inline=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            {"model": {"name": "module", "module": "misfits:Narrow"}},
+            "model: must predict and train on two samples, got RuntimeError: mat1 and mat2 shapes cannot be multiplied "
+            "(2x64 and 65x10) - the model was tried on inputs (2, 1, 8, 8) torch.float32 with labels (2,) torch.int64;"
+            " run it to see the traceback",
+        ),
+        (
+            {"model": {"name": "module", "module": "misfits:few"}},
+            "model: must return logits (n, 10), one for each of 10 labels, got shape (2, 7) for n = 2 inputs of shape "
+            "(1, 8, 8)",
+        ),
+        (
+            {"run__metrics": ["misfits:vector"]},
+            "run.metrics: must give numbers for some samples, got TypeError: run.metrics: vector must give one number, "
+            "got a tensor of shape (10,); run it to see the traceback",
+        ),
+        (
+            {"run__loss": "misfits:mean"},
+            "run.loss: must give a loss for each sample, shape (2,), got shape (); take no mean of them",
+        ),
+    ],
+)
+def test_model_loss_and_metrics_are_tried(
+    change: Raw, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "misfits.py").write_text(MISFITS)
+    monkeypatch.syspath_prepend(tmp_path)
+    (line,) = told(tmp_path, digits(**change))
+    assert line.replace("addmm: ", "") == expected
 
 
 def test_a_script_must_be_followed(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from command_line import command, write
 from conftest import PYTHONPATH, Raw, digits, quadratic
 
+import raysim
 from results import open_run
 
 ENDLESS = {"run__rounds": 1_000_000, "run__evaluate_every": 1_000_000}
@@ -50,6 +51,30 @@ def test_a_signal_ends_a_run_with_all_rows_and_its_number(number: int, tmp_path:
     _, errors = running.communicate(timeout=60)
     assert (running.returncode, "Traceback" in errors) == (128 + number, False)
     check_interrupted(folder)
+
+
+@pytest.mark.parametrize("which", ["resume", "fork"])
+def test_a_signal_ends_a_run_that_goes_on_as_any_other(which: str, tmp_path: Path) -> None:
+    done = raysim.run(raysim.parse_scenario(digits()), out=tmp_path / "runs", inline=True).folder
+    options = {"resume": [], "fork": ["--at", 2, "--out", tmp_path / "forks"]}[which]
+    running = start(which, done, *options, "--inline", "--set", f"run.rounds={ENDLESS['run__rounds']}")
+    folder = done
+    while which == "fork" and not list((tmp_path / "forks").glob("*")):
+        time.sleep(0.1)
+    if which == "fork":
+        (folder,) = (tmp_path / "forks").iterdir()
+    while not (folder / "run.json").exists() or not _goes_on(folder):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.1)
+    running.terminate()
+    _, errors = running.communicate(timeout=60)
+    assert (running.returncode, "Traceback" in errors) == (143, False)
+    check_interrupted(folder)
+
+
+def _goes_on(folder: Path) -> bool:
+    """Whether the run writes rows of rounds that the shorter one did not have."""
+    return bool((open_run(folder).table("steps")["round"].to_numpy() > 100).any())
 
 
 @pytest.mark.parametrize("whole_group", [False, True])

@@ -112,6 +112,7 @@ def test_every_column_of_a_table_is_told(table: str) -> None:
 
 def test_a_column_is_told_with_type_unit_and_null() -> None:
     assert "up_bytes           integer, or null (bytes)\n" in shown("columns", "updates")
+    assert "Algorithms add columns of their own: what `step` gives to `task.log(" in shown("columns", "steps")
     answer = command("columns", "update")
     assert answer.exit_code == 2
     assert answer.stderr.endswith("got 'update' (did you mean 'updates'?)\n")

@@ -16,10 +16,10 @@ SETTINGS = {
     "data.partition/natural": ["by=label"],
     "data.partition/classes": ["per_client=2"],
     "model/cnn": ["padding=same", "hidden=16"],
+    "model/module": ["module=own_modules:Net"],
     "model/resnet": ["depth=14"],
-    "model/module": ["module=own_modules:Flat"],
-    "run.metrics/function": ["function=own_modules:hits"],
     "run.loss/function": ["function=own_modules:hinge"],
+    "run.metrics/function": ["function=own_modules:hits"],
     "topology/edges": ["edges=[[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 0]]"],
     "world.delay/scripted": [f"delays={[[0.0] * 6] * 8}"],
 }
@@ -108,6 +108,28 @@ BROKEN = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_class_of_ones_own_that_keeps_the_laws_passes(name: str) -> None:
     assert not_ok(Subject(f"broken_parts:{name}")) == []
+
+
+@pytest.mark.parametrize("name", ["metrics/own_modules:hits", "loss/own_modules:hinge", "model/own_modules:Net"])
+def test_functions_and_modules_are_tested_too(name: str) -> None:
+    assert not_ok(Subject(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "text"),
+    [
+        ("metrics/own_modules:shapes", "`compute` returns one finite number", "must give one number, got"),
+        ("metrics/broken_parts:first", "It does not depend on the order", "must be the same for samples in another or"),
+        ("metrics/broken_parts:overwrites", "It leaves outputs and labels", "outputs: must stay as they are"),
+        ("loss/own_modules:mean_hinge", "`each` returns a finite loss", "a loss for each sample, shape (40,), got ()"),
+        ("loss/broken_parts:centred", "`each` returns a finite loss", "must not depend on the other samples"),
+        ("loss/broken_parts:constant", "Its gradient", "must be differentiable in the outputs"),
+    ],
+)
+def test_what_breaks_a_law_of_metrics_and_losses_is_told(name: str, law: str, text: str) -> None:
+    (failed,) = not_ok(Subject(name))
+    assert failed.law.startswith(law)
+    assert text in failed.text
 
 
 @pytest.mark.parametrize("name", BROKEN)

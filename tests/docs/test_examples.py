@@ -1,5 +1,6 @@
 """Examples run from top to bottom."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -34,6 +35,7 @@ def test_every_example_is_here() -> None:
     assert {path.name for path in EXAMPLES.iterdir()} - {"README.md", "__pycache__"} == {
         *("asyncfeded.py", "asyncfeded.yaml", "dfedsam.py", "dfedsam.yaml", "fednova.py", "fednova.yaml"),
         *("fedbuff_momentum.py", "fedbuff_momentum.yaml", "feddyn.yaml"),
+        "bring_your_own.ipynb",
         "first_steps.ipynb",
         "own_algorithm.py",
         "own_experiment.py",
@@ -58,9 +60,18 @@ def test_an_experiment(tmp_path: Path) -> None:
     assert len((tmp_path / "runs" / "comparison.csv").read_text().splitlines()) == 21
 
 
-def test_a_notebook(tmp_path: Path) -> None:
+def test_the_first_notebook(tmp_path: Path) -> None:
     pytest.importorskip("nbclient")
     assert "text/plain" in run(tmp_path, "-c", NOTEBOOK, str(EXAMPLES / "first_steps.ipynb"))
+
+
+def test_a_notebook_that_brings_everything(tmp_path: Path) -> None:
+    """In at most 60 lines, it gets as far as a figure of its report."""
+    pytest.importorskip("nbclient")
+    path = EXAMPLES / "bring_your_own.ipynb"
+    cells = json.loads(path.read_text())["cells"]
+    assert sum("".join(cell["source"]).count("\n") + 1 for cell in cells if cell["cell_type"] == "code") <= 60
+    assert "<svg" in run(tmp_path, "-c", NOTEBOOK, str(path))
 
 
 def test_traces(tmp_path: Path) -> None:

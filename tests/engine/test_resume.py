@@ -1,6 +1,7 @@
 """A run that ends early and goes on is, in every bit, the run that was never interrupted; so is a longer one."""
 
 import json
+import os
 import shutil
 from itertools import pairwise
 from pathlib import Path
@@ -8,14 +9,17 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from command_line import command
 from conftest import Raw, digits, override, quadratic
 from peers_runs import GOSSIP, peers
+from ruamel.yaml import YAML
 from test_computed_delays import UNEVEN
 from test_computed_delays import scenario as computed
 
 import raysim
 from raysim import CannotGoOn, Result, ScenarioError, StopRun
-from raysim.errors import DamagedCheckpoint
+from raysim.errors import DamagedCheckpoint, RunFailed
+from results import NotARun
 from results.schemas import TABLES
 
 SECONDS = {"name": "log_normal", "median": 3.0, "sigma": 1.0, "unit": "seconds"}
@@ -93,6 +97,7 @@ def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path) -> None:
     result = raysim.resume(early.folder, inline=True)
     assert_same(result, whole)
     assert result.info["resumed"][0]["version"] >= 1
+    assert "resumed once, from version" in command("show", early.folder).stdout
     assert (set(result.pandas("updates").run), result.info["run"]) == ({early.folder.name}, early.folder.name)
 
 
@@ -149,6 +154,46 @@ def test_it_goes_on_on_ray_with_another_number_of_workers(name: str, tmp_path: P
     assert_same(raysim.resume(early.folder, inline=True), whole)
 
 
+def test_running_a_scenario_again_goes_on_if_it_is_asked_to(tmp_path: Path) -> None:
+    """Then it is over, and is not run again."""
+    raw, out = digits(), tmp_path / "stopped"
+    early = stopped(raw, tmp_path, after=4)
+    again = raysim.run(raw, out=out, inline=True, resume=True)
+    assert again.folder == early.folder
+    assert_same(again, undisturbed(raw, tmp_path))
+    path = tmp_path / "scenario.yaml"
+    YAML().dump(raw, path)
+    before = json.loads((early.folder / "run.json").read_text())
+    assert command("run", path, "--inline", "--out", out, "--resume").exit_code == 0
+    assert json.loads((early.folder / "run.json").read_text()) == before
+    assert command("run", path, "--inline", "--out", out).exit_code == 0
+    assert len(list(out.iterdir())) == 2
+
+
+def test_a_sweep_goes_on_with_runs_that_ended_early(tmp_path: Path) -> None:
+    raw = digits()
+    early = stopped(raw, tmp_path, after=4)
+    (outcome,) = raysim.run_all([raysim.parse_scenario(raw)], out=tmp_path / "stopped", inline=True)
+    assert (outcome.status, outcome.folder) == ("finished", early.folder)
+    result = Result(early.folder)
+    assert [again["version"] >= 1 for again in result.info["resumed"]] == [True]
+    assert_same(result, undisturbed(raw, tmp_path))
+
+
+def test_a_run_that_goes_on_with_another_instruction_set_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    early = stopped(digits(), tmp_path, after=4)
+    path = early.folder / "run.json"
+    info = json.loads(path.read_text())
+    info["machines"][0]["capability"] = "AVX"
+    path.write_text(json.dumps(info))
+    result = raysim.resume(early.folder, inline=True)
+    (note,) = (note for note in result.info["notes"] if "other last bits" in note)
+    assert "capability AVX and " in note
+    assert note in caplog.text
+
+
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
@@ -161,6 +206,8 @@ def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_pat
     result = raysim.fork(whole.folder, 3, out=tmp_path / "forks", inline=True)
     assert_same(result, whole)
     assert result.info["forked_from"] == {"run": whole.info["run"], "version": 3}
+    assert f"fork of {whole.info['run']} from version 3 " in command("show", result.folder).stdout
+    assert result.info["resumed"] == []
 
 
 def test_a_fork_differs_from_its_version_on(tmp_path: Path) -> None:
@@ -238,7 +285,7 @@ def test_a_fork_needs_a_version_before_the_end(at: int, tmp_path: Path) -> None:
         raysim.fork(whole.folder, at, out=tmp_path / "forks", inline=True)
 
 
-@pytest.mark.parametrize("damage", ["changed", "gone", "index"])
+@pytest.mark.parametrize("damage", ["changed", "gone", "index", "number"])
 def test_a_damaged_checkpoint_is_named(damage: str, tmp_path: Path) -> None:
     early = stopped(digits(), tmp_path, after=4)
     (file, *_) = sorted((early.folder / "checkpoint").glob("records-*"))
@@ -250,9 +297,127 @@ def test_a_damaged_checkpoint_is_named(damage: str, tmp_path: Path) -> None:
         file.unlink()
     else:
         file = early.folder / "checkpoint" / "checkpoint.json"
-        file.write_text(file.read_text()[:100])
+        content = file.read_text()
+        file.write_text(content[:100] if damage == "index" else content.replace('"dispatched": ', '"dispatched": 1'))
+        assert file.read_text() != content
     with pytest.raises(DamagedCheckpoint, match=str(file)):
         raysim.resume(early.folder, inline=True)
+
+
+def test_a_run_under_way_is_refused(tmp_path: Path) -> None:
+    """So is a run that may be under way on another machine, until it has written nothing for ten minutes."""
+    refused: list[str] = []
+
+    def watch(progress: Any) -> None:
+        (folder,) = (tmp_path / "stopped").iterdir()
+        for go_on in (lambda: raysim.resume(folder, inline=True), lambda: raysim.fork(folder, 1, out=tmp_path)):
+            with pytest.raises(CannotGoOn, match="must be a run that has ended, but a process is at work on it"):
+                go_on()
+            refused.append(str(folder))
+        raise StopRun("enough")
+
+    folder = raysim.run(raysim.parse_scenario(digits()), out=tmp_path / "stopped", inline=True, progress=watch).folder
+    assert refused == [str(folder)] * 2
+    info = json.loads((folder / "run.json").read_text())
+    elsewhere = info | {"status": "running", "holder": {"host": "elsewhere", "pid": 1}}
+    (folder / "run.json").write_text(json.dumps(elsewhere))
+    with pytest.raises(CannotGoOn, match=r"is running, on elsewhere .* go on ten minutes after"):
+        raysim.resume(folder, inline=True)
+    for path in folder.rglob("*"):
+        os.utime(path, (0, 0))
+    assert_same(raysim.resume(folder, inline=True), undisturbed(digits(), tmp_path))
+
+
+@pytest.mark.parametrize("at_end", [True, False])
+def test_fewer_rounds_would_delete_what_a_run_has_done(at_end: bool, tmp_path: Path) -> None:
+    whole = undisturbed(digits(run__checkpoint={"at_end": at_end}), tmp_path)
+    with pytest.raises(ScenarioError, match=r"run\.rounds: must be at least 8"):
+        raysim.resume(whole.folder, ["run.rounds=7"], inline=True)
+    assert Result(whole.folder).info["status"] == "finished"
+
+
+def test_a_fork_that_has_not_come_to_its_version_cannot_go_on(tmp_path: Path) -> None:
+    """With the other settings only from its resumption on, it would be no fork, and nobody could tell."""
+
+    def stop(progress: Any) -> None:
+        if progress.round >= 2:
+            raise StopRun("enough")
+
+    whole = undisturbed(digits(run__checkpoint={"at_end": False}), tmp_path)
+    changed = ["algorithm.server_lr=0.3"]
+    half = raysim.fork(whole.folder, 5, changed, out=tmp_path / "forks", inline=True, progress=stop)
+    assert half.info["status"] == "stopped"
+    with pytest.raises(CannotGoOn, match=r"this is a fork, .* fork again"):
+        raysim.resume(half.folder, inline=True)
+    with pytest.raises(CannotGoOn, match=f"fork the run {whole.run.id}"):
+        raysim.fork(half.folder, 1, out=tmp_path / "forks", inline=True)
+
+
+def test_the_past_of_a_fork_is_not_done_again_with_its_settings(tmp_path: Path) -> None:
+    """It goes on, or is forked, from its own checkpoints only."""
+    whole = undisturbed(digits(), tmp_path)
+    fork = raysim.fork(whole.folder, 2, ["algorithm.server_lr=0.3"], out=tmp_path / "forks", inline=True)
+    with pytest.raises(CannotGoOn, match="whose past had other settings"):
+        raysim.fork(fork.folder, 3, out=tmp_path / "forks", inline=True)
+    longer = raysim.resume(fork.folder, ["run.rounds=12"], inline=True)
+    wanted = raysim.fork(
+        whole.folder, 2, ["algorithm.server_lr=0.3", "run.rounds=12"], out=tmp_path / "forks", inline=True
+    )
+    assert_same(longer, wanted)
+    shutil.rmtree(fork.folder / "checkpoint")
+    with pytest.raises(CannotGoOn, match="must have a checkpoint from its version or later"):
+        raysim.resume(fork.folder, ["run.rounds=20"], inline=True)
+
+
+def test_a_fork_never_comes_to_a_version_beyond_the_last_step(tmp_path: Path) -> None:
+    whole = undisturbed(digits(), tmp_path)  # it makes three steps
+    with pytest.raises(RunFailed, match="must come to version 7 before its end is near, but came to 3"):
+        raysim.fork(whole.folder, 7, out=tmp_path / "forks", inline=True)
+    (folder,) = (tmp_path / "forks").iterdir()
+    assert Result(folder).info["status"] == "failed"
+
+
+def test_a_run_that_is_extended_has_no_model_until_its_end(tmp_path: Path) -> None:
+    """The one in its folder is of the shorter run."""
+    whole = undisturbed(digits(), tmp_path)
+
+    def stop(progress: Any) -> None:
+        raise StopRun("enough")
+
+    half = raysim.resume(whole.folder, ["run.rounds=12"], inline=True, progress=stop)
+    with pytest.raises(FileNotFoundError, match=r"must be finished to have model\.safetensors, got .* stopped"):
+        half.vectors()
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_a_run_without_its_rows_stays_as_it_is(damage: str, tmp_path: Path) -> None:
+    whole = undisturbed(digits(), tmp_path)
+    before = (whole.folder / "run.json").read_text()
+    (part,) = whole.run.files("updates")
+    if damage == "gone":
+        part.unlink()
+    else:
+        part.write_bytes(part.read_bytes()[:-100])
+    with pytest.raises((CannotGoOn, NotARun), match="updates"):
+        raysim.resume(whole.folder, ["run.rounds=12"], inline=True)
+    assert (whole.folder / "run.json").read_text() == before
+
+
+def test_a_scenario_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
+    early = stopped(digits(), tmp_path, after=4)
+    info = json.loads((early.folder / "run.json").read_text())
+    info["scenario"]["local"]["lr"] = 0.5
+    (early.folder / "run.json").write_text(json.dumps(info))
+    with pytest.raises(CannotGoOn, match="must be the one that was run"):
+        raysim.resume(early.folder, inline=True)
+
+
+def test_other_files_in_the_folder_of_a_checkpoint_stay(tmp_path: Path) -> None:
+    early = stopped(digits(), tmp_path, after=4)
+    other = early.folder / "checkpoint" / "records-of mine"
+    other.mkdir()
+    assert_same(raysim.resume(early.folder, inline=True), undisturbed(digits(), tmp_path))
+    assert other.is_dir()
 
 
 # --- what is written --------------------------------------------------------------------------------------------------

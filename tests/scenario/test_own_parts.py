@@ -188,6 +188,45 @@ def test_a_class_of_a_script_works_on_ray_too(tmp_path: Path) -> None:
     assert answer.stdout.split() == ["True", "__main__:Mine"], answer.stderr
 
 
+NOTEBOOK = """
+import sys
+sys.path[:0] = ["{root}/tests"]
+import conftest, raysim
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+class Net(nn.Module):
+    def __init__(self, classes, width):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(64, width), nn.Linear(width, classes))
+    def forward(self, x):
+        return self.layers(x)
+
+def sure(outputs, labels):
+    return (outputs.softmax(1).amax(1) > 0.9).float().mean()
+
+def surprise(outputs, labels):
+    return cross_entropy(outputs, labels, reduction="none")
+
+model = {{"name": "module", "module": Net, "args": {{"width": 4}}}}
+run = {{"rounds": 3, "metrics": [sure], "loss": surprise}}
+raw = conftest.digits(model=model, run=run, resources__client_actors=2, resources__cpus_per_client=0.5)
+runs = [raysim.run(raw, out="runs", inline=inline) for inline in (True, False)]
+(outcome,) = raysim.run_all([raysim.parse_scenario(raw)], out="sweep", inline=True)
+print(runs[0].digest == runs[1].digest == raysim.Result(outcome.folder).digest)
+print(*runs[1].info["notes"], sep="\\n")
+"""
+
+
+@pytest.mark.ray
+def test_functions_and_modules_of_a_notebook_work_in_other_processes_too(tmp_path: Path) -> None:
+    code = NOTEBOOK.format(root=ROOT)
+    answer = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    text = "of a script or notebook, which cannot be imported elsewhere; put it into a module"
+    notes = [f"{name} {text}" for name in ("Net is a class", "sure is a function", "surprise is a function")]
+    assert answer.stdout.splitlines() == ["True", *notes], answer.stderr
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 

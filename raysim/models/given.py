@@ -1,0 +1,52 @@
+"""A torch module that is given in Python, as a value of a scenario: run.json keeps its hash only."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class GivenModule:
+    """A torch module with its values, or what run.json keeps of one. Those with the same hash are equal."""
+
+    hash: str  # of its layers as it prints them, and of its parameters and buffers
+    content: nn.Module | None = field(default=None, compare=False, repr=False)  # None: described only
+
+    @classmethod
+    def of(cls, module: nn.Module) -> GivenModule:
+        """Copies a module, so that what is done to it afterwards does not change the scenario."""
+        import torch
+
+        hashed = hashlib.blake2b(repr(module).encode(), digest_size=16)
+        for name, value in module.state_dict().items():
+            hashed.update(name.encode())
+            if isinstance(value, torch.Tensor) and not torch.nn.parameter.is_lazy(value):
+                hashed.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return cls(hashed.hexdigest(), copy.deepcopy(module))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        del source, handler
+        return core_schema.no_info_plain_validator_function(_validate)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        del core, handler
+        return {"type": "object", "description": "A torch module in memory: its hash."}
+
+
+def _validate(value: Any) -> GivenModule:
+    if isinstance(value, GivenModule):
+        return value
+    if isinstance(value, dict) and set(value) == {"hash"}:
+        return GivenModule(str(value["hash"]))
+    raise ValueError(f"must be a torch module, given from Python, got {type(value).__name__}; use Module.of(module)")
