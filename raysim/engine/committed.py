@@ -36,7 +36,6 @@ class Change(NamedTuple):
     gone: Sequence[str] = ()  # keys that are needed no more
 
 
-NO_CHANGE = Change({})
 
 
 class Committed:
