@@ -37,15 +37,12 @@ def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
                 copy = folder / CODE / path
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_bytes(content)
-    of_main = {type(part).__qualname__ for part in parts_in(scenario) if type(part).__module__ == MAIN}
+    of_main = {type(part).__qualname__: type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN}
     text = "of a script or notebook, which cannot be imported elsewhere; put it into a module"
-    named = main_objects(scenario).items()
+    named = sorted({**of_main, **main_objects(scenario)}.items())
     return {
         "depends_on": depends_on(scenario),
-        "notes": [
-            *(f"{name} is a class {text}" for name in sorted(of_main)),
-            *(f"{name} is a {'class' if isinstance(one, type) else 'function'} {text}" for name, one in named),
-        ],
+        "notes": [f"{name} is a {'class' if isinstance(one, type) else 'function'} {text}" for name, one in named],
         "git": _working_tree(folder),
     }
 
