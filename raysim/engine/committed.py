@@ -36,8 +36,6 @@ class Change(NamedTuple):
     gone: Sequence[str] = ()  # keys that are needed no more
 
 
-
-
 class Committed:
     """The records that the run needs to go on from the happening that was written last, by key."""
 
