@@ -168,9 +168,11 @@ class OneOf:
         own = {"type": "string", "pattern": "^[^:]+:[^:]+$"}
         blocks = []
         for name, part in installed.items():
-            block = part.__get_pydantic_json_schema__(part.__pydantic_core_schema__, handler)
-            block["properties"]["name"] = {"const": name}
-            blocks.append({**block, "required": ["name", *block.get("required", [])]})
+            part.model_rebuild()  # parts are built when they are needed
+            described = part.__get_pydantic_json_schema__(part.__pydantic_core_schema__, handler)
+            block = handler.resolve_ref_schema(described)
+            properties = {**block["properties"], "name": {"const": name}}
+            blocks.append({**block, "properties": properties, "required": ["name", *block.get("required", [])]})
         block_of_own = {"type": "object", "properties": {"name": own}, "required": ["name"]}
         return {"anyOf": [{"enum": [*self._by_name, *installed]}, handler(schema), *blocks, own, block_of_own]}
 

@@ -6,6 +6,7 @@ short. A comment before a block says that it fails, or why it is not run.
 
 import re
 import shlex
+from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,7 +87,7 @@ def test_what_a_page_says_works(page: str, place: Path) -> None:
 def _run(command: str, *, fails: bool) -> None:
     program, *words = shlex.split(command)
     assert program == "raysim", f"{command}: only raysim is run; say before the block why it is not"
-    words = [_short(word) for word in words]
+    words = [_short(name) for word in words for name in sorted(glob(word)) or [word]]  # as a shell does
     if words[0] in ("run", "sweep") and not {"--inline", "--dry"} & set(words):
         words.append("--inline")
     answer = CliRunner().invoke(app, words, catch_exceptions=False)
