@@ -194,6 +194,7 @@ def test_any_number_of_aggregators_gives_the_bits_of_this_process(
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.slow
 def test_a_killed_aggregator_changes_no_bit(tmp_path: Path) -> None:
     """Its state is gone with it, and all are replaced."""
     import ray

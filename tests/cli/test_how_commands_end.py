@@ -54,6 +54,7 @@ def test_a_signal_ends_a_run_with_all_rows_and_its_number(number: int, tmp_path:
 
 
 @pytest.mark.parametrize("which", ["resume", "fork"])
+@pytest.mark.slow
 def test_a_signal_ends_a_run_that_goes_on_as_any_other(which: str, tmp_path: Path) -> None:
     done = raysim.run(raysim.parse_scenario(digits()), out=tmp_path / "runs", inline=True).folder
     options = {"resume": [], "fork": ["--at", 2, "--out", tmp_path / "forks"]}[which]
@@ -78,6 +79,7 @@ def _goes_on(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("whole_group", [False, True])
+@pytest.mark.slow
 def test_a_signal_ends_a_sweep_and_all_its_runs(whole_group: bool, tmp_path: Path) -> None:
     path = write(tmp_path, digits(**ENDLESS) | {"sweep": {"grid": {"seed": [0, 1, 2]}}})
     running = start("sweep", path, "--inline", "--parallel", 2, "--out", tmp_path / "runs")

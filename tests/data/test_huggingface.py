@@ -66,6 +66,7 @@ def test_lists_of_numbers_are_inputs_too(tmp_path: Path) -> None:
         ),
     ],
 )
+@pytest.mark.slow
 def test_what_is_not_there_is_told(tmp_path: Path, keys: dict[str, Any], complaint: str) -> None:
     splits = datasets.DatasetDict({"train": images([0, 1, 2] * 3), "test": images([2, 1])})
     settings = {"name": "huggingface", "path": saved(tmp_path / "d", splits), **keys}

@@ -108,6 +108,7 @@ def test_a_peer_that_diverges_is_named(what: str, told: str, version: int, tmp_p
         peers(algorithm={"name": "toys_diverging:ExplodingPeer"}, run__rounds=30),
     ],
 )
+@pytest.mark.slow
 def test_where_a_run_ends_does_not_depend_on_the_number_of_workers(raw: Raw, actors: int, tmp_path: Path) -> None:
     raw = {**raw, "resources": {**raw["resources"], "client_actors": actors}}
     here, there = run(raw, tmp_path), run(raw, tmp_path, inline=False)

@@ -120,6 +120,7 @@ def test_results_know_their_direction(simulate: Simulate) -> None:
         runs.compare(metric="hits", reduce="best")
 
 
+@pytest.mark.slow
 def test_a_search_goes_the_metrics_way(tmp_path: Path) -> None:
     for metric, better in (("ece", min), ("mcc", max)):
         tuned = {"over": {"local.lr": {"choices": [0.01, 0.3]}}, "metric": metric, "trials": 3}
@@ -157,6 +158,7 @@ def test_a_search_goes_the_metrics_way(tmp_path: Path) -> None:
     ],
     ids=["server", "targets", "peers"],
 )
+@pytest.mark.slow
 def test_the_same_bits_on_ray_with_one_and_two_workers(raw: Raw, tmp_path: Path) -> None:
     digests = {
         raysim.run(raysim.parse_scenario({**raw, "resources": keys}), out=tmp_path, inline=inline).digest

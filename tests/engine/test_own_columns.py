@@ -113,6 +113,7 @@ def test_reports_and_tables_of_several_runs_have_them(tmp_path: Path) -> None:
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("raw", [server(), peers()], ids=["server", "peers"])
+@pytest.mark.slow
 def test_the_same_bits_on_ray_with_one_and_two_workers(raw: Raw, tmp_path: Path) -> None:
     digests = {
         raysim.run({**raw, "resources": keys}, out=tmp_path, inline=inline).digest

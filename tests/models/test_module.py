@@ -44,6 +44,7 @@ def test_a_module_computes_what_it_computes_outside_of_raysim() -> None:
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.slow
 def test_the_same_bits_on_ray_with_one_and_two_workers(tmp_path: Path) -> None:
     digests = {
         raysim.run(raysim.parse_scenario({**own("Net"), "resources": keys}), out=tmp_path, inline=inline).digest
@@ -107,6 +108,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_modules_and_functions_of_a_script_work_on_ray_too(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT.format(tests=str(Path(__file__).parents[1])))
     answer = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)

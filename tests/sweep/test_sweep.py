@@ -179,6 +179,7 @@ def test_equal_scenarios_run_once(write: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["inline", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.mark.slow
 def test_a_run_that_fails_stops_no_other_and_is_named(
     where: str, write: Any, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -196,6 +197,7 @@ def test_a_run_that_fails_stops_no_other_and_is_named(
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_the_same_bits_side_by_side_on_ray(ray_session: None, write: Any, tmp_path: Path) -> None:
     path = write({"grid": {"seed": [0, 1, 2]}}, resources__cpus_per_client=0.5)
     digests = []

@@ -154,6 +154,7 @@ def test_a_replay_says_what_it_replayed(simulate: Simulate) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: Path) -> None:
     recorded = simulate(scenario(SMALL, WORLDS["concurrency"][1]))
     raw = scenario(SMALL, {"replay": str(recorded.folder)})

@@ -146,6 +146,7 @@ def test_paths_start_at_the_working_directory(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: Path) -> None:
     raw = scenario(table(tmp_path, {"client": range(30), "seconds_per_sample": np.linspace(0.1, 3, 30)}))
     inline = simulate(raw)
