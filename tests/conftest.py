@@ -24,6 +24,7 @@ SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))
 # What processes that tests start must find: the packages and the tests' own algorithms. The root comes first, or else
 # `tests/actors` and `tests/results` would be taken for the packages of these names.
 PYTHONPATH = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
+os.environ.setdefault("PYTHONPATH", str(ROOT))  # for the processes that tests start from other folders
 
 Raw = dict[str, Any]
 Simulate = Callable[..., raysim.Result]
