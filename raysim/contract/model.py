@@ -57,7 +57,7 @@ def it_is_built(subject: Subject) -> None:
 
 
 def the_same_seed_gives_the_same_values(subject: Subject) -> None:
-    """The same seed gives the same first values, whatever the global generators hold."""
+    """A seed decides the first values, whatever the global generators hold."""
     model = built(subject)
     with globals_kept():
         seed_globals(1, "build")  # so that draws from other generators show

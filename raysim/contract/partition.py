@@ -43,7 +43,7 @@ def every_sample_goes_to_one_client(subject: Subject) -> None:
 
 
 def the_same_seed_divides_alike(subject: Subject) -> None:
-    """The same seed divides alike, whatever the global generators hold."""
+    """A seed decides how samples are divided, whatever the global generators hold."""
     with globals_kept():
         seed_globals(1, "divide")  # so that draws from the global generators show
         first = divided(subject)

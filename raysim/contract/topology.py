@@ -53,7 +53,7 @@ def it_is_connected(subject: Subject) -> None:
 
 
 def the_same_seed_gives_the_same_graph(subject: Subject) -> None:
-    """The same seed gives the same graph, whatever the global generators hold."""
+    """A seed decides the graph, whatever the global generators hold."""
     edges = []
     for seed in (1, 2):
         with globals_kept():

@@ -211,7 +211,7 @@ def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_pat
 
 
 def test_a_fork_differs_from_its_version_on(tmp_path: Path) -> None:
-    """The same clients are picked and arrive at the same times; only what the server does with them changes."""
+    """Who is picked and when they arrive stays as it was; only what the server does with them changes."""
     raw = digits(world=CONCURRENT, run__rounds=12, run__evaluate_every=1)
     whole = undisturbed(raw, tmp_path)
     result = raysim.fork(whole.folder, 5, ["algorithm.server_lr=0.3"], out=tmp_path / "forks", inline=True)

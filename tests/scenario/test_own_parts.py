@@ -51,7 +51,7 @@ def server() -> Raw:
 
 
 def peers() -> Raw:
-    """The same for algorithms without one."""
+    """A scenario of peers in which every part is a class from outside."""
     return {
         "name": "own",
         "data": {"name": "toys_parts:Points", "clients": 6, "partition": "toys_parts:Turns"},
@@ -84,7 +84,7 @@ SCENARIOS = {"server": server, "peers": peers, "nested": nested}
 
 
 def objects(raw: Any, module: Any = toys_parts) -> Any:
-    """The same with objects of these classes instead of blocks."""
+    """Scenarios in which objects of these classes stand for blocks."""
     if isinstance(raw, str) and raw.startswith("toys_parts:"):
         return objects({"name": raw}, module)
     if not isinstance(raw, dict):
