@@ -85,7 +85,10 @@ BROKEN = {
     "SaysOtherClasses": ("What it says of itself", "classes: must be num_classes of what is loaded, 3, got 5"),
     "DrawsData": ("It loads the same samples each time", "train: x must be the same each time"),
     "GivesTwice": ("Each sample goes to at most one client", "a row must go to one client at most, got ["),
-    "DrawsPartition": ("A seed decides how samples are divided", "client 0 must get the same samples under the same seed"),
+    "DrawsPartition": (
+        "A seed decides how samples are divided",
+        "client 0 must get the same samples under the same seed",
+    ),
     "IgnoresSeed": ("Another seed divides otherwise", "another seed must divide otherwise, got the same rows"),
     "Relabels": ("It changes nothing of the samples", "must not change what it is given, but changed y"),
     "Negative": ("Delays are finite", "must be a finite number of at least 0, got -0."),
