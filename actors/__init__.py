@@ -1,6 +1,6 @@
 """Pools of workers, which run jobs in this process or in actors on a Ray cluster.
 
-Nothing here knows of federated learning. Only `actors.session`, `actors.placement` and `actors.cluster` load Ray.
+Nothing here knows of federated learning. Only `actors.session` and the modules that it imports load Ray.
 """
 
 from actors.child import Child, ChildDied
@@ -8,7 +8,7 @@ from actors.gang import Alone, Gang
 from actors.inline import InlinePool
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.machine import Machine, this_machine
-from actors.pool import Group, JobFailed, MissingResources, Pool, finished
+from actors.pool import Group, JobFailed, MissingResources, Pool, ValuesLost, finished
 
 __all__ = [
     "Alone",
@@ -28,6 +28,7 @@ __all__ = [
     "Setup",
     "Took",
     "Value",
+    "ValuesLost",
     "finished",
     "this_machine",
 ]

@@ -50,6 +50,9 @@ class InlinePool:
         content: Content = value.content
         return content
 
+    def size(self, group: str) -> int:
+        return 1
+
     def gauge(self, readings: dict[str, float]) -> None:
         """Does nothing: there is no dashboard."""
 

@@ -24,6 +24,7 @@ class Demand(NamedTuple):
 
     actors: dict[str, tuple[float, float]]
     wait_s: float = 0.0  # seconds that an autoscaling cluster may take to provide them
+    takes_all: bool = False  # whether further actors join where there is room, so that little is left for other runs
 
     @property
     def cpus(self) -> float:
@@ -76,6 +77,8 @@ class Budget:
             return True
         if self._most is not None:
             return len(self._spent) < self._most
+        if demand.takes_all or any(spent.takes_all for spent in self._spent):
+            return False
         have = ray.cluster_resources()  # asked anew, because the cluster may have grown
         cpus, gpus = (demand.cpus + sum(d.cpus for d in self._spent), demand.gpus + sum(d.gpus for d in self._spent))
         return bool(cpus <= have.get("CPU", 0) and gpus <= have.get("GPU", 0))

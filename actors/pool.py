@@ -23,6 +23,10 @@ class JobFailed(Exception):
         return f"{self.label}: {self.cause}"
 
 
+class ValuesLost(JobFailed):
+    """Values that later jobs need were lost with a node, and cannot be made again. A run can go on from a checkpoint."""
+
+
 class MissingResources(Exception):
     """There is no cluster, or it does not have the resources that a run asks for."""
 
@@ -32,9 +36,12 @@ class Group(NamedTuple):
 
     name: str
     factory: Callable[[], Any]  # picklable; called once in each worker
-    workers: int  # how many
+    workers: int  # how many it has from the start
     cpus: float  # that each worker needs
     gpus: float  # that each worker needs
+    further: int = 0  # how many more may join while the run goes on
+    eager: bool = False  # whether it asks for all of them at once, so that an autoscaling cluster grows; else only for
+    # those for which there is room
 
 
 class Pool(Protocol):
@@ -70,6 +77,9 @@ class Pool(Protocol):
 
     def get(self, value: Value[Content]) -> Content:
         """Returns the content of a value whose job is done. It must not be changed."""
+
+    def size(self, group: str) -> int:
+        """Returns how many workers of a group can be given jobs now; at least 1."""
 
     def gauge(self, readings: dict[str, float]) -> None:
         """Shows readings on a dashboard, if there is one."""

@@ -8,13 +8,13 @@ from actors import Group, Pool, Value
 from raysim.data import federate
 from raysim.data.in_memory import light
 from raysim.engine.checkpoint import Checkpoint
+from raysim.engine.groups import client_group
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.recorder import PeersRecorder
 from raysim.engine.peers.simulation import PeersSimulation
 from raysim.engine.peers.timeline import new_timeline
 from raysim.scenario import Scenario
 from raysim.workers.replies import PeerCost
-from raysim.workers.shared_requests import CLIENT
 from raysim.workers.workshop import BecomePeers, OpenWorkshop, Workshop
 from results import Writer
 
@@ -27,9 +27,8 @@ class PeersFamily:
 
     @property
     def groups(self) -> list[Group]:
-        wanted = self.scenario.resources
-        factory = OpenWorkshop(light(self.scenario), wanted.gpus_per_client)
-        return [Group(CLIENT, factory, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client)]
+        factory = OpenWorkshop(light(self.scenario), self.scenario.resources.gpus_per_client)
+        return [client_group(self.scenario, factory)]
 
     def recorder(self, writer: Writer) -> PeersRecorder:
         return PeersRecorder(writer, synchronous=self.scenario.world.synchronous)

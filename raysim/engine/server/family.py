@@ -8,6 +8,7 @@ from actors import Group, Pool, Value
 from raysim.data import federate
 from raysim.data.in_memory import light
 from raysim.engine.checkpoint import Checkpoint
+from raysim.engine.groups import client_group
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
@@ -15,7 +16,7 @@ from raysim.engine.server.timeline import new_timeline
 from raysim.engine.server.weights import weigh
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
-from raysim.workers.shared_requests import CLIENT, SERVER
+from raysim.workers.shared_requests import SERVER
 from raysim.workers.workshop import BecomeServer, OpenWorkshop, Workshop
 from raysim.world.server_timeline import Closed, Ended, Stepped
 from results import Writer
@@ -34,7 +35,7 @@ class ServerFamily:
         client = OpenWorkshop(scenario, wanted.gpus_per_client)
         server = OpenWorkshop(scenario, wanted.gpus_per_aggregator)
         return [
-            Group(CLIENT, client, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client),
+            client_group(scenario, client),
             Group(SERVER, server, wanted.aggregators, 0.0, wanted.gpus_per_aggregator),
         ]
 

@@ -1,0 +1,24 @@
+"""The group of workers that every run has: those of clients, or of peers."""
+
+from __future__ import annotations
+
+from raysim.scenario import Scenario
+from raysim.workers.shared_requests import CLIENT
+from raysim.workers.workshop import OpenWorkshop
+
+from actors import Group
+
+
+def client_group(scenario: Scenario, factory: OpenWorkshop) -> Group:
+    """Returns the group of client actors that a scenario asks for."""
+    wanted = scenario.resources
+    least, most = wanted.clients(scenario.in_flight)
+    return Group(
+        CLIENT,
+        factory,
+        least,
+        wanted.cpus_per_client,
+        wanted.gpus_per_client,
+        further=max(most - least, 0),
+        eager=wanted.client_actors != "auto",
+    )
