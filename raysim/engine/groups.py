@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from actors import Group
 from raysim.scenario import Scenario
 from raysim.workers.shared_requests import CLIENT
 from raysim.workers.workshop import OpenWorkshop
-
-from actors import Group
 
 
 def client_group(scenario: Scenario, factory: OpenWorkshop) -> Group:
