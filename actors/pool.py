@@ -24,7 +24,7 @@ class JobFailed(Exception):
 
 
 class ValuesLost(JobFailed):
-    """Values that later jobs need were lost with a node, and cannot be made again. A run can go on from a checkpoint."""
+    """Values that later jobs need were lost with a node, and no job can make them again. A checkpoint may have them."""
 
 
 class MissingResources(Exception):
