@@ -96,11 +96,9 @@ class RayPool:
         remote: Any = ray.remote  # its types lack this option
         actor = remote(concurrency_groups={"pings": 1})(RayHost).options(
             name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
-            num_cpus=group.cpus,
-            num_gpus=group.gpus,
             max_restarts=0,
             max_task_retries=0,
-            scheduling_strategy=self._placement.strategy(name),
+            **self._placement.options(name, group),
             **({"runtime_env": {"env_vars": self._environment}} if self._environment else {}),
         )
         handle = actor.remote(group.factory)

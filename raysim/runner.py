@@ -206,9 +206,9 @@ def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager
 
 
 def demand_of(scenario: Scenario) -> Demand:
-    """Returns what the scenario asks of a Ray cluster: CPUs and GPUs for each of its actors."""
+    """Returns what the scenario asks of a Ray cluster for each of its actors."""
     from actors.placement import Demand
 
     groups = family_of(scenario).groups
-    actors = {f"{group.name}-{number}": (group.cpus, group.gpus) for group in groups for number in range(group.workers)}
-    return Demand(actors, scenario.resources.wait_s)
+    actors = {f"{group.name}-{number}": group.needs for group in groups for number in range(group.workers)}
+    return Demand(actors, scenario.resources.wait_s, spread=any(group.spread for group in groups))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from actors import Group, Pool, Value
+from actors import Group, Needs, Pool, Value
 from raysim.data import federate
 from raysim.data.in_memory import light
 from raysim.engine.checkpoint import Checkpoint
@@ -29,7 +29,7 @@ class PeersFamily:
     def groups(self) -> list[Group]:
         wanted = self.scenario.resources
         factory = OpenWorkshop(light(self.scenario), wanted.gpus_per_client)
-        return [Group(CLIENT, factory, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client)]
+        return [Group(CLIENT, factory, wanted.client_actors, Needs(wanted.cpus_per_client, wanted.gpus_per_client))]
 
     def recorder(self, writer: Writer) -> PeersRecorder:
         return PeersRecorder(writer, synchronous=self.scenario.world.synchronous)

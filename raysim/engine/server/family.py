@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from actors import Group, Pool, Value
+from actors import Group, Needs, Pool, Value
 from raysim.data import federate
 from raysim.data.in_memory import light
 from raysim.engine.checkpoint import Checkpoint
@@ -34,8 +34,8 @@ class ServerFamily:
         client = OpenWorkshop(scenario, wanted.gpus_per_client)
         server = OpenWorkshop(scenario, wanted.gpus_per_aggregator)
         return [
-            Group(CLIENT, client, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client),
-            Group(SERVER, server, wanted.aggregators, 0.0, wanted.gpus_per_aggregator),
+            Group(CLIENT, client, wanted.client_actors, Needs(wanted.cpus_per_client, wanted.gpus_per_client)),
+            Group(SERVER, server, wanted.aggregators, Needs(gpus=wanted.gpus_per_aggregator)),
         ]
 
     def recorder(self, writer: Writer) -> ServerRecorder:
