@@ -8,7 +8,7 @@ from actors.gang import Alone, Gang
 from actors.inline import InlinePool
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.machine import Machine, this_machine
-from actors.pool import Group, JobFailed, MissingResources, Pool, ValuesLost, finished
+from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, ValuesLost, finished
 
 __all__ = [
     "Alone",
@@ -22,6 +22,7 @@ __all__ = [
     "JobFailed",
     "Machine",
     "MissingResources",
+    "Needs",
     "Pool",
     "Query",
     "Request",

@@ -58,11 +58,9 @@ class Crew:
         # Ray must not restart it or run its tasks again: the pool does that, and knows which jobs are suspect.
         actor = ray.remote(concurrency_groups={"pings": 1})(RayHost).options(  # type: ignore[call-overload]
             name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
-            num_cpus=self.group.cpus,
-            num_gpus=self.group.gpus,
             max_restarts=0,
             max_task_retries=0,
-            scheduling_strategy=self._placement.strategy(name),
+            **self._placement.options(name, self.group),
             **({"runtime_env": {"env_vars": dict(self._environment)}} if self._environment else {}),
         )
         handle = actor.remote(self.group.factory)
@@ -94,7 +92,7 @@ class Crew:
     def _room(self) -> int:
         """Returns how many more workers the cluster's free resources are enough for, as far as Ray knows by now."""
         free = ray.available_resources()
-        needs = {"CPU": self.group.cpus, "GPU": self.group.gpus}
+        needs = {"CPU": self.group.needs.cpus, "GPU": self.group.needs.gpus, **self.group.needs.resources}
         room: int = min(math.floor(free.get(kind, 0.0) / need) for kind, need in needs.items() if need)
         return room
 
@@ -151,18 +149,13 @@ class Crew:
         late = [worker for worker in self.workers if self._is_regular(worker) and worker.waits_s >= LATE_S]
         for worker in late:
             if not worker.told:
-                self._warn(f"{worker.name} waits for a node ({self._needs}), {worker.waits_s:.0f} s")
+                self._warn(f"{worker.name} waits for a node, {worker.waits_s:.0f} s")
                 worker.told = True
         return late
 
     def further(self) -> list[Worker]:
         """Returns the workers that run without places of their own. They must make room for those that have some."""
         return [worker for worker in self.workers if worker.where and not self._is_regular(worker)]
-
-    @property
-    def _needs(self) -> str:
-        needs = {"CPU": self.group.cpus, "GPU": self.group.gpus}
-        return ", ".join(f"{need:g} {kind}" for kind, need in needs.items() if need) or "no CPU"
 
 
 def _set_up(worker: Worker, setup: Setup) -> None:

@@ -5,7 +5,8 @@ A factory builds each worker, set-ups then give it what it needs, and after that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from actors.job import Content, Job, Left, Request, Result, Setup, Value
@@ -31,14 +32,25 @@ class MissingResources(Exception):
     """There is no cluster, or it does not have the resources that a run asks for."""
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What a worker needs of the node that it is on."""
+
+    cpus: float = 0.0
+    gpus: float = 0.0  # or a fraction of one
+    resources: Mapping[str, float] = field(default_factory=dict)  # custom resources of the cluster, by name
+    labels: Mapping[str, str] = field(default_factory=dict)  # that the node must have: Ray's label selectors, by label
+    with_driver: bool = False  # whether it must be the node of the process that started the run
+
+
 class Group(NamedTuple):
     """A group of workers of one kind."""
 
     name: str
     factory: Callable[[], Any]  # picklable; called once in each worker
     workers: int  # how many it has from the start
-    cpus: float  # that each worker needs
-    gpus: float  # that each worker needs
+    needs: Needs = Needs()  # of each worker
+    spread: bool = False  # whether they go to as many nodes as possible, instead of as few
     further: int = 0  # how many more may join while the run goes on
     eager: bool = False  # whether it asks for all of them at once, so that an autoscaling cluster grows; else only for
     # those for which there is room

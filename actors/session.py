@@ -170,7 +170,7 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # A laptop may have fewer cores than actors.
-        cpus = max(os.cpu_count() or 1, *(math.ceil(demand.cpus) for demand in demands))
+        cpus = max(os.cpu_count() or 1, *(math.ceil(demand.total.get("CPU", 0)) for demand in demands))
         with _own_signals():
             ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
         return

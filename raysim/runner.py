@@ -217,9 +217,10 @@ def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager
 
 
 def demand_of(scenario: Scenario) -> Demand:
-    """Returns what the scenario asks of a Ray cluster: CPUs and GPUs for each of its actors."""
+    """Returns what the scenario asks of a Ray cluster for each of its actors."""
     from actors.placement import Demand
 
     groups = family_of(scenario).groups
-    actors = {f"{group.name}-{number}": (group.cpus, group.gpus) for group in groups for number in range(group.workers)}
-    return Demand(actors, scenario.resources.wait_s, takes_all=any(group.further for group in groups))
+    actors = {f"{group.name}-{number}": group.needs for group in groups for number in range(group.workers)}
+    spread, takes_all = any(group.spread for group in groups), any(group.further for group in groups)
+    return Demand(actors, scenario.resources.wait_s, takes_all, spread)

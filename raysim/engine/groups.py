@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors import Group
+from actors import Group, Needs
 from raysim.scenario import Scenario
 from raysim.workers.shared_requests import CLIENT
 from raysim.workers.workshop import OpenWorkshop
@@ -16,8 +16,7 @@ def client_group(scenario: Scenario, factory: OpenWorkshop) -> Group:
         CLIENT,
         factory,
         least,
-        wanted.cpus_per_client,
-        wanted.gpus_per_client,
+        Needs(wanted.cpus_per_client, wanted.gpus_per_client),
         further=max(most - least, 0),
         eager=wanted.client_actors != "auto",
     )

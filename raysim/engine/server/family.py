@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from actors import Group, Pool, Value
+from actors import Group, Needs, Pool, Value
 from raysim.data import federate
 from raysim.data.in_memory import light
 from raysim.engine.checkpoint import Checkpoint
@@ -36,7 +36,7 @@ class ServerFamily:
         server = OpenWorkshop(scenario, wanted.gpus_per_aggregator)
         return [
             client_group(scenario, client),
-            Group(SERVER, server, wanted.aggregators, 0.0, wanted.gpus_per_aggregator),
+            Group(SERVER, server, wanted.aggregators, Needs(gpus=wanted.gpus_per_aggregator)),
         ]
 
     def recorder(self, writer: Writer) -> ServerRecorder:
