@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
-from ray.util.metrics import Gauge
 
 from actors.gang import JOIN_S, Address, Seat
 from actors.host import Done, Failure, Host
+from actors.instrument import BUSY, DEATHS, DONE, JOBS, WORKERS, Reading
 from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.machine import Machine
+from actors.meter import Meter
 from actors.placement import Placement
 from actors.pool import Group, JobFailed
+from actors.process import Life, Process
 from actors.pulse import Pulse, interval
 from actors.queue import Queue
 
@@ -36,6 +39,7 @@ class _Worker:
     failures: int = 0  # how many of the last of those died one after another in their set-up
     jobs: list[Job[Any, Any]] = field(default_factory=list)  # given to it and not done
     setup: list[Any] = field(default_factory=list)  # Ray's references to set-ups that are not done
+    life: Life | None = None  # None until its first set-up is done
 
     @property
     def free(self) -> int:
@@ -45,9 +49,19 @@ class _Worker:
         """
         return 0 if any(job.attempts for job in self.jobs) else DEPTH - len(self.jobs)
 
+    @property
+    def node(self) -> str:
+        """The address of its node; empty until it is known."""
+        return self.life.process.node if self.life else ""
+
+    @property
+    def state(self) -> str:
+        """What it does, for dashboards."""
+        return "starting" if self.setup or not self.life else "busy" if self.jobs else "idle"
+
 
 class RayHost(Host):
-    """The class of the actors: a Host that knows the address of its node."""
+    """The class of the actors: a Host that knows the address of its node. Each group has a subclass with its name."""
 
     @ray.method(concurrency_group="pings")
     def answer(self) -> None:
@@ -56,6 +70,18 @@ class RayHost(Host):
     def address(self) -> Address:
         """Opens a door for the gang of which this is the first member, and returns its address."""
         return self.listen(ray.util.get_node_ip_address())
+
+
+def actor_class(group: str) -> Any:
+    """Returns the actor class of a group. Its name, such as Client, is the workers' role in Ray's dashboard."""
+    remote: Any = ray.remote  # its types lack this option
+    return remote(concurrency_groups={"pings": 1})(type(group.capitalize(), (RayHost,), {"__module__": __name__}))
+
+
+def _process() -> Process:
+    """Describes the process of an actor."""
+    given = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
+    return Process.this(ray.util.get_node_ip_address(), given)
 
 
 class RayPool:
@@ -80,21 +106,23 @@ class RayPool:
         self._queue = Queue()
         self._running: dict[Any, tuple[_Worker, Job[Any, Any] | None]] = {}  # by reference to the result; None: set-up
         self._addresses: dict[str, Address | None] = {}  # by group: where its gang meets; None: a gang of one
-        self._gauges: dict[str, Gauge] = {}
+        self._classes: dict[str, Any] = {}  # of the actors, by group
+        self._meter = Meter(run)
         self.machines: dict[str, Machine] = {}
+        self.lives: list[Life] = []
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
     def start(self, group: Group) -> None:
         self._groups[group.name] = group
         self._setups[group.name] = []
+        self._classes[group.name] = actor_class(group.name)
         self._workers[group.name] = [self._make(group, number) for number in range(group.workers)]
 
     def _make(self, group: Group, number: int, deaths: int = 0, failures: int = 0) -> _Worker:
         name = f"{group.name}-{number}"
         # Ray must not restart it or run its tasks again: this pool does that, and knows which jobs are suspect.
-        remote: Any = ray.remote  # its types lack this option
-        actor = remote(concurrency_groups={"pings": 1})(RayHost).options(
+        actor = self._classes[group.name].options(
             name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
             num_cpus=group.cpus,
             num_gpus=group.gpus,
@@ -103,7 +131,7 @@ class RayPool:
             scheduling_strategy=self._placement.strategy(name),
             **({"runtime_env": {"env_vars": self._environment}} if self._environment else {}),
         )
-        handle = actor.remote(group.factory)
+        handle = actor.remote(group.factory, _process)
         return _Worker(name, handle, Pulse(name, handle.answer.remote, is_there), deaths, failures)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
@@ -195,6 +223,7 @@ class RayPool:
         if not running:
             raise RuntimeError("wait: there must be a running job or set-up, got none")
         while not self._interrupted and not ray.wait(running, num_returns=1, timeout=POLL_S)[0]:
+            self._publish()
             if self._listen():
                 return
         if self._interrupted:
@@ -204,6 +233,7 @@ class RayPool:
             if reference in self._running:  # not if its worker turned out to be dead
                 self._take(reference)
         self._hand_out()
+        self._publish()
         self._listen()
 
     def _listen(self) -> bool:
@@ -243,7 +273,10 @@ class RayPool:
         del self._running[reference]
         if job is None:
             worker.setup.remove(reference)
-            self.machines[worker.name] = result
+            self.machines[worker.name] = result.machine
+            if worker.life is None:
+                worker.life = Life(worker.name, result.process, time.time())
+                self.lives.append(worker.life)
         else:
             worker.jobs.remove(job)
             if not job.together or worker is self._workers[job.group][0]:  # a gang's answer is its first member's
@@ -255,7 +288,9 @@ class RayPool:
             given = values_of(job.request)
             for place, number in done.kept.items():
                 job.values[place].content = given[number].content
-        job.end(Outcome(done.result, worker.name, done.took))
+        self._meter.count(DONE, job.name, worker.node)
+        self._meter.count(BUSY, job.name, worker.node, by=done.took.seconds)
+        job.end(Outcome(done.result, worker.name, done.took, worker.life.process if worker.life else None))
         self._queue.release(job)
 
     def _replace(self, dead: _Worker, cause: str) -> None:
@@ -264,6 +299,7 @@ class RayPool:
         If its gang has met, all members are replaced, because their connections are lost.
         """
         workers, group = self._groups_of(dead)
+        self._meter.count(DEATHS, group.name, dead.node)
         gone = list(workers) if self._addresses.pop(group.name, None) else [dead]
         suspects = [] if dead.setup else dead.jobs  # if the set-up had not ended, none of its jobs ran
         for worker in gone:
@@ -278,6 +314,8 @@ class RayPool:
 
     def _make_again(self, worker: _Worker, workers: list[_Worker], group: Group, cause: str) -> None:
         number = workers.index(worker)
+        if worker.life:
+            worker.life.until = time.time()
         failures = worker.failures + 1 if worker.setup else 0
         if failures == ATTEMPTS:
             raise JobFailed(f"{worker.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")
@@ -291,12 +329,20 @@ class RayPool:
 
     # --- the rest -----------------------------------------------------------------------------------------------------
 
-    def gauge(self, readings: dict[str, float]) -> None:
-        for name, reading in readings.items():
-            if name not in self._gauges:
-                self._gauges[name] = Gauge(f"raysim_{name}", tag_keys=("run",))
-                self._gauges[name].set_default_tags({"run": self._run})
-            self._gauges[name].set(reading)
+    def show(self, readings: Sequence[Reading]) -> None:
+        self._meter.show(readings)
+
+    def _publish(self) -> None:
+        if self._meter.due:
+            self._meter.publish(self._readings())
+
+    def _readings(self) -> Iterator[Reading]:
+        doing: Counter[tuple[str, ...]] = Counter()
+        for group, workers in self._workers.items():
+            doing.update((group, worker.node, worker.state) for worker in workers)
+            yield Reading(JOBS, self._queue.ready(group), (group, "ready"))
+            yield Reading(JOBS, sum(len(worker.jobs) for worker in workers), (group, "running"))
+        yield from (Reading(WORKERS, number, tags) for tags, number in doing.items())
 
     def interrupt(self) -> None:
         """Ends the run: from now on, `wait` raises KeyboardInterrupt. Called from another thread."""

@@ -5,11 +5,13 @@ A factory builds each worker, set-ups then give it what it needs, and after that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from actors.instrument import Reading
 from actors.job import Content, Job, Left, Request, Result, Setup, Value
 from actors.machine import Machine
+from actors.process import Life
 
 
 class JobFailed(Exception):
@@ -42,6 +44,8 @@ class Pool(Protocol):
 
     machines: dict[str, Machine]
     """What each worker's process computes with, by the worker's name, as of its last set-up."""
+    lives: list[Life]
+    """The workers' processes so far, in the order in which they were ready; also those that have ended."""
     warnings: list[str]
     """What whoever watches the run should know while it goes on."""
 
@@ -71,8 +75,8 @@ class Pool(Protocol):
     def get(self, value: Value[Content]) -> Content:
         """Returns the content of a value whose job is done. It must not be changed."""
 
-    def gauge(self, readings: dict[str, float]) -> None:
-        """Shows readings on a dashboard, if there is one."""
+    def show(self, readings: Sequence[Reading]) -> None:
+        """Shows all readings of the run's program on a dashboard, if there is one. They replace the ones before."""
 
     def close(self) -> None:
         """Ends all workers."""

@@ -68,7 +68,7 @@ class Execution:
             self._check_machines(pool, info, before.get("machines") or [])
             self._check_space(simulation.described)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
-            yield from Loop(simulation, pool, saver, recorder.totals, self.scenario.run.rounds)
+            yield from Loop(simulation, pool, saver, recorder, self.scenario.run.rounds)
             if self.until is None:
                 info |= self._finish(simulation, writer)
             elif not saver.reached:
