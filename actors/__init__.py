@@ -6,9 +6,11 @@ Nothing here knows of federated learning. Only `actors.session` and the modules 
 from actors.child import Child, ChildDied
 from actors.gang import Alone, Gang
 from actors.inline import InlinePool
+from actors.instrument import Instrument, Reading
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.machine import Machine, this_machine
 from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, ValuesLost, finished
+from actors.process import Life, Process
 
 __all__ = [
     "Alone",
@@ -18,13 +20,17 @@ __all__ = [
     "Gang",
     "Group",
     "InlinePool",
+    "Instrument",
     "Job",
     "JobFailed",
+    "Life",
     "Machine",
     "MissingResources",
     "Needs",
     "Pool",
+    "Process",
     "Query",
+    "Reading",
     "Request",
     "Setup",
     "Took",

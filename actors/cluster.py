@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayError, RayTaskError
-from ray.util.metrics import Gauge
 
 from actors.crew import Crew
 from actors.host import Done, Failure
+from actors.instrument import BUSY, DEATHS, DONE, JOBS, WORKERS, Reading
 from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Setup, Value, values_of
 from actors.machine import Machine
+from actors.meter import Meter
 from actors.placement import Placement
 from actors.pool import Group, JobFailed, ValuesLost
+from actors.process import Life
 from actors.pulse import interval
 from actors.queue import Queue
 from actors.worker import Place, Worker
@@ -48,8 +51,9 @@ class RayPool:
         self._interrupted = False
         self._crews: dict[str, Crew] = {}  # by group
         self._queue = Queue()
-        self._gauges: dict[str, Gauge] = {}
+        self._meter = Meter(run)
         self.machines: dict[str, Machine] = {}
+        self.lives: list[Life] = []
 
     def _workers(self) -> Iterator[Worker]:
         for crew in self._crews.values():
@@ -143,6 +147,7 @@ class RayPool:
         if not running:
             raise RuntimeError("wait: there must be a running job or set-up, got none")
         while not self._interrupted and not ray.wait(running, num_returns=1, timeout=POLL_S)[0]:
+            self._publish()
             if self._look():
                 return
         if self._interrupted:
@@ -154,6 +159,7 @@ class RayPool:
             if reference in worker.calls and worker in self._crew_of(worker).workers:  # not if it turned out to be dead
                 self._take(worker, reference)
         self._hand_out()
+        self._publish()
         self._look()
 
     def _take(self, worker: Worker, reference: Any) -> None:
@@ -180,7 +186,10 @@ class RayPool:
         if isinstance(result, Place):
             worker.where = result
         elif job is None:
-            self.machines[worker.name] = result
+            self.machines[worker.name] = result.machine
+            if worker.life is None:
+                worker.life = Life(worker.name, result.process, time.time())
+                self.lives.append(worker.life)
         elif not job.together or worker is self._crew_of(worker).workers[0]:  # a gang's answer is its first member's
             self._finish(job, worker, result)
 
@@ -193,7 +202,9 @@ class RayPool:
         for place, value in enumerate(job.values):
             if value in request.remade(job.left):
                 value.again = Recipe(job.group, request, job.priority, job.label, place)
-        job.end(Outcome(done.result, worker.name, done.took))
+        self._meter.count(DONE, job.name, worker.node)
+        self._meter.count(BUSY, job.name, worker.node, by=done.took.seconds)
+        job.end(Outcome(done.result, worker.name, done.took, worker.life.process if worker.life else None))
         self._queue.release(job)
 
     # --- what is lost -------------------------------------------------------------------------------------------------
@@ -230,6 +241,7 @@ class RayPool:
 
     def _replace(self, dead: Worker, cause: str, *, blame: bool = True) -> None:
         """Replaces a dead worker, and puts its jobs back into the queue. blame: whether its job may be the cause."""
+        self._meter.count(DEATHS, self._crew_of(dead).group.name, dead.node)
         for job in self._crew_of(dead).replace(dead, cause, blame=blame):
             self._queue.add(job)
 
@@ -279,12 +291,20 @@ class RayPool:
 
     # --- the rest -----------------------------------------------------------------------------------------------------
 
-    def gauge(self, readings: dict[str, float]) -> None:
-        for name, reading in readings.items():
-            if name not in self._gauges:
-                self._gauges[name] = Gauge(f"raysim_{name}", tag_keys=("run",))
-                self._gauges[name].set_default_tags({"run": self._run})
-            self._gauges[name].set(reading)
+    def show(self, readings: Sequence[Reading]) -> None:
+        self._meter.show(readings)
+
+    def _publish(self) -> None:
+        if self._meter.due:
+            self._meter.publish(self._readings())
+
+    def _readings(self) -> Iterator[Reading]:
+        doing: Counter[tuple[str, ...]] = Counter()
+        for group, crew in self._crews.items():
+            doing.update((group, worker.node, worker.state) for worker in crew.workers)
+            yield Reading(JOBS, self._queue.ready(group), (group, "ready"))
+            yield Reading(JOBS, sum(len(worker.jobs) for worker in crew.workers), (group, "running"))
+        yield from (Reading(WORKERS, number, tags) for tags, number in doing.items())
 
     def interrupt(self) -> None:
         """Ends the run: from now on, `wait` raises KeyboardInterrupt. Called from another thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from actors.job import Job, Setup, values_of
 from actors.placement import Placement
 from actors.pool import Group, JobFailed
 from actors.pulse import Pulse
-from actors.worker import RayHost, Worker
+from actors.worker import Worker, actor_class, process
 
 ATTEMPTS = 3  # a run fails if so many workers die with the same job, or in a row in the same set-up
 LATE_S = 20.0  # a worker that Ray has not started by then waits for a node
@@ -32,6 +33,7 @@ class Crew:
     ) -> None:
         """environment: variables of the workers' processes. warn: is told what whoever watches the run should know."""
         self.group = group
+        self._class = actor_class(group.name)
         self._run, self._placement, self._environment, self._warn = run, placement, environment, warn
         self._setups: list[Setup] = []
         self._address: Address | None = None  # where its gang meets
@@ -56,14 +58,14 @@ class Crew:
     def _make(self, number: int, deaths: int = 0, failures: int = 0) -> Worker:
         name = f"{self.group.name}-{number}"
         # Ray must not restart it or run its tasks again: the pool does that, and knows which jobs are suspect.
-        actor = ray.remote(concurrency_groups={"pings": 1})(RayHost).options(  # type: ignore[call-overload]
+        actor = self._class.options(
             name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
             max_restarts=0,
             max_task_retries=0,
             **self._placement.options(name, self.group),
             **({"runtime_env": {"env_vars": dict(self._environment)}} if self._environment else {}),
         )
-        handle = actor.remote(self.group.factory)
+        handle = actor.remote(self.group.factory, process)
         worker = Worker(name, number, handle, Pulse(name, handle.answer.remote, is_there), deaths, failures)
         worker.calls[handle.place.remote()] = None
         for setup in self._setups:
@@ -125,6 +127,8 @@ class Crew:
 
     def _make_again(self, worker: Worker, cause: str, *, blame: bool) -> None:
         place = self.workers.index(worker)
+        if worker.life:
+            worker.life.until = time.time()
         if not self._is_regular(worker):
             del self.workers[place]  # another comes when there is room
             return

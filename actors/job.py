@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from actors.gang import Gang
+from actors.process import Process
 
 Content = TypeVar("Content")
 Result = TypeVar("Result")
@@ -119,6 +120,7 @@ class Outcome(NamedTuple, Generic[Result]):
     result: Result
     worker: str  # the name of the worker that did it
     took: Took
+    process: Process | None = None  # of that worker; None for a job that a checkpoint recalls
 
 
 @dataclass(eq=False)
@@ -164,6 +166,11 @@ class Job(Generic[Result, Left]):
     def took(self) -> Took:
         """When the job ran. Raises RuntimeError before it is done."""
         return self._ended().took
+
+    @property
+    def process(self) -> Process | None:
+        """The process of the worker that did the job; None if unknown. Raises RuntimeError before it is done."""
+        return self._ended().process
 
     def _ended(self) -> Outcome[Result]:
         if self.outcome is None:

@@ -5,12 +5,14 @@ A factory builds each worker, set-ups then give it what it needs, and after that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from actors.instrument import Reading
 from actors.job import Content, Job, Left, Request, Result, Setup, Value
 from actors.machine import Machine
+from actors.process import Life
 
 
 class JobFailed(Exception):
@@ -61,6 +63,8 @@ class Pool(Protocol):
 
     machines: dict[str, Machine]
     """What each worker's process computes with, by the worker's name, as of its last set-up."""
+    lives: list[Life]
+    """The workers' processes so far, in the order in which they were ready; also those that have ended."""
     warnings: list[str]
     """What whoever watches the run should know while it goes on."""
 
@@ -93,8 +97,8 @@ class Pool(Protocol):
     def size(self, group: str) -> int:
         """Returns how many workers of a group can be given jobs now; at least 1."""
 
-    def gauge(self, readings: dict[str, float]) -> None:
-        """Shows readings on a dashboard, if there is one."""
+    def show(self, readings: Sequence[Reading]) -> None:
+        """Shows all readings of the run's program on a dashboard, if there is one. They replace the ones before."""
 
     def close(self) -> None:
         """Ends all workers."""

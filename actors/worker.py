@@ -11,6 +11,7 @@ import ray
 from actors.gang import Address
 from actors.host import Host
 from actors.job import Job
+from actors.process import Life, Process
 from actors.pulse import Pulse
 
 
@@ -21,7 +22,7 @@ class Place(NamedTuple):
 
 
 class RayHost(Host):
-    """The class of the actors: a Host that knows its node."""
+    """The class of the actors: a Host that knows its node. Each group has a subclass with its name."""
 
     def place(self) -> Place:
         """Tells where it runs, as soon as it does."""
@@ -36,6 +37,18 @@ class RayHost(Host):
         return self.listen(ray.util.get_node_ip_address())
 
 
+def actor_class(group: str) -> Any:
+    """Returns the actor class of a group. Its name, such as Client, is the workers' role in Ray's dashboard."""
+    remote: Any = ray.remote  # its types lack this option
+    return remote(concurrency_groups={"pings": 1})(type(group.capitalize(), (RayHost,), {"__module__": __name__}))
+
+
+def process() -> Process:
+    """Describes the process of an actor."""
+    given = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
+    return Process.this(ray.util.get_node_ip_address(), given)
+
+
 @dataclass(eq=False)
 class Worker:
     """A worker, from when it was asked for: until Ray has room for its actor, it is nowhere."""
@@ -48,6 +61,7 @@ class Worker:
     failures: int = 0  # how many of the last of those died one after another in their set-up
     asked: float = field(default_factory=time.monotonic)  # when
     where: Place | None = None  # None until it runs
+    life: Life | None = None  # None until its first set-up is done
     told: bool = False  # whether a warning has told that it waits for a node
     calls: dict[Any, Job[Any, Any] | None] = field(default_factory=dict)  # by reference to the answer; None: a set-up
 
@@ -65,3 +79,15 @@ class Worker:
     def waits_s(self) -> float:
         """For how many seconds it has waited for room on a node; 0 once it runs."""
         return 0.0 if self.where else time.monotonic() - self.asked
+
+    @property
+    def node(self) -> str:
+        """The address of its node; empty until it is known."""
+        return self.life.process.node if self.life else ""
+
+    @property
+    def state(self) -> str:
+        """What it does, for dashboards."""
+        if self.where is None:
+            return "waiting"
+        return "starting" if not self.is_set_up else "busy" if self.jobs else "idle"

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from conftest import PYTHONPATH, Raw
 from command_line import write
+from conftest import PYTHONPATH, Raw
 
 QUICK = {  # the head sees within seconds that a node is gone
     "health_check_initial_delay_ms": 500,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from conftest import Raw, digits, override
-from nodes import Nodes, several_nodes, until
+from nodes import several_nodes, until
 
 import raysim
 
