@@ -47,6 +47,7 @@ class RayPool:
         self._environment = dict(environment or {})
         self._wait_s = max(wait_s, LEAST_WAIT_S)
         self._listened = self._looked = time.monotonic()  # when it last pinged workers, and looked for nodes
+        self._moved = time.monotonic()  # when it was last told of anything that was done
         self.warnings: list[str] = []
         self._interrupted = False
         self._crews: dict[str, Crew] = {}  # by group
@@ -183,6 +184,7 @@ class RayPool:
         if isinstance(result, Failure) and not (job and job.done):  # done: by the first of a gang
             raise JobFailed(label, result.cause, result.traceback)
         del worker.calls[reference]
+        self._moved = time.monotonic()
         if isinstance(result, Place):
             worker.where = result
         elif job is None:
@@ -283,9 +285,9 @@ class RayPool:
         if further:
             self._replace(further[-1], f"{late[0].name} needs its room", blame=False)
             return True
-        waited = max(worker.waits_s for worker in late)
-        if waited >= self._wait_s and not any(worker.jobs for worker in self._workers() if worker.where):
-            cause = f"no node has had room for it for {waited:.0f} s, and nothing else can go on; resume the run when"
+        stands_s = min(time.monotonic() - self._moved, max(worker.waits_s for worker in late))
+        if stands_s >= self._wait_s and not any(worker.jobs for worker in self._workers() if worker.where):
+            cause = f"no node has had room for it for {stands_s:.0f} s, and nothing else can go on; resume the run when"
             raise JobFailed(late[0].name, f"{cause} there is one, or let it wait longer with resources.wait_s", "")
         return False
 
