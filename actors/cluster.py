@@ -47,7 +47,7 @@ class _Worker:
 
 
 class RayHost(Host):
-    """The class of the actors: a Host that knows the address of its node."""
+    """The class of the actors: a Host that knows its node."""
 
     @ray.method(concurrency_group="pings")
     def answer(self) -> None:
@@ -56,6 +56,11 @@ class RayHost(Host):
     def address(self) -> Address:
         """Opens a door for the gang of which this is the first member, and returns its address."""
         return self.listen(ray.util.get_node_ip_address())
+
+    def where(self) -> str:
+        """Returns the node, where there are several: a file may be on some of them only."""
+        several = sum(node["Alive"] for node in ray.nodes()) > 1
+        return f"on node {ray.util.get_node_ip_address()}" if several else ""
 
 
 class RayPool:

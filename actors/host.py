@@ -52,7 +52,7 @@ class Host:
             Exception,
             SystemExit,
         ) as error:  # the first call reports it: the actor would die silently
-            self._failure = _failure(error)
+            self._failure = self._failed(error)
 
     def listen(self, host: str) -> Address:
         """Opens a door for the gang of which this is the first member, and returns its address."""
@@ -67,7 +67,7 @@ class Host:
         try:
             self._worker = setup.build(self._worker)
         except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
-            return _failure(error)
+            return self._failed(error)
         return this_machine()
 
     def call(self, request: Request[Any, Any], seat: Seat | None, *contents: Any) -> Any:
@@ -94,7 +94,16 @@ class Host:
             kept = {place: given.index(value) for place, value in enumerate(left) if value in given}
             return (Done(answer.result, took, kept), *(None if v in given else v.content for v in left))
         except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
-            return _failure(error)
+            return self._failed(error)
+
+    def where(self) -> str:
+        """Returns what error messages say of where this process is; empty if that is clear."""
+        return ""
+
+    def _failed(self, error: Exception | SystemExit) -> Failure:
+        where = self.where()
+        cause = describe(error) + (f" - {where}" if where else "")
+        return Failure(cause, trace(error), isinstance(error, GangBroken))
 
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:
@@ -117,7 +126,3 @@ def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:
     began, counted = time.time(), time.perf_counter()
     answer = call(*args)
     return answer, Took(began, time.perf_counter() - counted)
-
-
-def _failure(error: Exception | SystemExit) -> Failure:
-    return Failure(describe(error), trace(error), isinstance(error, GangBroken))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from actors import Setup, Value
-from raysim.data import Federation, federate
+from raysim.data import Federation
 from raysim.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class OpenWorkshop:
 
 
 class Workshop:
-    """Holds the scenario and the device of an actor, and has set up torch. It can load the data."""
+    """Holds the scenario and the device of an actor, and has set up torch."""
 
     def __init__(self, scenario: Scenario, gpus: float) -> None:
         import torch
@@ -38,10 +38,6 @@ class Workshop:
         torch.set_num_threads(scenario.resources.threads)
         self.scenario = scenario
         self.device = _device(gpus)
-
-    def load(self, scenario: Scenario) -> Federation:
-        """Loads the data and divides them among clients. scenario: with the contents of arrays in memory."""
-        return federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
 
 
 def _device(share: float) -> torch.device:
