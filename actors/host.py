@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.machine import Machine, this_machine
+from actors.process import Process
 from actors.told import Told
 
 
@@ -38,10 +39,19 @@ class Done(NamedTuple):
     kept: dict[int, int]  # places of left values that came with the request, to their places among the request's values
 
 
+class Ready(NamedTuple):
+    """The answer of a set-up that succeeded."""
+
+    machine: Machine
+    process: Process
+
+
 class Host:
     """The class of client and aggregator actors. It does not need Ray itself: `actors.cluster` makes it an actor."""
 
-    def __init__(self, factory: Callable[[], Any]) -> None:
+    def __init__(self, factory: Callable[[], Any], process: Callable[[], Process] = Process.this) -> None:
+        """factory: makes the worker. process: describes the process."""
+        self._process = process
         self._failure: Failure | None = None
         self._door: Door | None = None
         self._gang: Members | None = None
@@ -59,8 +69,8 @@ class Host:
         self._door = Door(host)
         return self._door.address
 
-    def set_up(self, setup: Setup, *contents: Any) -> Failure | Machine:
-        """Does a set-up. Returns what this process computes with, or what failed. contents: those of its values."""
+    def set_up(self, setup: Setup, *contents: Any) -> Failure | Ready:
+        """Does a set-up. Returns what this process is, or what failed. contents: those of the set-up's values."""
         if self._failure:
             return self._failure
         _fill(setup, contents)
@@ -68,7 +78,7 @@ class Host:
             self._worker = setup.build(self._worker)
         except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
             return self._failed(error)
-        return this_machine()
+        return Ready(this_machine(), self._process())
 
     def call(self, request: Request[Any, Any], seat: Seat | None, *contents: Any) -> Any:
         """Carries out a request. Returns Done and the values that it leaves, or Failure and None for each value.

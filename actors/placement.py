@@ -25,6 +25,7 @@ class Demand(NamedTuple):
 
     actors: Mapping[str, Needs]
     wait_s: float = 0.0  # seconds that an autoscaling cluster may take to provide them
+    takes_all: bool = False  # whether further actors join where there is room, so that little is left for other runs
     spread: bool = False  # whether the actors go to as many nodes as possible, instead of as few
 
     @property
@@ -82,6 +83,8 @@ class Budget:
             return True
         if self._most is not None:
             return len(self._spent) < self._most
+        if demand.takes_all or any(spent.takes_all for spent in self._spent):
+            return False
         have = ray.cluster_resources()  # asked anew, because the cluster may have grown
         together = _sum([demand.total, *(spent.total for spent in self._spent)])
         return all(amount <= have.get(kind, 0) for kind, amount in together.items())

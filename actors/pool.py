@@ -5,12 +5,14 @@ A factory builds each worker, set-ups then give it what it needs, and after that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from actors.instrument import Reading
 from actors.job import Content, Job, Left, Request, Result, Setup, Value
 from actors.machine import Machine
+from actors.process import Life
 
 
 class JobFailed(Exception):
@@ -22,6 +24,10 @@ class JobFailed(Exception):
 
     def __str__(self) -> str:
         return f"{self.label}: {self.cause}"
+
+
+class ValuesLost(JobFailed):
+    """Values that later jobs need were lost with a node, and no job can make them again. A checkpoint may have them."""
 
 
 class MissingResources(Exception):
@@ -44,9 +50,12 @@ class Group(NamedTuple):
 
     name: str
     factory: Callable[[], Any]  # picklable; called once in each worker
-    workers: int  # how many
+    workers: int  # how many it has from the start
     needs: Needs = Needs()  # of each worker
     spread: bool = False  # whether they go to as many nodes as possible, instead of as few
+    further: int = 0  # how many more may join while the run goes on
+    eager: bool = False  # whether it asks for all of them at once, so that an autoscaling cluster grows; else only for
+    # those for which there is room
 
 
 class Pool(Protocol):
@@ -54,6 +63,8 @@ class Pool(Protocol):
 
     machines: dict[str, Machine]
     """What each worker's process computes with, by the worker's name, as of its last set-up."""
+    lives: list[Life]
+    """The workers' processes so far, in the order in which they were ready; also those that have ended."""
     warnings: list[str]
     """What whoever watches the run should know while it goes on."""
 
@@ -83,8 +94,11 @@ class Pool(Protocol):
     def get(self, value: Value[Content]) -> Content:
         """Returns the content of a value whose job is done. It must not be changed."""
 
-    def gauge(self, readings: dict[str, float]) -> None:
-        """Shows readings on a dashboard, if there is one."""
+    def size(self, group: str) -> int:
+        """Returns how many workers of a group can be given jobs now; at least 1."""
+
+    def show(self, readings: Sequence[Reading]) -> None:
+        """Shows all readings of the run's program on a dashboard, if there is one. They replace the ones before."""
 
     def close(self) -> None:
         """Ends all workers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -10,13 +11,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actors import InlinePool, JobFailed
+from actors import InlinePool, JobFailed, ValuesLost
 from actors.host import describe, trace
 from actors.interrupt import deferring
 from raysim.earlier import EarlierRuns
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
+from raysim.engine.lives import Lives
 from raysim.engine.lock import locked
 from raysim.engine.machines import environment, pin
 from raysim.engine.origin import record_origin
@@ -113,11 +115,18 @@ def _carry_out(
 ) -> Result:
     origin = record_origin(execution.scenario, execution.folder)
     execution = replace(execution, facts=origin | execution.facts)
+    lives = Lives(execution.folder)
     try:
-        with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
-            for step in steps:
-                if progress is not None:
-                    progress(step)
+        for life in itertools.count():
+            try:
+                with closing(_on_ray(execution, placement, life) if placement else _inline(execution)) as steps:
+                    for step in steps:
+                        if progress is not None:
+                            progress(step)
+                break
+            except ValuesLost as lost:
+                lives.count(lost)
+                execution = replace(execution, goes_on=True)
     except JobFailed as failed:
         execution.settle("failed", f"{failed}\n{failed.traceback}".strip())
         raise RunFailed(failed.label, failed.cause, failed.traceback, execution.folder) from None
@@ -191,11 +200,13 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
         pool.close()
 
 
-def _on_ray(execution: Execution, placement: Placement) -> Generator[Progress, None, None]:
+def _on_ray(execution: Execution, placement: Placement, life: int) -> Generator[Progress, None, None]:
     from actors.session import run_on_ray
 
     asked = execution.scenario.resources
-    return run_on_ray(execution, execution.run, placement, asked.patience_s, environment(asked.cpu_capability))
+    pinned = environment(asked.cpu_capability)
+    name = execution.run + (f".{life}" if life else "")  # Ray may still hold the names of the life before
+    return run_on_ray(execution, name, placement, asked.patience_s, pinned, asked.wait_s)
 
 
 def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager[Placement]:
@@ -211,4 +222,5 @@ def demand_of(scenario: Scenario) -> Demand:
 
     groups = family_of(scenario).groups
     actors = {f"{group.name}-{number}": group.needs for group in groups for number in range(group.workers)}
-    return Demand(actors, scenario.resources.wait_s, spread=any(group.spread for group in groups))
+    spread, takes_all = any(group.spread for group in groups), any(group.further for group in groups)
+    return Demand(actors, scenario.resources.wait_s, takes_all, spread)

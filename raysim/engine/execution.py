@@ -68,7 +68,10 @@ class Execution:
             self._check_machines(pool, info, before.get("machines") or [])
             self._check_space(simulation.described)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
-            yield from Loop(simulation, pool, saver, recorder.totals, self.scenario.run.rounds)
+            for progress in Loop(simulation, pool, saver, recorder, self.scenario.run.rounds):
+                if kinds_of(pool.machines) != info["machines"]:  # workers have come from other nodes
+                    self._check_machines(pool, info, [])
+                yield progress
             if self.until is None:
                 info |= self._finish(simulation, writer)
             elif not saver.reached:

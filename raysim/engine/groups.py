@@ -25,8 +25,10 @@ def clients(scenario: Scenario) -> Group:
     """Returns the group of client actors."""
     asked = scenario.resources
     needs = _needs(asked.clients_on, asked.cpus_per_client, asked.gpus_per_client)
+    least, most = asked.clients(scenario.in_flight)
     workshop = OpenWorkshop(light(scenario), needs.gpus)
-    return Group(CLIENT, workshop, asked.client_actors, needs, asked.spread)
+    further, eager = max(most - least, 0), asked.client_actors != "auto"
+    return Group(CLIENT, workshop, least, needs, asked.spread, further, eager)
 
 
 def aggregators(scenario: Scenario) -> Group:

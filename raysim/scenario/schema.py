@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.data import DATA_SETS, SERVER_DATA, Public, ServerData
@@ -82,8 +82,10 @@ class Resources(Part):
     Of all this, results depend only on `chunk`, `shards`, `threads`, `cpu_capability`, and whether a GPU is used.
     """
 
-    client_actors: Count = 2
-    """Number of processes that train clients. Each can host any number of clients."""
+    client_actors: Count | Literal["auto"] | Annotated[str, Field(pattern="^[1-9][0-9]*-[1-9][0-9]*$")] = 2
+    """Number of processes that train clients; each can host any number of clients. A range, such as 2-16: the run
+    starts with the least, asks the cluster for all of them, and uses what comes. auto: as many as there is room for,
+    but no more than clients are in flight. They join and leave with the cluster's nodes; results are the same."""
     aggregators: Count = 1
     """Number of processes that do the server's steps. They do each step together, and share searches on server data
     shard by shard; so there are at most `shards` of them."""
@@ -112,13 +114,33 @@ class Resources(Part):
     gradients in order, so it can change the last bits of results."""
     wait_s: NonNegative = 0.0
     """Seconds that an autoscaling cluster may take to provide what is asked for. 0: if resources are missing, the run
-    fails at once."""
+    fails at once. Also how long a run that has lost a node waits for another if nothing else can go on, but at least a
+    minute; then it ends, and can be resumed."""
     patience_s: NonNegative | None = 600.0
     """Seconds for which a process may not answer before it is given up. A client actor or an aggregator is then
     replaced; without its scheduler, the run fails. Long jobs are no silence. null: for ever."""
     cpu_capability: Literal["default", "avx2", "avx512"] | None = None
     """Instruction set that torch is held to on every worker, for the same bits on CPUs of several generations. It can
     change the last bits of results. null: the best that each CPU has."""
+
+    @model_validator(mode="after")
+    def _room_is_countable(self) -> Self:
+        if self.client_actors == "auto" and not (self.cpus_per_client or self.gpus_per_client):
+            raise ValueError("client_actors: auto needs cpus_per_client or gpus_per_client above 0, to count room by")
+        least, most = self.clients(1)
+        if least > most and self.client_actors != "auto":
+            raise ValueError(f"client_actors: a range must go from less to more, got {self.client_actors}")
+        return self
+
+    def clients(self, in_flight: int) -> tuple[int, int]:
+        """Returns how many client actors a run needs at least, and how many it may have at most.
+
+        in_flight: how many clients train at a time.
+        """
+        if self.client_actors == "auto":
+            return 1, in_flight
+        least, _, most = str(self.client_actors).partition("-")
+        return int(least), int(most or least)
 
 
 class _Known(NamedTuple):
@@ -216,6 +238,12 @@ class Scenario(Part):
         """The algorithm, typed as one without a server. Use it only if it has none."""
         assert isinstance(self.algorithm, Peer)
         return self.algorithm
+
+    @property
+    def in_flight(self) -> int:
+        """Largest number of clients, or of peers, that train at a time."""
+        dispatch = self.world.dispatch
+        return (dispatch.concurrency or dispatch.size or self.data.clients) if self.has_server else self.data.clients
 
     def population(self, samples: NDArray[np.int64]) -> Population:
         """Returns what algorithms know of all clients. samples: the number that each client trains on, (clients,)."""

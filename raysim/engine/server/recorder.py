@@ -48,7 +48,7 @@ class ServerRecorder(Recorder):
         updates = zip(server_rows.used_rows(stepped, weights), trained or [{}] * used, strict=True)
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
         self.add("updates", [row | more for row, more in updates])
-        self.add("steps", [server_rows.step_row(stepped, self._late) | (measured or {})])
+        self.step(server_rows.step_row(stepped, self._late) | (measured or {}))
         self._late = 0
 
     def searched(self, stepped: Stepped, columns: dict[str, list[float]], own: dict[str, list[float]]) -> None:
