@@ -6,7 +6,7 @@ from actors import Group, Needs
 from raysim.data.in_memory import light
 from raysim.scenario import Scenario
 from raysim.scenario.nodes import Nodes
-from raysim.workers.loader import Loader
+from raysim.workers.loader import FederationLoader
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER
 from raysim.workers.workshop import OpenWorkshop
 
@@ -18,7 +18,7 @@ def loader(scenario: Scenario) -> Group:
     the run goes on.
     """
     nodes = scenario.resources.load_on
-    return Group(LOADER, Loader, 1, Needs(with_driver=True) if nodes is None else _needs(nodes))
+    return Group(LOADER, FederationLoader, 1, Needs(with_driver=True) if nodes is None else _needs(nodes))
 
 
 def clients(scenario: Scenario) -> Group:

@@ -6,7 +6,7 @@ from raysim.data import Federation, federate
 from raysim.scenario import Scenario
 
 
-class Loader:
+class FederationLoader:
     """Loads the data."""
 
     def load(self, scenario: Scenario) -> Federation:

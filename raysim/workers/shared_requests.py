@@ -11,7 +11,7 @@ from raysim.scenario import Scenario
 from raysim.workers.replies import Described
 
 if TYPE_CHECKING:
-    from raysim.workers.loader import Loader
+    from raysim.workers.loader import FederationLoader
     from raysim.workers.workbench import Workbench
 
 CLIENT, SERVER, LOADER = "client", "aggregator", "loader"  # names of the groups of workers
@@ -34,7 +34,7 @@ class LoadRequest(Request[None, Loaded]):
     def leaves(self) -> Loaded:
         return Loaded(federation=Value())
 
-    def call(self, worker: Loader, gang: Gang) -> Answer[None, Loaded]:
+    def call(self, worker: FederationLoader, gang: Gang) -> Answer[None, Loaded]:
         return Answer(None, Loaded(federation=Value(worker.load(self.scenario.content))))
 
 
