@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.machine import Machine, this_machine
+from actors.memory import Memory, exhausted
 from actors.process import Process
 from actors.told import Told
 
@@ -29,6 +30,7 @@ class Failure(NamedTuple):
     cause: str
     traceback: str
     broken: bool = False  # True: the error is only that another member of the gang is gone
+    memory: Memory | None = None  # whose memory ran out, if that is the cause
 
 
 class Done(NamedTuple):
@@ -113,7 +115,7 @@ class Host:
     def _failed(self, error: Exception | SystemExit) -> Failure:
         where = self.where()
         cause = describe(error) + (f" - {where}" if where else "")
-        return Failure(cause, trace(error), isinstance(error, GangBroken))
+        return Failure(cause, trace(error), isinstance(error, GangBroken), exhausted(error))
 
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from actors import Setup, Value
 from raysim.data import Federation
 from raysim.scenario import Scenario
+from raysim.workers.device import open_device
 
 if TYPE_CHECKING:
-    import torch
-
     from raysim.workers.client import ClientWorker
     from raysim.workers.peers import PeersWorker
     from raysim.workers.server import ServerWorker
@@ -37,23 +35,7 @@ class Workshop:
 
         torch.set_num_threads(scenario.resources.threads)
         self.scenario = scenario
-        self.device = _device(gpus)
-
-
-def _device(share: float) -> torch.device:
-    """Returns the GPU if a share of one was asked for. An actor that asked for none still sees all GPUs of its node."""
-    import torch
-
-    if share == 0:
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise RuntimeError("the scenario's resources ask for a GPU, but torch finds none here")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.backends.cudnn.benchmark = False
-    if share < 1:  # Ray counts shares of GPUs, but does not enforce them
-        torch.cuda.set_per_process_memory_fraction(share)
-    return torch.device("cuda")
+        self.device = open_device(gpus)
 
 
 # --- set-ups ----------------------------------------------------------------------------------------------------------
@@ -68,7 +50,7 @@ class BecomeClient(Setup):
     def build(self, worker: Workshop) -> ClientWorker:
         from raysim.workers.client import ClientWorker
 
-        return ClientWorker(worker.scenario, self.federation.content, worker.device)
+        return ClientWorker(worker.scenario, self.federation.content, worker.device.torch)
 
 
 @dataclass(frozen=True)
@@ -80,7 +62,7 @@ class BecomeServer(Setup):
     def build(self, worker: Workshop) -> ServerWorker:
         from raysim.workers.server import ServerWorker
 
-        return ServerWorker(worker.scenario, self.federation.content, worker.device)
+        return ServerWorker(worker.scenario, self.federation.content, worker.device.torch)
 
 
 @dataclass(frozen=True)
@@ -92,4 +74,4 @@ class BecomePeers(Setup):
     def build(self, worker: Workshop) -> PeersWorker:
         from raysim.workers.peers import PeersWorker
 
-        return PeersWorker(worker.scenario, self.federation.content, worker.device)
+        return PeersWorker(worker.scenario, self.federation.content, worker.device.torch)
