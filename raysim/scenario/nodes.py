@@ -1,6 +1,7 @@
 """The nodes of a Ray cluster that actors may be on."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -46,3 +47,14 @@ class Nodes(Part):
     "!in(a, b)". Ray itself sets some, such as `ray.io/accelerator-type`, the model of the GPUs."""
     custom: dict[Custom, Positive] = Field(default_factory=dict)
     """Custom resources that each actor takes, as `ray start --resources` declares them, such as {fast_disk: 1}."""
+
+    def allow(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with these labels has those that it must have."""
+        return all(_fits(selector, labels.get(label)) for label, selector in self.labels.items())
+
+
+def _fits(selector: str, value: str | None) -> bool:
+    """Whether a label has a value that a selector wants. value: None if the node lacks the label."""
+    wanted = selector.removeprefix("!")
+    options = re.split(", ?", wanted[3:-1]) if wanted.startswith("in(") else [wanted]
+    return (value in options) != selector.startswith("!")

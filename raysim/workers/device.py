@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from raysim.errors import Problem, ScenarioError
-
-if TYPE_CHECKING:
-    import torch
 
 STAND_IN = "RAYSIM_STAND_IN_GPU"
 """Variable for tests, with a number of GiB: what runs on a GPU then runs on the CPU, which stands in for a GPU with as
@@ -23,7 +20,7 @@ CONTEXT_BYTES = 600 << 20  # what CUDA takes for each process, beside the memory
 class ComputeDevice:
     """A worker's device."""
 
-    torch: torch.device  # where it computes
+    kind: Literal["cpu", "cuda"]  # where it computes, as torch calls it
     visible: str | None = None  # numbers of the GPUs that Ray gave to its process; None without a GPU
     share: float = 0.0  # of a GPU; 0 without one
     limit_bytes: int | None = None  # of the GPU's memory that torch may allocate; None: all that is free
@@ -35,13 +32,13 @@ def open_device(share: float) -> ComputeDevice:
     An actor that asked for none still sees all GPUs of its node, so that cannot tell. Raises RuntimeError if there is
     no GPU, or if the share is too small to compute with.
     """
-    import torch
-
     if share == 0:
-        return ComputeDevice(torch.device("cpu"))
+        return ComputeDevice("cpu")
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if STAND_IN in os.environ:
-        return ComputeDevice(torch.device("cpu"), visible, share, _limit(share, _stand_in_bytes()))
+        return ComputeDevice("cpu", visible, share, _limit(share, stand_in_bytes()))
+    import torch
+
     if not torch.cuda.is_available():
         raise RuntimeError("the scenario's resources ask for a GPU, but torch finds none here; see raysim doctor")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -51,7 +48,7 @@ def open_device(share: float) -> ComputeDevice:
     limit = _limit(share, total)
     if limit is not None:  # Ray counts shares of GPUs, but does not enforce them
         torch.cuda.set_per_process_memory_fraction(limit / total)
-    return ComputeDevice(torch.device("cuda"), visible, share, limit)
+    return ComputeDevice("cuda", visible, share, limit)
 
 
 def _limit(share: float, total_bytes: int) -> int | None:
@@ -76,5 +73,6 @@ def stand_in(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {name: environment[name] for name in (STAND_IN, _TEST)}
 
 
-def _stand_in_bytes() -> int:
+def stand_in_bytes() -> int:
+    """Returns the memory of the GPU that is stood in for."""
     return int(float(stand_in()[STAND_IN]) * 2**30)

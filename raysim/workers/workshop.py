@@ -35,7 +35,8 @@ class Workshop:
 
         torch.set_num_threads(scenario.resources.threads)
         self.scenario = scenario
-        self.device = open_device(gpus)
+        self.share = open_device(gpus)
+        self.device = torch.device(self.share.kind)
 
 
 # --- set-ups ----------------------------------------------------------------------------------------------------------
@@ -50,7 +51,7 @@ class BecomeClient(Setup):
     def build(self, worker: Workshop) -> ClientWorker:
         from raysim.workers.client import ClientWorker
 
-        return ClientWorker(worker.scenario, self.federation.content, worker.device.torch)
+        return ClientWorker(worker.scenario, self.federation.content, worker.device)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class BecomeServer(Setup):
     def build(self, worker: Workshop) -> ServerWorker:
         from raysim.workers.server import ServerWorker
 
-        return ServerWorker(worker.scenario, self.federation.content, worker.device.torch)
+        return ServerWorker(worker.scenario, self.federation.content, worker.device)
 
 
 @dataclass(frozen=True)
@@ -74,4 +75,4 @@ class BecomePeers(Setup):
     def build(self, worker: Workshop) -> PeersWorker:
         from raysim.workers.peers import PeersWorker
 
-        return PeersWorker(worker.scenario, self.federation.content, worker.device.torch)
+        return PeersWorker(worker.scenario, self.federation.content, worker.device)
