@@ -20,7 +20,6 @@ from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_timeline import Closed, Stepped
 from results import Writer
 
-MEASURED_S = 10.0  # for how long clients train
 COUNTED_S = 5.0  # for how long the rest of the timeline is followed
 _OF_EVALUATION = ("evaluate", "evaluate_clients", "metrics", "compare", "consensus")
 
@@ -61,7 +60,7 @@ class Measurement:
     """A program that measures: call it with a pool. It yields a single Measured."""
 
     scenario: Scenario
-    seconds: float = MEASURED_S
+    seconds: float  # for how long clients train
 
     def __call__(self, pool: Pool) -> Iterator[Measured]:
         """Raises JobFailed if a job fails, as the run would."""

@@ -6,15 +6,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from conftest import Raw, digits
 from nodes import Nodes, several_nodes
 
-import raysim
-from raysim.workers.device import CONTEXT_BYTES, STAND_IN, open_device
+from raysim.workers.device import CONTEXT_BYTES, STAND_IN
 
 GIB = 1 << 30
 GPUS = (1, 1) if torch.cuda.is_available() else (2, 1)  # of the two nodes beside the head, which has none
