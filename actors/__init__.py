@@ -9,6 +9,7 @@ from actors.inline import InlinePool
 from actors.instrument import Instrument, Reading
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.machine import Machine, this_machine
+from actors.on_node import OnNode
 from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, ValuesLost, finished
 from actors.process import Life, Process
 
@@ -27,6 +28,7 @@ __all__ = [
     "Machine",
     "MissingResources",
     "Needs",
+    "OnNode",
     "Pool",
     "Process",
     "Query",

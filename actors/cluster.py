@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayError, RayTaskError
+from ray.exceptions import GetTimeoutError, ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
 from actors.crew import Crew
 from actors.host import Done, Failure
@@ -176,13 +176,16 @@ class RayPool:
         except RayActorError as error:
             self._replace(worker, str(error), blame=worker.where is None or _is_alive(worker.where.node))
             return
+        except OutOfMemoryError as error:
+            self._low_on_memory(worker, error)
+            return
         except RayError as error:
             raise JobFailed(label, f"{type(error).__name__}: {error}", "") from error
         if isinstance(result, Failure) and result.broken:
             self._replace(worker, result.cause)
             return
         if isinstance(result, Failure) and not (job and job.done):  # done: by the first of a gang
-            raise JobFailed(label, result.cause, result.traceback)
+            raise JobFailed(label, result.cause, result.traceback, result.memory)
         del worker.calls[reference]
         self._moved = time.monotonic()
         if isinstance(result, Place):
@@ -246,6 +249,14 @@ class RayPool:
         self._meter.count(DEATHS, self._crew_of(dead).group.name, dead.node)
         for job in self._crew_of(dead).replace(dead, cause, blame=blame):
             self._queue.add(job)
+
+    def _low_on_memory(self, worker: Worker, error: OutOfMemoryError) -> None:
+        """Replaces a worker that Ray has ended because its node ran low on memory. Another may find more."""
+        self.warnings.append(f"{worker.name}: its node ran low on memory, and Ray ended it")
+        try:
+            self._replace(worker, str(error))
+        except JobFailed as failed:
+            raise JobFailed(failed.label, failed.cause, failed.traceback, "node") from error
 
     def _crew_of(self, worker: Worker) -> Crew:
         return self._crews[worker.name.rpartition("-")[0]]

@@ -12,15 +12,19 @@ from typing import Any, NamedTuple, Protocol
 from actors.instrument import Reading
 from actors.job import Content, Job, Left, Request, Result, Setup, Value
 from actors.machine import Machine
+from actors.memory import Memory
 from actors.process import Life
 
 
 class JobFailed(Exception):
-    """A job raised an exception, or its workers died again and again. traceback: the text of the worker's traceback."""
+    """A job raised an exception, or its workers died again and again.
 
-    def __init__(self, label: str, cause: str, traceback: str) -> None:
-        super().__init__(label, cause, traceback)
-        self.label, self.cause, self.traceback = label, cause, traceback
+    traceback: the text of the worker's traceback. memory: whose memory ran out, if that is the cause.
+    """
+
+    def __init__(self, label: str, cause: str, traceback: str, memory: Memory | None = None) -> None:
+        super().__init__(label, cause, traceback, memory)
+        self.label, self.cause, self.traceback, self.memory = label, cause, traceback, memory
 
     def __str__(self) -> str:
         return f"{self.label}: {self.cause}"

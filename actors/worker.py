@@ -36,6 +36,11 @@ class RayHost(Host):
         """Opens a door for the gang of which this is the first member, and returns its address."""
         return self.listen(ray.util.get_node_ip_address())
 
+    def where(self) -> str:
+        """Returns the node, where there are several: a file may be on some of them only."""
+        several = sum(node["Alive"] for node in ray.nodes()) > 1
+        return f"on node {ray.util.get_node_ip_address()}" if several else ""
+
 
 def actor_class(group: str) -> Any:
     """Returns the actor class of a group. Its name, such as Client, is the workers' role in Ray's dashboard."""

@@ -28,6 +28,7 @@ from raysim.result import Result
 from raysim.rng import globals_kept
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.load import checked
+from raysim.workers.device import stand_in
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing
 
@@ -95,6 +96,7 @@ def launch(
 
     make: returns the execution. It is called once the cluster has room, so that no folder is made before.
     """
+    stand_in()  # refuses one outside of tests
     if inline:
         pin(scenario.resources.cpu_capability)
     with nullcontext() if inline else _reserved(scenario, address) as placement:
@@ -204,9 +206,9 @@ def _on_ray(execution: Execution, placement: Placement, life: int) -> Generator[
     from actors.session import run_on_ray
 
     asked = execution.scenario.resources
-    pinned = environment(asked.cpu_capability)
+    variables = environment(asked.cpu_capability) | stand_in()
     name = execution.run + (f".{life}" if life else "")  # Ray may still hold the names of the life before
-    return run_on_ray(execution, name, placement, asked.patience_s, pinned, asked.wait_s)
+    return run_on_ray(execution, name, placement, asked.patience_s, variables, asked.wait_s)
 
 
 def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager[Placement]:

@@ -27,15 +27,22 @@ class Nodes:
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
 
-    def add(self, cpus: int) -> Any:
-        return self._cluster.add_node(num_cpus=cpus)
+    def add(self, cpus: int, **options: Any) -> Any:
+        return self._cluster.add_node(num_cpus=cpus, **options)
 
     def kill(self, node: Any) -> None:
         self._cluster.remove_node(node, allow_graceful=False)
 
+    @property
+    def address(self) -> str:
+        return str(self._cluster.address)
+
     def start(self, folder: Path, raw: Raw) -> subprocess.Popen[str]:
         """Starts a run on the cluster, as a user on the head would."""
-        line = ["run", write(folder, raw), "--out", folder / "runs", "--address", self._cluster.address]
+        return self.call("run", write(folder, raw), "--out", folder / "runs", "--address", self.address)
+
+    def call(self, *line: object) -> subprocess.Popen[str]:
+        """Calls raysim on the head."""
         return subprocess.Popen(
             [sys.executable, "-m", "raysim", *map(str, line)],
             stdout=subprocess.PIPE,
@@ -46,12 +53,13 @@ class Nodes:
 
 
 @contextmanager
-def several_nodes(head_cpus: int) -> Iterator[Nodes]:
+def several_nodes(head_cpus: int, **options: Any) -> Iterator[Nodes]:
     """Starts the head of a cluster, and ends all nodes after the block."""
     from ray.cluster_utils import Cluster
 
     with tempfile.TemporaryDirectory(prefix="nodes-", dir="/tmp", ignore_cleanup_errors=True) as temporary:
         head = {"num_cpus": head_cpus, "include_dashboard": False, "_system_config": QUICK, "temp_dir": temporary}
+        head |= options
         cluster = Cluster(initialize_head=True, head_node_args=head)
         try:
             yield Nodes(cluster)

@@ -17,6 +17,7 @@ from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
+from raysim.cli.doctor import doctor
 from raysim.cli.new import new
 from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
@@ -38,6 +39,7 @@ app.command("list")(list_parts)
 app.command()(columns)
 app.command()(check)
 app.command()(partition)
+app.command()(doctor)
 app.command()(run)
 app.command()(sweep)
 app.command()(resume)

@@ -18,6 +18,7 @@ from raysim.engine.family import Simulation
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
 from raysim.engine.machines import differences, kinds_of
+from raysim.engine.memory import with_cure
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
@@ -83,8 +84,11 @@ class Execution:
             described = simulation.described
             info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
         except JobFailed as failed:
-            info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
-            raise
+            told = with_cure(failed, self.scenario)
+            info |= {"status": "failed", "error": f"{told}\n{told.traceback}".strip()}
+            if told is failed:
+                raise
+            raise told from failed
         except CannotWrite as problem:
             info |= {"status": "failed", "error": str(problem)}
             raise self._unwritten(problem) from None

@@ -21,7 +21,8 @@ from raysim.metrics import METRICS, Metric
 from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
 from raysim.models.module import spelled as model_block
-from raysim.part import Count, NonNegative, OneOf, Part
+from raysim.part import Count, Fraction, NonNegative, OneOf, Part
+from raysim.scenario.nodes import Nodes
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
 from raysim.terms import Population
 from raysim.world import TOPOLOGIES, Topology, World
@@ -90,10 +91,19 @@ class Resources(Part):
     shard by shard; so there are at most `shards` of them."""
     cpus_per_client: NonNegative = 1.0
     """CPUs that Ray reserves for each client actor."""
-    gpus_per_client: NonNegative = 0.0
-    """Share of a GPU for each client actor, such as 0.25. 0: it runs on the CPU."""
-    gpus_per_aggregator: NonNegative = 0.0
-    """Share of a GPU for each aggregator. 0: it runs on the CPU."""
+    gpus_per_client: Fraction = 0.0
+    """Share of a GPU for each client actor, such as 0.25, and of its memory. 0: it runs on the CPU."""
+    gpus_per_aggregator: Fraction = 0.0
+    """Share of a GPU for each aggregator, and of its memory. 0: it runs on the CPU."""
+    clients_on: Nodes = Nodes()
+    """Nodes that client actors may be on. {}: any node with room."""
+    aggregators_on: Nodes = Nodes()
+    """Nodes that aggregators may be on. {}: any node with room."""
+    load_on: Nodes | None = None
+    """Nodes that may load the data, which then go to each other node through Ray. null: the node of the process that
+    starts the run."""
+    spread: bool = False
+    """Whether actors go to as many nodes as they can. Otherwise, they fill one node after another."""
     threads: Count = 1
     """Number of CPU threads in each actor. It can change the last bits of results."""
     chunk: Count = 5

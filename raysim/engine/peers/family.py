@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 from actors import Group, Pool, Value
 from raysim.data import federate
-from raysim.data.in_memory import light
+from raysim.engine import groups
 from raysim.engine.checkpoint import Checkpoint
-from raysim.engine.groups import client_group
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.recorder import PeersRecorder
 from raysim.engine.peers.simulation import PeersSimulation
 from raysim.engine.peers.timeline import new_timeline
 from raysim.scenario import Scenario
 from raysim.workers.replies import PeerCost
-from raysim.workers.workshop import BecomePeers, OpenWorkshop, Workshop
+from raysim.workers.workshop import BecomePeers, Workshop
 from results import Writer
 
 
@@ -27,8 +26,7 @@ class PeersFamily:
 
     @property
     def groups(self) -> list[Group]:
-        factory = OpenWorkshop(light(self.scenario), self.scenario.resources.gpus_per_client)
-        return [client_group(self.scenario, factory)]
+        return [groups.loader(self.scenario), groups.clients(self.scenario)]
 
     def recorder(self, writer: Writer) -> PeersRecorder:
         return PeersRecorder(writer, synchronous=self.scenario.world.synchronous)
