@@ -45,6 +45,7 @@ def speed(instrument: Instrument, *labels: str) -> str:
     return f"rate({of(instrument, *labels)}[$__rate_interval])"
 
 
+PLACED = 'node!=""'
 TRAINING = 'task=~"train|mix"'
 OF_RAY = "Measured by Ray for all that uses the cluster."
 RUNS = [
@@ -70,19 +71,19 @@ WORK = [
     Panel("Jobs that wait and run", f"sum by (group, state) ({of(JOBS)})", "{{group}} {{state}}", JOBS.description),
     Panel(
         "Share of time at work, by node",
-        f"sum by (node) ({speed(BUSY)}) / sum by (node) ({of(WORKERS)})",
+        f"sum by (node) ({speed(BUSY, PLACED)}) / sum by (node) ({of(WORKERS, PLACED)})",
         "{{node}}",
         BUSY.description,
         "percentunit",
     ),
     Panel(
         "Time of a training job, by node",
-        f"sum by (node) ({speed(BUSY, TRAINING)}) / sum by (node) ({speed(DONE, TRAINING)})",
+        f"sum by (node) ({speed(BUSY, TRAINING, PLACED)}) / sum by (node) ({speed(DONE, TRAINING, PLACED)})",
         "{{node}}",
         f"{DONE.description} A slow node has a line above the others.",
         "s",
     ),
-    Panel("Deaths of workers", of(DEATHS), "{{group}} {{node}}", DEATHS.description),
+    Panel("Deaths of workers", f"sum by (group, node) ({of(DEATHS)})", "{{group}} {{node}}", DEATHS.description),
 ]
 BYTES = [
     Panel("Simulated messages", speed(MESSAGES), "{{direction}} {{run}}", MESSAGES.description, "Bps"),
@@ -139,7 +140,7 @@ def _place(line: int, column: int, width: int, height: int) -> dict[str, int]:
 def _panel(panel: Panel) -> dict[str, Any]:
     drawn = {"lineWidth": 2, "fillOpacity": 20 if panel.stacked else 0, "showPoints": "never", "spanNulls": False}
     stacking = {"mode": "normal" if panel.stacked else "none", "group": "A"}
-    defaults: dict[str, Any] = {"unit": panel.unit, "custom": drawn | {"stacking": stacking}}
+    defaults: dict[str, Any] = {"unit": panel.unit, "noValue": "none so far", "custom": drawn | {"stacking": stacking}}
     return {
         "type": "timeseries",
         "title": panel.title,
@@ -159,14 +160,12 @@ def _datasource() -> dict[str, Any]:
 
 
 def _runs() -> dict[str, Any]:
-    query = f"label_values({ROUNDS.in_prometheus}, run)"
     return {
         "name": "run",
         "label": "Run",
         "type": "query",
         "datasource": SOURCE,
-        "definition": query,
-        "query": {"query": query, "refId": "runs"},
+        "query": {"query": f"label_values({ROUNDS.in_prometheus}, run)", "refId": "runs"},
         "refresh": 2,  # whenever the time range changes
         "sort": 2,  # the latest first
         "multi": True,
