@@ -50,7 +50,8 @@ JOBS = Instrument(
 DONE = Instrument(
     "jobs_done",
     "counter",
-    "Jobs that are done, by their kind and the node where they ran. A job of kind train is a chunk of clients.",
+    "Jobs that are done, by their kind and the node where they ran, which is empty for jobs from before a worker was "
+    "set up. A job of kind train is a chunk of clients.",
     tags=("task", "node"),
 )
 BUSY = Instrument(

@@ -168,9 +168,11 @@ class Job(Generic[Result, Left]):
         return self._ended().took
 
     @property
-    def process(self) -> Process | None:
-        """The process of the worker that did the job; None if unknown. Raises RuntimeError before it is done."""
-        return self._ended().process
+    def process(self) -> Process:
+        """The process of the worker that did the job. Raises RuntimeError before it is done."""
+        process = self._ended().process
+        assert process is not None  # nobody asks for that of a recalled job
+        return process
 
     def _ended(self) -> Outcome[Result]:
         if self.outcome is None:

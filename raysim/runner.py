@@ -115,6 +115,7 @@ def carry_out(execution: Execution, placement: Placement | None, progress: Calla
 def _carry_out(
     execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None
 ) -> Result:
+    _log.info(f"{execution.run} writes to {execution.folder}")
     origin = record_origin(execution.scenario, execution.folder)
     execution = replace(execution, facts=origin | execution.facts)
     lives = Lives(execution.folder)

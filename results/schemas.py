@@ -264,6 +264,13 @@ TABLES: dict[str, pa.Schema] = {
             "the global model; without a server mix, evaluate, compare or consensus.",
         ),
         column("worker", TEXT, "The worker that did it.", wall=True),
+        column("node", TEXT, "The address of that worker's node; inline, the name of the machine.", wall=True),
+        column(
+            "pid",
+            _INTEGER,
+            "The worker's process on that node. run.json has host and GPU of each process under workers.",
+            wall=True,
+        ),
         column(
             "started_s",
             _NUMBER,

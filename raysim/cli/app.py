@@ -18,6 +18,7 @@ from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
+from raysim.cli.dashboard import dashboard
 from raysim.cli.doctor import doctor
 from raysim.cli.new import new
 from raysim.cli.partition import partition
@@ -51,6 +52,7 @@ app.command()(report)
 app.command()(new)
 app.command()(test)
 app.command()(schema)
+app.command()(dashboard)
 
 
 def _print_version(wanted: bool) -> None:

@@ -140,6 +140,11 @@ def test_a_replacement_gets_the_place_of_the_dead_worker(ray_session: None, tmp_
         pool.set_up({"client": Attach(3)})
         assert finish(pool, "client", AddOrDieOnce(str(tmp_path / "mark"), 4)).result == 7
         assert finish(pool, "aggregator", Add(4)).result == 0
+        dead, new = pool.lives
+        assert dead.worker == new.worker == "client-0"
+        assert dead.until is not None and dead.until <= new.since and new.until is None
+        assert (dead.process.node, dead.process.host) == (new.process.node, new.process.host)
+        assert dead.process.pid != new.process.pid
         pool.close()
 
 
