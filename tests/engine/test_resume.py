@@ -239,6 +239,27 @@ def test_a_fork_differs_from_its_version_on(tmp_path: Path) -> None:
     assert not same.any().loc[6:].any()
 
 
+def test_tables_of_a_fork_say_from_which_run_and_version_it_is(tmp_path: Path) -> None:
+    """A run from scratch with the fork's scenario has another past, so it is another case."""
+    out, lr = tmp_path / "runs", "algorithm.server_lr"
+    whole = raysim.run(raysim.parse_scenario(digits()), out=out, inline=True)
+    fork = raysim.fork(whole.folder, 2, [f"{lr}=0.3"], out=out, inline=True)
+    scratch = raysim.run(raysim.parse_scenario(digits(algorithm__server_lr=0.3)), out=out, inline=True)
+    origin = {"forked_from.run": whole.run.id, "forked_from.version": 2}
+    frame = fork.pandas("updates")
+    assert frame[list(origin)].drop_duplicates().to_dict("records") == [origin]
+    assert "forked_from.run" in frame.attrs["columns"] and not set(origin) & set(whole.pandas("updates"))
+    runs = raysim.load(out)
+    table = runs.pandas("steps").groupby("run", observed=True)[list(origin)].first()
+    assert table.loc[fork.run.id].to_dict() == origin
+    assert table.drop(fork.run.id).isna().all(axis=None)
+    compared = runs.compare()[[lr, "forked_from.version", "runs"]]
+    assert compared.fillna(0).to_numpy().tolist() == [[0.3, 0, 1], [0.3, 2, 1], [1.0, 0, 1]]
+    assert scratch.digest != fork.digest
+    told = command("columns", "updates").stdout
+    assert all(key in told for key in origin)
+
+
 def test_a_fork_by_hand(tmp_path: Path) -> None:
     """Two clients with centers 1 and 3: full steps bring the model to 2, which half of one then leaves at 2."""
     raw = quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, rounds=4, start=0.0, local__lr=0.5)
