@@ -36,9 +36,10 @@ class Checkpointing(Part):
     the run's time. null: none by time."""
     every_rounds: Count | None = None
     """Rounds from one checkpoint to the next. null: none by rounds."""
-    at_end: bool = True
-    """Whether a run that ends leaves a checkpoint, so that it can be extended by more rounds without doing again what
-    it has done. A run that is interrupted always leaves one."""
+    at_end: bool | Literal["auto"] = "auto"
+    """Whether a run that finishes leaves a checkpoint, so that it can be extended by more rounds without doing again
+    what it has done since the one before. auto: unless writing it would take more than 2 % of the time since then, as
+    far as its size tells. A run that is interrupted always leaves one."""
 
 
 class Schedule(Part):
