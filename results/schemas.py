@@ -233,7 +233,7 @@ TABLES: dict[str, pa.Schema] = {
             "picked",
             _INTEGER,
             "How often the client had taken part by then, which is how many of its updates server steps had used. With "
-            "0, it still predicts with what it began with. Null for all subjects but client.",
+            "0, it still predicts with what it began with; null for all subjects but client.",
             null=True,
             sparse=True,
         ),
