@@ -25,7 +25,7 @@ class DenseCell(nn.Module):
 class ResidualCell(nn.Module):
     """g(z, x) of images (B, channels, H, W): a residual block with group normalisation, to which x is added."""
 
-    def __init__(self, channels: int, hidden: int, activation: Callable[[Tensor], Tensor] = F.softplus) -> None:
+    def __init__(self, channels: int, hidden: int, activation: nn.Module) -> None:
         super().__init__()
         self.activation = activation
         self.conv1, self.norm1 = conv3x3(channels, hidden), nn.GroupNorm(8, hidden)

@@ -31,14 +31,13 @@ class DEQResNet(DEQ):
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Builds layers conv, norm, equilibrium, hidden1, hidden2, norm2 and head."""
         from torch import nn
-        from torch.nn import functional as F
 
         from raysim.models.blocks import ResidualCell, conv3x3, dense_layers
 
         planes, height, width = image_shape(self.name, shape)
         if min(height, width) < 4:
             raise ValueError(f"model deq_resnet: images must have at least 4 x 4 pixels, got shape {shape!r}")
-        activation, function = {"softplus": (nn.Softplus, F.softplus), "relu": (nn.ReLU, F.relu)}[self.activation]
+        activation = {"softplus": nn.Softplus, "relu": nn.ReLU}[self.activation]
         channels, hidden = {"S": (64, 128), "M": (128, 256)}[self.size]
         conv = conv3x3(planes, channels)
         nn.init.normal_(conv.weight, std=0.01)
@@ -47,7 +46,7 @@ class DEQResNet(DEQ):
             activation=activation(),
             norm=nn.BatchNorm2d(channels),
             pool1=nn.MaxPool2d(3, stride=2, ceil_mode=True),
-            equilibrium=self.equilibrium(ResidualCell(channels, hidden, function)),
+            equilibrium=self.equilibrium(ResidualCell(channels, hidden, activation())),
             pool2=nn.MaxPool2d(3, stride=2, ceil_mode=True),
             flatten=nn.Flatten(),
         )

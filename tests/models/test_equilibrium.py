@@ -100,7 +100,7 @@ def test_what_is_kept_for_gradients_does_not_grow_with_the_iterations(backward: 
     few, many = (Equilibrium(g, Anderson(tolerance=1e-20, max_iterations=k), backward, "zeros") for k in (6, 50))
     once = kept(lambda x: g(torch.zeros_like(x), x))
     assert 0 < kept(few) == kept(many) <= most * once
-    assert many.solved.iterations > 5 * few.solved.iterations
+    assert many.solved.iterations > 3 * few.solved.iterations
     assert kept(lambda x: unrolled(g, x, 50)) > 40 * once
 
 
