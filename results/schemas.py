@@ -229,6 +229,14 @@ TABLES: dict[str, pa.Schema] = {
             "peers, all evaluated peers together.",
         ),
         column("member", _INTEGER, "The client or peer; null for the subjects global and peers.", null=True),
+        column(
+            "picked",
+            _INTEGER,
+            "How often the client had taken part by then, which is how many of its updates server steps had used. With "
+            "0, it still predicts with what it began with; null for all subjects but client.",
+            null=True,
+            sparse=True,
+        ),
         column("split", TEXT, "The samples it was evaluated on: test or train."),
         column(
             "metric",
