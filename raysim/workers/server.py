@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -72,8 +73,8 @@ class ServerWorker(ClientWorker):
         For an entry of the state that did not change, it leaves the Value that came, so that it is not stored again.
         """
         before = wire.receive({name: value.content for name, value in request.state.items()}, self.device)
-        updates, buffers = self._merged(request)
-        task = self.server_task(gang, request.version, before)
+        updates, buffers, chunks = self._merged(request)
+        task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
         with self.calling("step", request.version, state=before, updates=given) as where:
             step = contract.step(where, self.algorithm.step(before, request.arrivals, given, task), before)
@@ -95,8 +96,9 @@ class ServerWorker(ClientWorker):
         message = self.message(after, request.version)
         return Answer(reply, SteppedState(message=Value(wire.send(message)), state=state))
 
-    def _merged(self, request: StepRequest) -> tuple[Record, Record]:
-        """Returns the step's updates, summed or stacked, and its buffers, averaged over the step's samples."""
+    def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int]]:
+        """Returns the step's updates, summed or stacked, its buffers, averaged over the step's samples, and, if updates
+        are stacked, the number of them in each chunk."""
         parts = [records.split(wire.receive(chunk.content, self.device), "buffers") for chunk in request.chunks]
         where, summed = f"{type(self.algorithm).__name__}.update", request.summed and not request.factors
         contract.same_updates(where, [vectors for vectors, _ in parts], summed)
@@ -104,10 +106,15 @@ class ServerWorker(ClientWorker):
             pairs = zip(parts, request.factors, strict=True)
             parts = [_weighed(*part, *factor, request.summed) for part, factor in pairs]
         buffers = records.merge([own for _, own in parts], summed=True)
-        return records.merge([vectors for vectors, _ in parts], request.summed), buffers
+        sizes = [] if request.summed else [len(next(iter(vectors.values()))) for vectors, _ in parts if vectors]
+        return records.merge([vectors for vectors, _ in parts], request.summed), buffers, sizes
 
-    def server_task(self, gang: Gang, version: int, state: Record) -> ServerTask:
-        """Returns the task of the step that makes this version of the model. state: the server's before that step."""
+    def server_task(self, gang: Gang, version: int, state: Record, chunks: Sequence[int] = ()) -> ServerTask:
+        """Returns the task of the step that makes this version of the model.
+
+        state: the server's before that step. chunks: the number of updates in each chunk of the step, if they are
+        stacked; () if all are in one.
+        """
         server = self.federation.server
         reference = self._samples(server.reference, np.arange(len(server.reference)))
         return ServerTask(
@@ -122,6 +129,7 @@ class ServerWorker(ClientWorker):
             in_domain=server.in_domain,
             reference=reference if len(reference) else None,
             company=Company(gang, self.scenario.resources.shards),
+            chunks=chunks,
         )
 
     def _server_samples(self, split: Split) -> Samples:
