@@ -64,7 +64,7 @@ class Feddle(Hybrid):
     """Strength lambda of the pull towards the fallback. null: 0 on in-domain data, 0.01 on out-of-domain data."""
     search_after: Count | None = None
     """Search whenever so many updates have arrived. null: at the end of each round in which one arrived."""
-    head_lr: Positive = 0.01
+    head_lr: Positive = 0.03
     """Learning rate at which the surrogate head is fitted to out-of-domain labels (8), by `server_optimizer`."""
     head_epochs: Count = 10
     """Passes through the server's samples to fit the surrogate head, before each search."""

@@ -48,9 +48,10 @@ class Schedule(Part):
     server steps; for peers that do not wait for each other, a round is as many mixes as there are peers."""
     evaluate_every: Count = 10
     """Rounds from one evaluation to the next. The last model is always evaluated."""
-    evaluate_on: Annotated[tuple[Literal["test", "train"], ...], Field(min_length=1)] = ("test",)
-    """Splits on which the global model, or the peers' models, are evaluated. train: all samples that clients train
-    on."""
+    evaluate_on: Annotated[tuple[Literal["test", "train", "validation"], ...], Field(min_length=1)] = ("test",)
+    """Splits on which the global model, or the peers' models, are evaluated. train: all samples that clients train on.
+    validation: what `data.validation` sets aside, which is always evaluated, and first, named or not. Progress shows
+    the first split."""
     evaluate_clients: Count | Literal["all"] | None = None
     """Number of clients, or all, whose own models are evaluated on their own test samples (`data.local_test`); they are
     the same clients each time. null: none. Clients that are `data.unseen` are all evaluated after the last round,
@@ -178,6 +179,15 @@ class Scenario(Part):
         pinned = {key: asked[key] for key in ("cpu_capability",) if asked[key] is not None}
         resolved["resources"] = {**deciding, **on_gpu, **pinned}
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def evaluated_splits(self) -> tuple[str, ...]:
+        """The splits on which models are evaluated. Progress shows the first one, and searches tune on it.
+
+        That is validation if there is such a split; the others are those of `run.evaluate_on`.
+        """
+        named: tuple[str, ...] = self.run.evaluate_on
+        return ("validation", *(split for split in named if split != "validation")) if self.data.validation else named
 
     @property
     def needs_cost(self) -> bool:

@@ -111,7 +111,8 @@ class _Trier:
             outcomes.append(outcome)
             if outcome.status in ("stopped", "diverged", "failed"):
                 break
-            scores.append(_last(outcome, self._settings.metric))
+            assert outcome.folder is not None
+            scores.append(_history(outcome.folder, self._settings.metric, scenario.evaluated_splits[0])[-1][1])
             rounds += scenario.run.rounds
         last = outcomes[-1].status
         status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
@@ -129,7 +130,7 @@ class _Trier:
         if run.status == "diverged":
             return RunOutcome("diverged", folder, run.diverged)
         try:
-            for round, value in _history(folder, self._settings.metric):
+            for round, value in _history(folder, self._settings.metric, scenario.evaluated_splits[0]):
                 pruner.report(round, value)
         except StopRun as stop:
             return RunOutcome("stopped", folder, str(stop))
@@ -206,12 +207,11 @@ def _tell(study: optuna.Study, suggestion: optuna.Trial, trial: Trial) -> None:
         study.tell(suggestion, trial.score)
 
 
-def _history(folder: Path, metric: str) -> list[tuple[int, float]]:
+def _history(folder: Path, metric: str, split: str) -> list[tuple[int, float]]:
     """Returns (rounds over, value) of each evaluation of the global model or, if there is none, of the peers' mean."""
     import pyarrow.compute as pc
 
     run = open_run(folder)
-    split = run.info["scenario"]["run"]["evaluate_on"][0]
     wanted = (pc.field("metric") == metric) & (pc.field("split") == split)
     wanted &= ~pc.field("subject").isin(["client", "unseen"])
     rows = run.table("evaluations", ["round", "value"], wanted)
@@ -225,8 +225,3 @@ def _history(folder: Path, metric: str) -> list[tuple[int, float]]:
 def _unmeasured(metric: str, measured: Iterable[str]) -> ScenarioError:
     text = f"must be one of {', '.join(measured)}, which these runs measure, got {metric!r}"
     return ScenarioError("sweep", [Problem("search.metric", text)])
-
-
-def _last(outcome: RunOutcome, metric: str) -> float:
-    assert outcome.folder is not None
-    return _history(outcome.folder, metric)[-1][1]

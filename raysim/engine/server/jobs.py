@@ -91,7 +91,7 @@ class ServerJobs:
     def evaluate(self, closed: Closed) -> PendingEvaluation:
         """Evaluates the newest version of the model. Returns the earlier evaluation if that version had one."""
         if self._last is None or self._last[0] != closed.version:
-            splits: tuple[str, ...] = self.scenario.run.evaluate_on
+            splits = self.scenario.evaluated_splits
             shards: dict[str, list[Job[MetricSums, Any]]] = {}
             metrics = {}
             for split in splits:
