@@ -62,6 +62,11 @@ class Schedule(Part):
     loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES, "raysim.losses"), BeforeValidator(loss_block)] | None = None
     """Loss that training minimises, unless the algorithm says otherwise, and that evaluations show as `loss`: a name,
     or a function of your own as my_module:loss. null: cross-entropy of labels, half the squared error of targets."""
+    compare_updates: bool = False
+    """Whether the table of updates shows how long each update that a step uses is and how far it agrees with the
+    others: column `update_norm`, the norm of its `delta`, and `update_cosine`, the cosine between that and the
+    mean delta of the step, weighted by samples. Every update of a step is then kept until the step is done. The
+    columns are null in algorithms whose clients send no delta, and 0 divided by 0 is null."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
     on_divergence: Literal["stop", "go_on"] = "stop"

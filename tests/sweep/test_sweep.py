@@ -317,6 +317,21 @@ def test_a_metric_that_is_not_measured_is_named(write: Any, tmp_path: Path) -> N
     assert "which these runs measure, got 'f1'" in answer.stderr
 
 
+def test_a_search_tunes_on_validation_samples_and_says_where_it_does_not(write: Any, tmp_path: Path) -> None:
+    search = {"over": {"local.lr": {"low": 0.01, "high": 1.0}}, "trials": 1}
+    on_test = sweep(write({"search": search}), tmp_path / "test")
+    assert "tunes on the split test" in on_test.output
+    assert "data.validation sets samples aside to tune on" in on_test.output
+    on_others = sweep(write({"search": search}, data__validation=0.2), tmp_path / "validation")
+    assert "tunes on the split validation" in on_others.output
+    assert "data.validation" not in on_others.output
+    (run,) = raysim.load(tmp_path / "validation").runs
+    evaluations = run.pandas("evaluations").query("metric == 'accuracy'")
+    last = evaluations[evaluations["round"] == evaluations["round"].max()].set_index("split").value
+    assert last["validation"] != last["test"]
+    assert f"accuracy {last['validation']:.4g}" in on_others.output
+
+
 def test_ranges_on_the_command_line(write: Any, tmp_path: Path) -> None:
     search = ["local.lr=0.001,1,log", "algorithm.buffer=2,6", "local.batch_size={choices: [8, 16]}"]
     plan = load_sweep(write(None), [], search)
