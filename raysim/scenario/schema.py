@@ -50,9 +50,10 @@ class Schedule(Part):
     server steps; for peers that do not wait for each other, a round is as many mixes as there are peers."""
     evaluate_every: Count = 10
     """Rounds from one evaluation to the next. The last model is always evaluated."""
-    evaluate_on: Annotated[tuple[Literal["test", "train"], ...], Field(min_length=1)] = ("test",)
-    """Splits on which the global model, or the peers' models, are evaluated. train: all samples that clients train
-    on."""
+    evaluate_on: Annotated[tuple[Literal["test", "train", "validation"], ...], Field(min_length=1)] = ("test",)
+    """Splits on which the global model, or the peers' models, are evaluated. train: all samples that clients train on.
+    validation: what `data.validation` sets aside, which is always evaluated, and first, named or not. Progress shows
+    the first split."""
     evaluate_clients: Count | Literal["all"] | None = None
     """Number of clients, or all, whose own models are evaluated on their own test samples (`data.local_test`); they are
     the same clients each time. null: none. Clients that are `data.unseen` are all evaluated after the last round,
@@ -63,6 +64,11 @@ class Schedule(Part):
     loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES, "raysim.losses"), BeforeValidator(loss_block)] | None = None
     """Loss that training minimises, unless the algorithm says otherwise, and that evaluations show as `loss`: a name,
     or a function of your own as my_module:loss. null: cross-entropy of labels, half the squared error of targets."""
+    compare_updates: bool = False
+    """Whether the table of updates shows how long each update that a step uses is and how far it agrees with the
+    others: column `update_norm`, the norm of its `delta`, and `update_cosine`, the cosine between that and the
+    mean delta of the step, weighted by samples. Every update of a step is then kept until the step is done. The
+    columns are null in algorithms whose clients send no delta, and 0 divided by 0 is null."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
     on_divergence: Literal["stop", "go_on"] = "stop"
@@ -211,6 +217,15 @@ class Scenario(Part):
         pinned = {key: asked[key] for key in ("cpu_capability",) if asked[key] is not None}
         resolved["resources"] = {**deciding, **on_gpu, **pinned}
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def evaluated_splits(self) -> tuple[str, ...]:
+        """The splits on which models are evaluated. Progress shows the first one, and searches tune on it.
+
+        That is validation if there is such a split; the others are those of `run.evaluate_on`.
+        """
+        named: tuple[str, ...] = self.run.evaluate_on
+        return ("validation", *(split for split in named if split != "validation")) if self.data.validation else named
 
     @property
     def needs_cost(self) -> bool:

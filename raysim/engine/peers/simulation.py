@@ -71,7 +71,7 @@ class PeersSimulation:
         of_peers, apart = pending.of_peers, pending.apart
         self._recorder.evaluated(exchanged, of_peers, apart)
         self._recorder.jobs(exchanged, pending.jobs, self.stopwatch.began)
-        first = self.scenario.run.evaluate_on[0]
+        first = self.scenario.evaluated_splits[0]
         return rows.numbers({**spread([splits[first].values for _, splits in of_peers]), **apart})
 
     def _record_divergence(self, exchanged: Exchanged, pending: PendingRound) -> None:

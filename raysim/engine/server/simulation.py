@@ -110,7 +110,10 @@ class ServerSimulation:
         return None
 
     def _record_step(self, stepped: Stepped, pending: PendingStep) -> None:
-        updates, reply = pending.updates, pending.step.result
+        reply = pending.step.result
+        compared = reply.compared or [{}] * len(stepped.members)
+        rows_of_updates = zip(pending.updates, compared, strict=True)
+        updates = [{**row, "own": {**row["own"], **own}} for row, own in rows_of_updates]
         measured = {
             "up_bytes": sum(row["up_bytes"] for row in updates),
             "down_bytes": sum(row["down_bytes"] for row in updates),
