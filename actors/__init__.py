@@ -1,7 +1,6 @@
 """Pools of workers, which run jobs in this process or in actors on a Ray cluster.
 
-Nothing here knows of federated learning. Only `actors.session`, `actors.placement`, `actors.cluster` and
-`actors.meter` load Ray.
+Nothing here knows of federated learning. Only `actors.session` and the modules that it imports load Ray.
 """
 
 from actors.child import Child, ChildDied
@@ -10,7 +9,8 @@ from actors.inline import InlinePool
 from actors.instrument import Instrument, Reading
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.machine import Machine, this_machine
-from actors.pool import Group, JobFailed, MissingResources, Pool, finished
+from actors.on_node import OnNode
+from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, ValuesLost, finished
 from actors.process import Life, Process
 
 __all__ = [
@@ -27,6 +27,8 @@ __all__ = [
     "Life",
     "Machine",
     "MissingResources",
+    "Needs",
+    "OnNode",
     "Pool",
     "Process",
     "Query",
@@ -35,6 +37,7 @@ __all__ = [
     "Setup",
     "Took",
     "Value",
+    "ValuesLost",
     "finished",
     "this_machine",
 ]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.machine import Machine, this_machine
+from actors.memory import Memory, exhausted
 from actors.process import Process
 from actors.told import Told
 
@@ -29,6 +30,7 @@ class Failure(NamedTuple):
     cause: str
     traceback: str
     broken: bool = False  # True: the error is only that another member of the gang is gone
+    memory: Memory | None = None  # whose memory ran out, if that is the cause
 
 
 class Done(NamedTuple):
@@ -62,7 +64,7 @@ class Host:
             Exception,
             SystemExit,
         ) as error:  # the first call reports it: the actor would die silently
-            self._failure = _failure(error)
+            self._failure = self._failed(error)
 
     def listen(self, host: str) -> Address:
         """Opens a door for the gang of which this is the first member, and returns its address."""
@@ -77,7 +79,7 @@ class Host:
         try:
             self._worker = setup.build(self._worker)
         except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
-            return _failure(error)
+            return self._failed(error)
         return Ready(this_machine(), self._process())
 
     def call(self, request: Request[Any, Any], seat: Seat | None, *contents: Any) -> Any:
@@ -104,7 +106,16 @@ class Host:
             kept = {place: given.index(value) for place, value in enumerate(left) if value in given}
             return (Done(answer.result, took, kept), *(None if v in given else v.content for v in left))
         except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
-            return _failure(error)
+            return self._failed(error)
+
+    def where(self) -> str:
+        """Returns what error messages say of where this process is; empty if that is clear."""
+        return ""
+
+    def _failed(self, error: Exception | SystemExit) -> Failure:
+        where = self.where()
+        cause = describe(error) + (f" - {where}" if where else "")
+        return Failure(cause, trace(error), isinstance(error, GangBroken), exhausted(error))
 
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:
@@ -127,7 +138,3 @@ def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:
     began, counted = time.time(), time.perf_counter()
     answer = call(*args)
     return answer, Took(began, time.perf_counter() - counted)
-
-
-def _failure(error: Exception | SystemExit) -> Failure:
-    return Failure(describe(error), trace(error), isinstance(error, GangBroken))

@@ -10,6 +10,7 @@ from actors.instrument import Reading
 from actors.interrupt import allowing
 from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.machine import Machine, this_machine
+from actors.memory import exhausted
 from actors.pool import Group, JobFailed
 from actors.process import Life, Process
 
@@ -56,6 +57,9 @@ class InlinePool:
         content: Content = value.content
         return content
 
+    def size(self, group: str) -> int:
+        return 1
+
     def show(self, readings: Sequence[Reading]) -> None:
         """Does nothing: there is no dashboard."""
 
@@ -68,7 +72,7 @@ def _guarded(label: str, call: Any, *args: Any) -> Any:
     try:
         return call(*args)
     except (Exception, SystemExit) as error:  # whatever the hosted code raises is named and passed on
-        raise JobFailed(label, describe(error), trace(error)) from error
+        raise JobFailed(label, describe(error), trace(error), exhausted(error)) from error
 
 
 def _allowed(call: Any, *args: Any) -> Any:

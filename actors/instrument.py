@@ -36,8 +36,8 @@ class Reading(NamedTuple):
 WORKERS = Instrument(
     "workers",
     "gauge",
-    "Workers, by their group, their node and what they do: starting, idle or busy. One that starts has no place on a "
-    "node yet, or loads what it needs; its node is empty until it is known.",
+    "Workers, by their group, their node and what they do: waiting for a node that has room, starting, idle or busy. "
+    "The node is empty until it is known.",
     tags=("group", "node", "state"),
 )
 JOBS = Instrument(

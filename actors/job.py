@@ -29,6 +29,7 @@ class Value(Generic[Content]):
 
     content: Content | Any = None
     job: Job[Any, Any] | None = None  # the job that will leave it; None once that job is done
+    again: Recipe | None = None  # how the pool can make it once more if it is lost with a node; None: it cannot
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles a value without its content, which the pool sends as an argument of its own.
@@ -36,6 +37,16 @@ class Value(Generic[Content]):
         Ray shares memory without copying only for such arguments, not for what lies within them.
         """
         return Value, ()
+
+
+class Recipe(NamedTuple):
+    """How a value is made once more: by the job that left it. It keeps in memory what that job was given."""
+
+    group: str
+    request: Request[Any, Any]
+    priority: tuple[int, ...]
+    label: str
+    place: int  # of the value among those that the job leaves
 
 
 class Answer(NamedTuple, Generic[Result, Left]):
@@ -57,6 +68,13 @@ class Request(ABC, Generic[Result, Left]):
     """The kind of job, for tables and dashboards. Ray keeps metrics for each name, so there must be few names."""
     together: ClassVar[bool] = False
     """Whether all workers of the group carry it out together, as a gang. Only the first one's answer is kept."""
+
+    def remade(self, left: Left) -> Iterable[Value[Any]]:
+        """Returns those of the values that the job leaves which are worth making again if they are lost with a node.
+
+        Until they are freed, all that the request was given stays in memory. So only short-lived values are.
+        """
+        return ()
 
     @abstractmethod
     def leaves(self) -> Left:

@@ -27,6 +27,8 @@ def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, paral
     """Runs a sweep and shows a line for each run that goes on. Returns whether no run failed."""
     console = Console()
     folder = out / plan.name
+    for line in _partly(plan):
+        console.print(line, soft_wrap=True, highlight=False)
     where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
     if plan.search is not None:
         return _tune(console, plan, plan.search, folder, where)
@@ -34,6 +36,13 @@ def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, paral
     with _Lines(console, scenarios) as lines:
         outcomes = run_all(scenarios, out=folder, news=lines.show, **where)
     return _show_outcomes(console, labels(scenarios), outcomes, folder)
+
+
+def _partly(plan: Plan) -> list[str]:
+    """Returns a line for each key of the command line that only some cases have."""
+    partly = sorted({key for keys in plan.without.values() for key in keys})
+    having = {key: [case for case, keys in plan.without.items() if key not in keys] for key in partly}
+    return [f"{key} is set in the cases that have it: {escape(', '.join(cases))}" for key, cases in having.items()]
 
 
 def labels(scenarios: list[Scenario]) -> list[str]:
@@ -111,7 +120,13 @@ def _show_outcomes(console: Console, labels: list[str], outcomes: list[RunOutcom
 
 
 def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: dict[str, Any]) -> bool:
-    groups = labels([group[0] for group in plan.groups()])
+    firsts = [group[0] for group in plan.groups()]
+    groups = labels(firsts)
+    splits = sorted({scenario.evaluated_splits[0] for scenario in firsts})
+    console.print(f"tunes on the split {', '.join(splits)}", highlight=False)
+    if "test" in splits:
+        text = "what is chosen there looks better on it than it is; data.validation sets samples aside to tune on"
+        console.print(f"  [yellow]note[/] {text}", soft_wrap=True, highlight=False)
 
     def tell(trial: Trial) -> None:
         score = trial.status if trial.status != "finished" else f"{settings.metric} {trial.score:.4g}"

@@ -18,6 +18,7 @@ from raysim.engine.family import Simulation
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
 from raysim.engine.machines import differences, kinds_of, workers_of
+from raysim.engine.memory import with_cure
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
@@ -65,11 +66,11 @@ class Execution:
         loop_s = None
         try:
             simulation = family.start(pool, recorder, checkpoint)
-            self._check_machines(pool, info, before)
+            self._check_workers(pool, info, before)
             self._check_space(simulation.described)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
             for progress in Loop(simulation, pool, saver, recorder, self.scenario.run.rounds):
-                self._note_workers(pool, info, before)
+                self._check_workers(pool, info, before)
                 yield progress
             if self.until is None:
                 info |= self._finish(simulation, writer)
@@ -82,8 +83,11 @@ class Execution:
             described = simulation.described
             info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
         except JobFailed as failed:
-            info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
-            raise
+            told = with_cure(failed, self.scenario)
+            info |= {"status": "failed", "error": f"{told}\n{told.traceback}".strip()}
+            if told is failed:
+                raise
+            raise told from failed
         except CannotWrite as problem:
             info |= {"status": "failed", "error": str(problem)}
             raise self._unwritten(problem) from None
@@ -159,34 +163,33 @@ class Execution:
             "digest": digest(final.model, writer.digest()),
         }
 
-    def _check_machines(self, pool: Pool, info: dict[str, Any], before: dict[str, Any]) -> None:
-        """Writes what the workers compute with to run.json, and warns if that may give other bits on each.
+    def _check_workers(self, pool: Pool, info: dict[str, Any], before: dict[str, Any]) -> None:
+        """Writes to run.json which workers there are and what they compute with, if some have come or gone.
 
-        before: the content of run.json before the run went on. Raises JobFailed if a worker does not have the
-        instruction set that the scenario pins.
+        Warns if that may give other bits on each. before: what run.json said before the run went on; {} for a new run.
+        Raises JobFailed if a worker does not have the instruction set that the scenario pins.
         """
-        info["machines"] = kinds_of(pool.machines)
-        self._note_workers(pool, info, before)
+        if (workers := _workers(pool, before)) == info.get("workers"):
+            return
+        known, found = info.get("machines"), kinds_of(pool.machines)
+        info |= {"workers": workers, "machines": found}
+        write_json(self.folder, info)
         pinned = self.scenario.resources.cpu_capability
         for worker, machine in pool.machines.items():
             if pinned is not None and (machine.capability or "").lower() != pinned:
                 text = f"resources.cpu_capability must be one that the CPU has, got {pinned}, and torch uses "
                 raise JobFailed(worker, text + f"{machine.capability}; take a lower one", "")
-        if different := differences(info["machines"], info["machines"]):
+        if known and not differences(known, found):
+            return
+        if different := differences(found, found):
             text = (
                 f"workers differ in what last bits depend on ({', '.join(different)}), so another run may give others"
             )
             pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
-        elif different := differences(before.get("machines") or [], info["machines"]):
+        elif different := differences(before.get("machines") or [], found):
             text = f"goes on with what may give other last bits ({', '.join(different)})"
             info["notes"] = [*info.get("notes", []), text]
             pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
-
-    def _note_workers(self, pool: Pool, info: dict[str, Any], before: dict[str, Any]) -> None:
-        """Writes which workers there are to run.json, if that has changed: some may have died, and others come."""
-        if (workers := _workers(pool, before)) != info.get("workers"):
-            info["workers"] = workers
-            write_json(self.folder, info)
 
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> None:
         """Corrects run.json after the run, if the process that did the run could not write how it ended.

@@ -13,7 +13,10 @@ from raysim.engine.instruments import readings
 from raysim.engine.progress import Mark, Progress, Stopwatch
 from raysim.engine.recorder import Recorder
 from raysim.engine.saver import Saver
+from raysim.workers.shared_requests import CLIENT
 
+JOBS_AHEAD = 6  # jobs that may be submitted and not yet done, for each client actor: more keep all of them busy, fewer
+# keep fewer model versions and updates in memory
 PROGRESS_S = 0.1  # least wall seconds between two reports of progress, unless models were evaluated
 
 
@@ -31,7 +34,7 @@ class Loop(Generic[HappeningT, PendingT]):
     def __iter__(self) -> Iterator[Progress]:
         for happening in self._simulation.happenings():
             self._queue.append((happening, *self._simulation.hand_out(happening)))
-            yield from self._write(self._simulation.ahead)
+            yield from self._write(JOBS_AHEAD * self._pool.size(CLIENT))
             if self._saver.reached:
                 return
         yield from self._write(0)
