@@ -217,6 +217,7 @@ class Runs:
         subject: str = "global",
         split: str = "test",
         over: str = "mean",
+        picked: bool = False,
         unfinished: bool = False,
     ) -> pd.DataFrame:
         """Compares groups of runs that differ in their seed alone.
@@ -233,11 +234,12 @@ class Runs:
         subject, split: which evaluations to take; see the table `evaluations`.
         over: how to take one number from the clients or peers of an evaluation: mean, micro (weighted by samples),
             min, max, gap, p10, p50 or p90.
+        picked: whether clients that had not taken part by an evaluation are left out of it; for subject client.
         unfinished: whether runs that are not finished count.
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
-        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions)
+        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions, picked)
         rows = None if by is None else _listed(by)
         return self._told(lambda runs: compare_runs(runs, rows, _listed(columns), measure, unfinished))
 
@@ -252,6 +254,7 @@ class Runs:
         subject: str = "global",
         split: str = "test",
         over: str = "mean",
+        picked: bool = False,
         unfinished: bool = False,
     ) -> pd.DataFrame:
         """Compares runs seed by seed with a baseline, which must have the same scenario but for the keys `by`.
@@ -266,7 +269,7 @@ class Runs:
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
         """
-        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions)
+        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions, picked)
         keys = None if by is None else _listed(by)
         return self._told(lambda runs: pair_runs(runs, keys, _listed(baseline), measure, unfinished))
 

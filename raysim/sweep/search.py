@@ -113,7 +113,8 @@ class _Trier:
             outcomes.append(outcome)
             if outcome.status in ("stopped", "diverged", "failed"):
                 break
-            scores.append(_last(outcome, self._settings.metric))
+            assert outcome.folder is not None
+            scores.append(_history(outcome.folder, self._settings.metric, scenario.evaluated_splits[0])[-1][1])
             rounds += scenario.run.rounds
         last = outcomes[-1].status
         status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
@@ -131,9 +132,9 @@ class _Trier:
         if folder and (run := open_run(folder)).status == "diverged":
             return RunOutcome("diverged", folder, run.diverged)
         early = None if folder else self._done.to_resume(scenario)
-        metric = self._settings.metric
+        metric, split = self._settings.metric, scenario.evaluated_splits[0]
         try:
-            for round, value in _history(folder, metric) if folder else _until_checkpoint(early, metric):
+            for round, value in _history(folder, metric, split) if folder else _until_checkpoint(early, metric, split):
                 pruner.report(round, value)
         except StopRun as stop:
             return RunOutcome("stopped", folder or early, str(stop))
@@ -214,21 +215,23 @@ def _tell(study: optuna.Study, suggestion: optuna.Trial, trial: Trial) -> None:
         study.tell(suggestion, trial.score)
 
 
-def _history(folder: Path, metric: str) -> list[tuple[int, float]]:
+def _history(folder: Path, metric: str, split: str) -> list[tuple[int, float]]:
     """Returns (rounds over, value) of each evaluation of a run that is over. Raises ScenarioError if there is none."""
-    found = _evaluated(folder, metric)
+    found = _evaluated(folder, metric, split)
     if not found:
         raise _unmeasured(metric, open_run(folder).table("evaluations", ["metric"])["metric"].unique().to_pylist())
     return found
 
 
-def _until_checkpoint(folder: Path | None, metric: str) -> list[tuple[int, float]]:
+def _until_checkpoint(folder: Path | None, metric: str, split: str) -> list[tuple[int, float]]:
     """Returns the same of a run that ended early, as far as it need not be done again; [] where there is no run."""
     checkpoint = Checkpoint.read(folder) if folder else None
-    return _evaluated(checkpoint.folder.parent, metric, checkpoint.rows["evaluations"]) if checkpoint else []
+    if folder is None or checkpoint is None:
+        return []
+    return _evaluated(folder, metric, split, checkpoint.rows["evaluations"])
 
 
-def _evaluated(folder: Path, metric: str, rows: int | None = None) -> list[tuple[int, float]]:
+def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -> list[tuple[int, float]]:
     """Returns (rounds over, value) of evaluations of the global model or, if there is none, of the peers' mean.
 
     rows: how many rows of the table count; None: all.
@@ -236,7 +239,6 @@ def _evaluated(folder: Path, metric: str, rows: int | None = None) -> list[tuple
     import pyarrow.compute as pc
 
     run = open_run(folder)
-    split = run.info["scenario"]["run"]["evaluate_on"][0]
     wanted = (pc.field("metric") == metric) & (pc.field("split") == split)
     wanted &= ~pc.field("subject").isin(["client", "unseen"])
     found = run.table("evaluations", ["round", "value", "metric", "split", "subject"]).slice(0, rows).filter(wanted)
@@ -248,8 +250,3 @@ def _evaluated(folder: Path, metric: str, rows: int | None = None) -> list[tuple
 def _unmeasured(metric: str, measured: Iterable[str]) -> ScenarioError:
     text = f"must be one of {', '.join(measured)}, which these runs measure, got {metric!r}"
     return ScenarioError("sweep", [Problem("search.metric", text)])
-
-
-def _last(outcome: RunOutcome, metric: str) -> float:
-    assert outcome.folder is not None
-    return _history(outcome.folder, metric)[-1][1]

@@ -41,6 +41,13 @@ RUNS: dict[str, Raw] = {
     "cached clients": digits(algorithm="ca2fl", world=CONCURRENT),
     "search": digits(algorithm={"name": "feddle", "search_after": 2}, **SEARCHED),
     "own models": digits(algorithm="ditto", **OWN),
+    "own models after averaging": digits(algorithm={"name": "fedavg_ft", "finetune_after": 3}, **OWN),
+    "pauses": digits(
+        algorithm={"name": "fedeq", "reset_local_theta": "after_pause"},
+        model={"name": "mlp", "hidden": [16], "personal": ["head"]},
+        world={"dispatch": {"per_round": 15}},
+    ),
+    "current penalties": digits(algorithm={"name": "fedadmm_insa", "penalties": "current"}),
     "delays that follow the work": computed(FOLLOWED, {"per_round": 5}, UNEVEN),
     "delays that follow the work, late ones discarded": computed(
         FOLLOWED, {"per_round": 5, "round_s": 1.0}, UNEVEN, run__rounds=9
