@@ -3,13 +3,13 @@
 python benchmarks/chaos.py [--kills 100] [--seed 0] [--inline-only] [--kinds client,peer] [--nodes 3] [--out FILE.md]
 
 Each scenario below runs undisturbed once. Then it runs again and again while one of its processes is killed with
-SIGKILL at a random moment: a client actor, an aggregator, a peers' actor, the scheduler, the driver, the raylet, the
-GCS, or all of them at once; workers are drawn most often, while they work. With `--nodes 3`, runs share a Ray of a head
-and three more nodes on this machine, of which one may be killed, too; another then takes its place. `--kinds` says what
-may be killed. A run that ends early is resumed, in turn in this process, on one worker and on three. A few kills later
-it is left alone, and must end with the digest of the undisturbed run. It prints, for each kind of process, how often it
-was killed, how often the run went on by itself, and how many seconds each kill cost; and for each family, how many of
-its runs ended with the right digest. Exit code 1 if one did not.
+SIGKILL at a random moment: a client actor, an aggregator, a peers' actor, the loader of the data, the scheduler, the
+driver, the raylet, the GCS, or all of them at once; workers are drawn most often. With `--nodes 3`, runs share a Ray of
+a head and three more nodes on this machine, of which one may be killed, too; another then takes its place. `--kinds`
+says what may be killed. A run that ends early is resumed, in turn in this process, on one worker and on three. A few
+kills later it is left alone, and must end with the digest of the undisturbed run. It prints, for each kind of process,
+how often it was killed, how often the run went on by itself, and how many seconds each kill cost; and for each family,
+how many of its runs ended with the right digest. Exit code 1 if one did not.
 
 All choices follow from the seed; the moments also depend on how fast the machine is. It needs Linux, whose /proc says
 which process is which.
@@ -59,15 +59,16 @@ SCENARIOS: dict[str, tuple[str, list[str]]] = {  # a file, and keys to set
 }
 INLINE = "everything, in process"
 WORKERS = ("client", "aggregator", "peer")
-OF_RUN = (*WORKERS, "scheduler", "driver")  # what belongs to a run alone
+OF_RUN = (*WORKERS, "loader", "scheduler", "driver")  # what belongs to a run alone
 ON_RAY = (*OF_RUN, "raylet", "GCS", "everything")
 ON_NODES = (*OF_RUN, "node")
 OFTEN_DRAWN = 4  # how much more often each kind of worker is drawn than any other
 RESUMED = (["--inline"], ["--set", "resources.client_actors=1"], ["--set", "resources.client_actors=3"])
-TITLES = {  # of processes at work; Ray shows what they do
-    "client": ("ray::train", "ray::evaluate", "ray::metrics"),
-    "aggregator": ("ray::step", "ray::first"),
-    "peer": ("ray::mix", "ray::evaluate", "ray::compare", "ray::consensus", "ray::metrics"),
+TITLES = {  # of processes: Ray shows what they do, or what they are
+    "client": ("ray::Client", "ray::train", "ray::evaluate", "ray::metrics"),
+    "aggregator": ("ray::Aggregator", "ray::step", "ray::first"),
+    "peer": ("ray::Client", "ray::mix", "ray::evaluate", "ray::compare", "ray::consensus", "ray::metrics"),
+    "loader": ("ray::Loader", "ray::load"),
     "scheduler": ("ray::Scheduler",),
 }
 LONGEST_S = 300.0  # a run that takes longer counts as hung
