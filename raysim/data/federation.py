@@ -129,8 +129,8 @@ def divide(
     available = {"train": np.unique(trained), "test": evaluated}
     with blaming("server_data"):
         server, taken = server_data.draw(dataset, available, generator(seed, "server data"))
-    shared = dataset.test if public.split == "test" else dataset.train
     with blaming("public"):
+        shared = _shared(data, dataset, public)
         public_rows = public.draw(shared, generator(seed, "public"))
     if public.split == "test":
         taken = {**taken, "test": np.append(taken["test"], public_rows)}
@@ -161,6 +161,15 @@ def divide(
         skew=skew,
         seed=seed,
     )
+
+
+def _shared(data: PooledData | Quadratic, dataset: Dataset, public: Public) -> Split:
+    """Returns the samples that public ones are drawn from."""
+    if public.split == "test":
+        return dataset.test
+    if public.from_all and public.samples and isinstance(data, Labelled) and data.train_samples is not None:
+        return data.model_copy(update={"train_samples": None}).load().train
+    return dataset.train
 
 
 def _labels(data: PooledData | Quadratic, dataset: Dataset, held: Holdings, seed: int) -> np.ndarray:
