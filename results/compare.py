@@ -128,7 +128,7 @@ def tells(key: str) -> bool:
     """Whether a run's numbers depend on a key other than the seed."""
     if key.startswith("resources."):
         return key in ("resources.chunk", "resources.threads")
-    return key not in ("name", "seed")
+    return key not in ("name", "seed", "forked_from.run")
 
 
 def _groups(runs: Runs, keys: list[str]) -> Iterator[tuple[Values, Runs]]:

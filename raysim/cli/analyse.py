@@ -60,7 +60,7 @@ def compare(
         typer.Option(metavar="METRIC=VALUE", help="Add rounds, virtual time and bytes until this value is reached."),
     ] = None,
     subject: Annotated[str, typer.Option(help="Whose metrics: global, client, unseen or peer.")] = "global",
-    split: Annotated[str, typer.Option(help="test or train.")] = "test",
+    split: Annotated[str, typer.Option(help="test, train or validation.")] = "test",
     over: Annotated[
         str, typer.Option(help="What to take over clients or peers: mean, micro, min, max, gap, p10, p50 or p90.")
     ] = "mean",

@@ -55,7 +55,7 @@ def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: 
 
 def try_metrics(bench: Workbench) -> None:
     """Computes own metrics on samples from all over the first split that is evaluated. Raises what a metric raises."""
-    split, rows = bench.evaluated[bench.scenario.run.evaluate_on[0]]
+    split, rows = bench.evaluated[bench.scenario.evaluated_splits[0]]
     some = rows[np.unique(np.linspace(0, len(rows) - 1, _MEASURED, dtype=np.int64))]
     if bench.scenario.run.metrics:
         with bench.net.evaluating(bench.start) as module:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from results.keys import Value, flatten
+from results.keys import Value
 from results.reader import Run
 from results.runs import Runs
 from results.texts import short_names, written
@@ -82,7 +82,7 @@ class Groups:
     @cached_property
     def unit(self) -> str:
         """The unit of virtual time in brackets, to follow a label; empty if the runs have different units."""
-        units = {flatten(run.info.get("scenario") or {}).get("world.delay.unit") for run in self.runs.runs}
+        units = {run.keys.get("world.delay.unit") for run in self.runs.runs}
         return f" ({units.pop()})" if len(units) == 1 and None not in units else ""
 
     @property
@@ -115,7 +115,7 @@ def grouped(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) -
 
 
 def _matters(key: str) -> bool:
-    return key not in ("seed", "name") and (not key.startswith("resources.") or key in _NUMERIC)
+    return key not in ("seed", "name", "forked_from.run") and (not key.startswith("resources.") or key in _NUMERIC)
 
 
 def _once(runs: Sequence[Run]) -> tuple[Run, ...]:

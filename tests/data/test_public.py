@@ -50,6 +50,11 @@ def test_public_samples_may_be_of_all_training_samples() -> None:
     assert {image.tobytes() for image in some.public.x} == held
     assert len({image.tobytes() for image in of_all.public.x} - held) > 80
     assert np.array_equal(of_all.held.rows, some.held.rows) and of_all.mean == some.mean
+    aside = federate(
+        few.model_copy(update={"validation": 0.5}), NoServerData(), 0, Public(samples=1000, from_all=True)
+    ).validation
+    assert 0 < len(aside) < 50  # public samples teach, so none of them validates
+    assert not {image.tobytes() for image in aside.x} & {image.tobytes() for image in shared(samples=1000).public.x}
     with pytest.raises(ScenarioError, match=r"public\.from_all: must be false with `split: test`"):
         parse_scenario(digits(public={"samples": 5, "split": "test", "from_all": True}))
 

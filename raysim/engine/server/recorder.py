@@ -51,7 +51,7 @@ class ServerRecorder(Recorder):
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
         self._picked.update(dispatched.client for dispatched in stepped.members)
         self.add("updates", [row | more for row, more in updates])
-        self.add("steps", [server_rows.step_row(stepped, self._late) | (measured or {})])
+        self.step(server_rows.step_row(stepped, self._late) | (measured or {}))
         self._late = 0
 
     def searched(self, stepped: Stepped, columns: dict[str, list[float]], own: dict[str, list[float]]) -> None:
