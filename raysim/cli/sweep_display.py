@@ -12,7 +12,7 @@ from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeElapsedCol
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from raysim.cli.display import describe
+from raysim.cli.progress_lines import ProgressLines, describe
 from raysim.earlier import OutOfDate
 from raysim.engine.progress import Progress
 from raysim.scenario import Scenario
@@ -76,6 +76,7 @@ class _Lines:
         )
         self._all = self._bars.add_task("[bold]runs", total=len(scenarios), state="")
         self._lines: dict[int, TaskID] = {}
+        self._printed = None if console.is_interactive else ProgressLines(console)
 
     def __enter__(self) -> _Lines:
         self._bars.start()
@@ -88,6 +89,9 @@ class _Lines:
         if isinstance(news, OutOfDate):
             text = f"{escape(self._labels[place])}: runs again: {escape(news.why)}"
             self._bars.console.print(text, soft_wrap=True, highlight=False)
+            return
+        if isinstance(news, Progress) and self._printed:
+            self._printed.show(self._labels[place], news)
             return
         if isinstance(news, Progress):
             if place not in self._lines:

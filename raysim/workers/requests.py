@@ -106,6 +106,9 @@ class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
     def leaves(self) -> TrainedChunk:
         return TrainedChunk(update=Value(), states=tuple(Value() for member in self.members if member.state))
 
+    def remade(self, left: TrainedChunk) -> tuple[Value[Wire]]:
+        return (left.update,)  # the next step uses it up; states live on, and with them would what they came from
+
     def call(self, worker: ClientWorker, gang: Gang) -> Answer[list[TrainedClient], TrainedChunk]:
         return worker.train(self)
 
@@ -178,6 +181,9 @@ class EvaluateKeepingRequest(Request[MetricSums, KeptOutputs]):
 
     def leaves(self) -> KeptOutputs:
         return KeptOutputs(outputs=Value())
+
+    def remade(self, left: KeptOutputs) -> KeptOutputs:
+        return left
 
     def call(self, worker: ClientWorker, gang: Gang) -> Answer[MetricSums, KeptOutputs]:
         return worker.evaluate_keeping(self)

@@ -305,6 +305,30 @@ def test_trials_that_lag_behind_are_pruned(write: Any, tmp_path: Path) -> None:
     assert "pruned" not in unpruned.stdout
 
 
+@pytest.mark.slow
+def test_trials_that_were_interrupted_go_on(write: Any, tmp_path: Path) -> None:
+    """With the same suggestions, pruned trials among them, because earlier evaluations are reported again."""
+    over = {"local.lr": {"choices": [1e-9, 0.5]}, "local.momentum": {"low": 0.0, "high": 0.1}}
+    path = write({"search": {"over": over, "trials": 9, "batch": 6}}, run__rounds=6)
+    whole = sweep(path, tmp_path / "whole")
+    assert "pruned" in whole.stdout
+    for run in raysim.load(tmp_path / "whole").runs:
+
+        def stop(progress: Any) -> None:
+            if progress.round >= 3:
+                raise raysim.StopRun("enough")
+
+        scenario = raysim.parse_scenario(run.info["scenario"])
+        raysim.run(scenario, out=tmp_path / "early" / "digits", inline=True, progress=stop)
+    early = {run.id for run in raysim.load(tmp_path / "early").runs}
+    assert sweep(path, tmp_path / "early").stdout == whole.stdout
+    runs = raysim.load(tmp_path / "early").runs
+    assert {run.id for run in runs} == early
+    digests = [{str(run.info.get("digest")) for run in found} for found in (runs, raysim.load(tmp_path / "whole").runs)]
+    assert digests[0] == digests[1]
+    assert all(run.info["resumed"][0]["round"] >= 2 for run in runs if run.status == "finished")
+
+
 def test_a_metric_that_is_not_measured_is_named(write: Any, tmp_path: Path) -> None:
     answer = sweep(write({"search": SEARCH | {"metric": "f1"}}), tmp_path / "runs")
     assert answer.exit_code == 2

@@ -28,7 +28,7 @@ from raysim.workers.requests import (
     SaveClientsRequest,
     StepRequest,
 )
-from raysim.workers.shared_requests import CLIENT, SERVER, LoadRequest
+from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, LoadRequest
 from raysim.workers.workshop import BecomeClient, BecomeServer
 from raysim.world.server_timeline import Closed, Stepped
 
@@ -48,7 +48,7 @@ class ServerJobs:
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
         """Loads the data and makes the first model. The workers must have started. Raises JobFailed if that fails."""
         self.scenario, self.pool = scenario, pool
-        loading = pool.submit(SERVER, LoadRequest(pool.put(scenario)), label="load data")
+        loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
         federation = finished(pool, loading).left.federation
         pool.set_up({SERVER: BecomeServer(federation), CLIENT: BecomeClient(federation)})
         found = finished(pool, pool.submit(SERVER, DescribeServerRequest(), label="describe data")).result
