@@ -18,6 +18,8 @@ from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
+from raysim.cli.dashboard import dashboard
+from raysim.cli.doctor import doctor
 from raysim.cli.new import new
 from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
@@ -39,6 +41,7 @@ app.command("list")(list_parts)
 app.command()(columns)
 app.command()(check)
 app.command()(partition)
+app.command()(doctor)
 app.command()(run)
 app.command()(sweep)
 app.command()(resume)
@@ -49,6 +52,7 @@ app.command()(report)
 app.command()(new)
 app.command()(test)
 app.command()(schema)
+app.command()(dashboard)
 
 
 def _print_version(wanted: bool) -> None:
