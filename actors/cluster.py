@@ -11,7 +11,7 @@ import ray
 from ray.exceptions import GetTimeoutError, ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
 from actors.crew import Crew
-from actors.host import Done, Failure
+from actors.host import Done, Failure, Ready
 from actors.instrument import BUSY, DEATHS, DONE, JOBS, WORKERS, Reading
 from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Setup, Value, values_of
 from actors.machine import Machine
@@ -21,13 +21,13 @@ from actors.pool import Group, JobFailed, ValuesLost
 from actors.process import Life
 from actors.pulse import interval
 from actors.queue import Queue
-from actors.worker import Place, Worker
+from actors.worker import Worker
 
 DEPTH = 2  # jobs that a worker has at a time: the arguments of the next travel while the first runs
 PATIENCE_S = 600.0
 POLL_S = 0.5  # how often `wait` looks for an interruption
 LOOK_S = 2.0  # how often it looks for room, and for workers that wait for a node
-LEAST_WAIT_S = 60.0  # how long a run always waits for a node: Ray takes a while to see that one is lost
+LEAST_WAIT_S = 120.0  # how long a run always waits for a node: Ray takes a while to see that one is lost
 
 
 class RayPool:
@@ -42,7 +42,7 @@ class RayPool:
         wait_s: float = 0.0,
     ) -> None:
         """patience_s: how long a worker may not answer; None: for ever. environment: variables of its process. wait_s:
-        how long, beyond a minute, no worker may have work while others wait for a node."""
+        how long, beyond two minutes, no worker may have work while others wait for a node."""
         self._run, self._placement, self._patience_s = run, placement, patience_s
         self._environment = dict(environment or {})
         self._wait_s = max(wait_s, LEAST_WAIT_S)
@@ -174,7 +174,7 @@ class RayPool:
         except RayTaskError as error:
             raise JobFailed(label, str(error.cause), str(error)) from error
         except RayActorError as error:
-            self._replace(worker, str(error), blame=worker.where is None or _is_alive(worker.where.node))
+            self._replace(worker, str(error), blame=worker.node_id is None or _is_alive(worker.node_id))
             return
         except OutOfMemoryError as error:
             self._low_on_memory(worker, error)
@@ -188,15 +188,20 @@ class RayPool:
             raise JobFailed(label, result.cause, result.traceback, result.memory)
         del worker.calls[reference]
         self._moved = time.monotonic()
-        if isinstance(result, Place):
-            worker.where = result
-        elif job is None:
-            self.machines[worker.name] = result.machine
-            if worker.life is None:
-                worker.life = Life(worker.name, result.process, time.time())
-                self.lives.append(worker.life)
+        if job is None:
+            self._came(worker, result)
         elif not job.together or worker is self._crew_of(worker).workers[0]:  # a gang's answer is its first member's
             self._finish(job, worker, result)
+
+    def _came(self, worker: Worker, answer: str | Ready | None) -> None:
+        """Notes what a worker told in its set-up: its node at first, then what its process is."""
+        if isinstance(answer, str):
+            worker.node_id = answer
+        elif answer:
+            self.machines[worker.name] = answer.machine
+            if worker.life is None:
+                worker.life = Life(worker.name, answer.process, time.time())
+                self.lives.append(worker.life)
 
     def _finish(self, job: Job[Any, Any], worker: Worker, done: Done) -> None:
         request = job.request
@@ -297,7 +302,7 @@ class RayPool:
             self._replace(further[-1], f"{late[0].name} needs its room", blame=False)
             return True
         stands_s = min(time.monotonic() - self._moved, max(worker.waits_s for worker in late))
-        if stands_s >= self._wait_s and not any(worker.jobs for worker in self._workers() if worker.where):
+        if stands_s >= self._wait_s and not any(worker.jobs for worker in self._workers() if worker.node_id):
             cause = f"no node has had room for it for {stands_s:.0f} s, and nothing else can go on; resume the run when"
             raise JobFailed(late[0].name, f"{cause} there is one, or let it wait longer with resources.wait_s", "")
         return False

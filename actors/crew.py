@@ -67,7 +67,8 @@ class Crew:
         )
         handle = actor.remote(self.group.factory, process)
         worker = Worker(name, number, handle, Pulse(name, handle.answer.remote, is_there), deaths, failures)
-        worker.calls[handle.place.remote()] = None
+        worker.calls[handle.node.remote()] = None
+        worker.calls[handle.open.remote()] = None
         for setup in self._setups:
             _set_up(worker, setup)
         return worker
@@ -85,7 +86,7 @@ class Crew:
         if missing <= 0:
             return
         if not self.group.eager:
-            waits = any(worker.where is None for worker in self.workers)
+            waits = any(worker.node_id is None for worker in self.workers)
             missing = 0 if waits else min(missing, self._room())
         taken = {worker.number for worker in self.workers}
         free = (number for number in range(most) if number not in taken)
@@ -142,7 +143,7 @@ class Crew:
 
         passed_s: seconds since the last call.
         """
-        running = [worker for worker in self.workers if worker.where]
+        running = [worker for worker in self.workers if worker.node_id]
         for worker in running:
             if warning := worker.pulse.beat(passed_s, patience_s):
                 self._warn(warning)
@@ -159,7 +160,7 @@ class Crew:
 
     def further(self) -> list[Worker]:
         """Returns the workers that run without places of their own. They must make room for those that have some."""
-        return [worker for worker in self.workers if worker.where and not self._is_regular(worker)]
+        return [worker for worker in self.workers if worker.node_id and not self._is_regular(worker)]
 
 
 def _set_up(worker: Worker, setup: Setup) -> None:

@@ -53,18 +53,19 @@ class Host:
 
     def __init__(self, factory: Callable[[], Any], process: Callable[[], Process] = Process.this) -> None:
         """factory: makes the worker. process: describes the process."""
-        self._process = process
+        self._factory, self._process = factory, process
         self._failure: Failure | None = None
         self._door: Door | None = None
         self._gang: Members | None = None
         self._worker: Any = None
+
+    def open(self) -> Failure | None:
+        """Makes the worker, which may take seconds. Returns what failed. It must be called once, before all else."""
         try:
-            self._worker = factory()
-        except (
-            Exception,
-            SystemExit,
-        ) as error:  # the first call reports it: the actor would die silently
+            self._worker = self._factory()
+        except (Exception, SystemExit) as error:  # an actor that raised it would die silently
             self._failure = self._failed(error)
+        return self._failure
 
     def listen(self, host: str) -> Address:
         """Opens a door for the gang of which this is the first member, and returns its address."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 
@@ -15,18 +15,13 @@ from actors.process import Life, Process
 from actors.pulse import Pulse
 
 
-class Place(NamedTuple):
-    """Where an actor runs."""
-
-    node: str  # Ray's id of the node
-
-
 class RayHost(Host):
     """The class of the actors: a Host that knows its node. Each group has a subclass with its name."""
 
-    def place(self) -> Place:
-        """Tells where it runs, as soon as it does."""
-        return Place(ray.get_runtime_context().get_node_id())
+    def node(self) -> str:
+        """Returns Ray's id of its node. It answers as soon as it runs."""
+        node: str = ray.get_runtime_context().get_node_id()
+        return node
 
     @ray.method(concurrency_group="pings")
     def answer(self) -> None:
@@ -65,7 +60,7 @@ class Worker:
     deaths: int = 0  # how many workers before it died in its place
     failures: int = 0  # how many of the last of those died one after another in their set-up
     asked: float = field(default_factory=time.monotonic)  # when
-    where: Place | None = None  # None until it runs
+    node_id: str | None = None  # None until it runs
     life: Life | None = None  # None until its first set-up is done
     told: bool = False  # whether a warning has told that it waits for a node
     calls: dict[Any, Job[Any, Any] | None] = field(default_factory=dict)  # by reference to the answer; None: a set-up
@@ -83,7 +78,7 @@ class Worker:
     @property
     def waits_s(self) -> float:
         """For how many seconds it has waited for room on a node; 0 once it runs."""
-        return 0.0 if self.where else time.monotonic() - self.asked
+        return 0.0 if self.node_id else time.monotonic() - self.asked
 
     @property
     def node(self) -> str:
@@ -93,6 +88,6 @@ class Worker:
     @property
     def state(self) -> str:
         """What it does, for dashboards."""
-        if self.where is None:
+        if self.node_id is None:
             return "waiting"
         return "starting" if not self.is_set_up else "busy" if self.jobs else "idle"

@@ -22,7 +22,7 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 COLUMNS, HEIGHT = 3, 8  # panels in a line, and how high they are, in Grafana's grid of 24 columns
 
 
-class Panel(NamedTuple):
+class Graph(NamedTuple):
     """A panel with one line for each series that its query finds."""
 
     title: str
@@ -49,45 +49,45 @@ PLACED = 'node!=""'
 TRAINING = 'task=~"train|mix"'
 OF_RAY = "Measured by Ray for all that uses the cluster."
 RUNS = [
-    Panel("Rounds done", f"{of(ROUND)} / {of(ROUNDS)}", "{{run}}", ROUND.description, "percentunit"),
-    Panel("Metrics", of(METRIC, 'metric!="loss"'), "{{metric}} {{run}}", METRIC.description, least=None),
-    Panel("Loss", of(METRIC, 'metric="loss"'), "{{run}}", METRIC.description, least=None),
-    Panel("Virtual time", of(VIRTUAL_TIME), "{{run}}", VIRTUAL_TIME.help),
-    Panel("Clients in flight", of(IN_FLIGHT), "{{run}}", IN_FLIGHT.description),
-    Panel("Staleness", of(STALENESS), "{{run}}", STALENESS.help),
-    Panel("Trainings a second", speed(UPDATES, 'status="used"'), "{{run}}", UPDATES.description),
-    Panel("Updates by what became of them", of(UPDATES), "{{status}} {{run}}", UPDATES.description),
-    Panel("Server steps a second", speed(STEPS), "{{run}}", STEPS.description),
+    Graph("Rounds done", f"{of(ROUND)} / {of(ROUNDS)}", "{{run}}", ROUND.description, "percentunit"),
+    Graph("Metrics", of(METRIC, 'metric!="loss"'), "{{metric}} {{run}}", METRIC.description, least=None),
+    Graph("Loss", of(METRIC, 'metric="loss"'), "{{run}}", METRIC.description, least=None),
+    Graph("Virtual time", of(VIRTUAL_TIME), "{{run}}", VIRTUAL_TIME.help),
+    Graph("Clients in flight", of(IN_FLIGHT), "{{run}}", IN_FLIGHT.description),
+    Graph("Staleness", of(STALENESS), "{{run}}", STALENESS.help),
+    Graph("Trainings a second", speed(UPDATES, 'status="used"'), "{{run}}", UPDATES.description),
+    Graph("Updates by what became of them", of(UPDATES), "{{status}} {{run}}", UPDATES.description),
+    Graph("Server steps a second", speed(STEPS), "{{run}}", STEPS.description),
 ]
 WORK = [
-    Panel(
+    Graph(
         "Workers by what they do",
         f"sum by (group, state) ({of(WORKERS)})",
         "{{group}} {{state}}",
         WORKERS.description,
         stacked=True,
     ),
-    Panel("Workers by node", f"sum by (node) ({of(WORKERS)})", "{{node}}", WORKERS.description, stacked=True),
-    Panel("Jobs that wait and run", f"sum by (group, state) ({of(JOBS)})", "{{group}} {{state}}", JOBS.description),
-    Panel(
+    Graph("Workers by node", f"sum by (node) ({of(WORKERS)})", "{{node}}", WORKERS.description, stacked=True),
+    Graph("Jobs that wait and run", f"sum by (group, state) ({of(JOBS)})", "{{group}} {{state}}", JOBS.description),
+    Graph(
         "Share of time at work, by node",
         f"sum by (node) ({speed(BUSY, PLACED)}) / sum by (node) ({of(WORKERS, PLACED)})",
         "{{node}}",
         BUSY.description,
         "percentunit",
     ),
-    Panel(
+    Graph(
         "Time of a training job, by node",
         f"sum by (node) ({speed(BUSY, TRAINING, PLACED)}) / sum by (node) ({speed(DONE, TRAINING, PLACED)})",
         "{{node}}",
         f"{DONE.description} A slow node has a line above the others.",
         "s",
     ),
-    Panel("Deaths of workers", f"sum by (group, node) ({of(DEATHS)})", "{{group}} {{node}}", DEATHS.description),
+    Graph("Deaths of workers", f"sum by (group, node) ({of(DEATHS)})", "{{group}} {{node}}", DEATHS.description),
 ]
 BYTES = [
-    Panel("Simulated messages", speed(MESSAGES), "{{direction}} {{run}}", MESSAGES.description, "Bps"),
-    Panel(
+    Graph("Simulated messages", speed(MESSAGES), "{{direction}} {{run}}", MESSAGES.description, "Bps"),
+    Graph(
         "Object store, by node",
         "sum by (NodeAddress, Location) (ray_object_store_memory)",
         "{{NodeAddress}} {{Location}}",
@@ -95,7 +95,7 @@ BYTES = [
         "bytes",
         stacked=True,
     ),
-    Panel(
+    Graph(
         "Bytes between nodes",
         "sum by (NodeAddress, Type) (rate(ray_object_manager_bytes[$__rate_interval]))",
         "{{NodeAddress}} {{Type}}",
@@ -137,7 +137,7 @@ def _place(line: int, column: int, width: int, height: int) -> dict[str, int]:
     return {"x": column, "y": line, "w": width, "h": height}
 
 
-def _panel(panel: Panel) -> dict[str, Any]:
+def _panel(panel: Graph) -> dict[str, Any]:
     drawn = {"lineWidth": 2, "fillOpacity": 20 if panel.stacked else 0, "showPoints": "never", "spanNulls": False}
     stacking = {"mode": "normal" if panel.stacked else "none", "group": "A"}
     defaults: dict[str, Any] = {"unit": panel.unit, "noValue": "none so far", "custom": drawn | {"stacking": stacking}}

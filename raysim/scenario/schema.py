@@ -38,8 +38,8 @@ class Checkpointing(Part):
     """Rounds from one checkpoint to the next. null: none by rounds."""
     at_end: bool | Literal["auto"] = "auto"
     """Whether a run that finishes leaves a checkpoint, so that it can be extended by more rounds without doing again
-    what it has done since the one before. auto: unless writing it would take more than 2 % of the time since then, as
-    far as its size tells. A run that is interrupted always leaves one."""
+    what it has done since the one before. auto: unless writing it would take more than 2 % of the time since then, at
+    100 MB a second or as fast as the one before. A run that is interrupted always leaves one."""
 
 
 class Schedule(Part):
@@ -121,8 +121,8 @@ class Resources(Part):
     gradients in order, so it can change the last bits of results."""
     wait_s: NonNegative = 0.0
     """Seconds that an autoscaling cluster may take to provide what is asked for. 0: if resources are missing, the run
-    fails at once. Also how long a run that has lost a node waits for another if nothing else can go on, but at least a
-    minute; then it ends, and can be resumed."""
+    fails at once. Also how long a run that has lost a node waits for another if nothing else can go on, but at least
+    two minutes; then it ends, and can be resumed."""
     patience_s: NonNegative | None = 600.0
     """Seconds for which a process may not answer before it is given up. A client actor or an aggregator is then
     replaced; without its scheduler, the run fails. Long jobs are no silence. null: for ever."""
