@@ -83,7 +83,7 @@ def run_on_ray(
     """Runs a program in a scheduler actor, and yields what it yields. Closing the generator interrupts the run.
 
     patience_s: how long an actor may not answer before it is given up; None: for ever. environment: variables of the
-    actors' processes. wait_s: how long, if more than two minutes, the run waits for a node while nothing else can go on.
+    actors' processes. wait_s: how long the run waits for a node while nothing else can go on, if over two minutes.
     Raises JobFailed if the program does, or if the scheduler dies or is given up.
     """
     here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
