@@ -4,6 +4,9 @@ A part gets its final name only when it is complete. Compaction builds the new f
 under a hidden name, and swaps the two by two renames, so no folder ever holds a row twice. If the writer is killed
 before the swap, the old folder is whole; if it is killed after the swap, the new one is. If it is killed between the
 renames, the old folder is whole under a hidden name, where `part_files` finds it.
+
+On an object store nothing can be renamed. There the merged file is written beside the parts, which are then removed.
+Its name says which parts it holds, and `part_files` leaves these out.
 """
 
 import os
@@ -16,6 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from results.disk import replacing, writing
+from results.location import is_local
+from results.store import in_arrow, make_folder, remove, stamps
 
 GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hold a few more
 
@@ -27,17 +32,35 @@ class DamagedPart(ValueError):
 def part_files(run: Path, table: str) -> list[Path]:
     """Returns the files that hold a table's rows, in order of writing; none if no row was written."""
     folder = run / table
+    if not is_local(run):
+        return _not_merged(_stored(run, table))
     for candidate in (folder, _old(folder), folder):  # it looks at the first again, in case a swap ended in between
         if candidate.is_dir():
-            return sorted(candidate.glob("*.parquet"))
+            return _not_merged(sorted(candidate.glob("*.parquet")))
     return []
+
+
+def _stored(run: Path, table: str) -> list[Path]:
+    """Returns all files of a table on an object store. One request lists the whole run."""
+    return [run / name for name in stamps(run) if name.startswith(f"{table}/") and name.endswith(".parquet")]
+
+
+def _not_merged(files: list[Path]) -> list[Path]:
+    """Leaves out the files whose rows the last merged file holds."""
+    merged = max((file for file in files if "-" in file.stem), key=_serial, default=None)
+    return files if merged is None else [merged, *(file for file in files if _serial(file) > _serial(merged))]
+
+
+def _serial(file: Path) -> int:
+    """Returns a part's serial number; for a merged file, one that is larger than those of the parts that it holds."""
+    return int(file.stem[-6:])
 
 
 def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
     """Writes rows as the part file with this serial number."""
     path = run / table / f"{serial:06d}.parquet"
     with writing(path.parent):
-        path.parent.mkdir(exist_ok=True)
+        make_folder(path.parent)
     with replacing(path) as hidden:
         pq.write_table(rows, hidden, compression="zstd", write_page_checksum=True)
 
@@ -53,7 +76,8 @@ def compact(run: Path, table: str, schema: pa.Schema) -> None:
         try:
             _rewrite(run, table, parts, schema, _groups(parts, schema))
         except (DamagedPart, OSError):
-            shutil.rmtree(run / f".{table}.new", ignore_errors=True)
+            if is_local(run):
+                shutil.rmtree(run / f".{table}.new", ignore_errors=True)
 
 
 def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str) -> Iterator[pa.Table]:
@@ -62,7 +86,8 @@ def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str)
     It also tidies up after a writer that was killed. Raises ValueError if the table holds fewer rows, and CannotWrite
     if there is no room for the kept ones; the table then stays as it is.
     """
-    _finish_swap(run / table)
+    if is_local(run):
+        _finish_swap(run / table)
     parts = part_files(run, table)
     kept = list(_first(_groups(parts, schema), rows, run_id)) if rows else []
     if (found := sum(group.num_rows for group in kept)) < rows:
@@ -70,6 +95,8 @@ def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str)
     with writing(run / table):
         if kept:
             _rewrite(run, table, parts, schema, iter(kept))
+        elif not is_local(run):
+            remove(_stored(run, table))
         elif parts:
             shutil.rmtree(run / table)
     yield from kept
@@ -82,7 +109,8 @@ def rows_in(run: Path, table: str) -> int:
 
 def _metadata(part: Path) -> pq.FileMetaData:
     try:
-        return pq.read_metadata(part)
+        name, files = in_arrow(part)
+        return pq.read_metadata(name, filesystem=files)
     except (OSError, pa.ArrowException) as error:
         raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
 
@@ -90,22 +118,31 @@ def _metadata(part: Path) -> pq.FileMetaData:
 def last_serial(run: Path, table: str) -> int:
     """Returns the largest serial number of a table's part files; -1 if there are none."""
     parts = part_files(run, table)
-    return int(parts[-1].stem[-6:]) if parts else -1
+    return _serial(parts[-1]) if parts else -1
 
 
 def _rewrite(run: Path, table: str, parts: list[Path], schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
     """Replaces the part files of a table by one that holds the groups of rows."""
     folder = run / table
+    # No part has this name: a reader that listed the parts before the swap fails to open them, and reads no row twice.
+    name = f"{parts[0].stem[:6]}-{_serial(parts[-1]) + 1:06d}.parquet"
+    if not is_local(run):
+        with replacing(folder / name) as file:
+            _write_groups(file, schema, groups)
+        remove(file for file in _stored(run, table) if file.name != name)
+        return
     new = folder.with_name(f".{table}.new")
     new.mkdir()
-    # No part has this name: a reader that listed the parts before the swap fails to open them, and reads no row twice.
-    merged = new / f"{parts[0].stem[:6]}-{int(parts[-1].stem[-6:]) + 1:06d}.parquet"
-    with pq.ParquetWriter(merged, schema, compression="zstd", write_page_checksum=True) as file:
-        for group in groups:
-            file.write_table(group)
+    _write_groups(new / name, schema, groups)
     os.rename(folder, _old(folder))
     os.rename(new, folder)
     shutil.rmtree(_old(folder))
+
+
+def _write_groups(file: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
+    with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
+        for group in groups:
+            writer.write_table(group)
 
 
 def _finish_swap(folder: Path) -> None:
@@ -138,7 +175,8 @@ def _groups(parts: list[Path], schema: pa.Schema) -> Iterator[pa.Table]:
     rows = 0
     for part in parts:
         try:
-            table = pq.ParquetFile(part, page_checksum_verification=True).read()
+            name, files = in_arrow(part)
+            table = pq.ParquetFile(name, filesystem=files, page_checksum_verification=True).read()
         except (OSError, pa.ArrowException) as error:
             raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
         for column in schema.names[table.num_columns :]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import RunFolders
+from raysim.cli.options import RunFolder, RunFolders
 
 if TYPE_CHECKING:
     from results.compare import Comparison
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from results.runs import Runs
 
 
-def show(run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]) -> None:
+def show(run: RunFolder) -> None:
     """Summarise a finished, running or killed run."""
     from rich.console import Console
 
