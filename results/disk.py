@@ -25,6 +25,8 @@ class CannotWrite(OSError):
         super().__init__(path, cause, full)
         self.path, self.cause = path, cause
         self._cure = "free some space there, or take another folder" if full else "take a folder that you may write to"
+        if not is_local(path):
+            self._cure += ", or give what its library needs, such as credentials"
         self.free = free(path)  # bytes; None where it is not known
 
     def __str__(self) -> str:

@@ -51,7 +51,11 @@ def test_a_run_on_an_object_store_is_the_run_on_a_disk(
     assert far.digest in command("show", far.folder).stdout
     both = command("compare", out, tmp_path / "here", "--by", "seed")
     assert "has the same scenario and seed" in both.stderr
-    assert "figures in page.html" in command("report", out, "-o", "page.html").stdout
+    assert (
+        f"figures in {out}/page.html" in command("report", out, "-o", f"{out}/page.html", "--svg", f"{out}/svg").stdout
+    )
+    assert (location(out) / "page.html").read_text().startswith("<!DOCTYPE html>")
+    assert any((location(out) / "svg").iterdir())
     again = command("run", file, "--inline", "--out", out, "--resume")
     assert str(far.folder) in again.stdout
     assert len(raysim.load(out)) == 1
