@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
@@ -162,7 +162,7 @@ def new_folder(out: Path, name: str) -> Path:
     require_folder(out)
     stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     if not is_local(out):
-        return out / f"{stem}-{secrets.token_hex(4)}"
+        return out / f"{stem}-{os.urandom(4).hex()}"
     for suffix in ["", *(f"-{n}" for n in range(2, 1000))]:
         folder = out.resolve() / (stem + suffix)
         try:

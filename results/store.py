@@ -6,8 +6,8 @@ all, and one can be made only if there is none of its name.
 
 from __future__ import annotations
 
+import os
 import shutil
-import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -109,7 +109,7 @@ def try_to_write(folder: Path) -> None:
     if not isinstance(folder, CloudPath):
         raise OSError(f"{folder.protocol} is no object store, such as s3, gs or az")  # type: ignore[attr-defined]
     with reaching(folder):
-        trial = folder / f".raysim-{uuid.uuid4().hex}"
+        trial = folder / f".raysim-{os.urandom(8).hex()}"
         create(trial, b"")
         remove([trial])
 
