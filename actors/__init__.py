@@ -1,14 +1,17 @@
 """Pools of workers, which run jobs in this process or in actors on a Ray cluster.
 
-Nothing here knows of federated learning. Only `actors.session`, `actors.placement` and `actors.cluster` load Ray.
+Nothing here knows of federated learning. Only `actors.session` and the modules that it imports load Ray.
 """
 
 from actors.child import Child, ChildDied
 from actors.gang import Alone, Gang
 from actors.inline import InlinePool
+from actors.instrument import Instrument, Reading
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.machine import Machine, this_machine
-from actors.pool import Group, JobFailed, MissingResources, Pool, finished
+from actors.on_node import OnNode
+from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, ValuesLost, finished
+from actors.process import Life, Process
 
 __all__ = [
     "Alone",
@@ -18,16 +21,23 @@ __all__ = [
     "Gang",
     "Group",
     "InlinePool",
+    "Instrument",
     "Job",
     "JobFailed",
+    "Life",
     "Machine",
     "MissingResources",
+    "Needs",
+    "OnNode",
     "Pool",
+    "Process",
     "Query",
+    "Reading",
     "Request",
     "Setup",
     "Took",
     "Value",
+    "ValuesLost",
     "finished",
     "this_machine",
 ]

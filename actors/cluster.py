@@ -2,60 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
-from ray.util.metrics import Gauge
+from ray.exceptions import GetTimeoutError, ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
-from actors.gang import JOIN_S, Address, Seat
-from actors.host import Done, Failure, Host
-from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
+from actors.crew import Crew
+from actors.host import Done, Failure, Ready
+from actors.instrument import BUSY, DEATHS, DONE, JOBS, WORKERS, Reading
+from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Setup, Value, values_of
 from actors.machine import Machine
+from actors.meter import Meter
 from actors.placement import Placement
-from actors.pool import Group, JobFailed
-from actors.pulse import Pulse, interval
+from actors.pool import Group, JobFailed, ValuesLost
+from actors.process import Life
+from actors.pulse import interval
 from actors.queue import Queue
+from actors.worker import Worker
 
 DEPTH = 2  # jobs that a worker has at a time: the arguments of the next travel while the first runs
-ATTEMPTS = 3  # a run fails if so many workers die with the same job, or in a row in the same set-up
 PATIENCE_S = 600.0
 POLL_S = 0.5  # how often `wait` looks for an interruption
-
-
-@dataclass(eq=False)
-class _Worker:
-    name: str
-    actor: Any  # Ray's handle of the actor
-    pulse: Pulse
-    deaths: int = 0  # how many workers before it died in its place
-    failures: int = 0  # how many of the last of those died one after another in their set-up
-    jobs: list[Job[Any, Any]] = field(default_factory=list)  # given to it and not done
-    setup: list[Any] = field(default_factory=list)  # Ray's references to set-ups that are not done
-
-    @property
-    def free(self) -> int:
-        """How many more jobs it can be given.
-
-        A job whose worker died runs alone, so that another death shows whether that job is the cause.
-        """
-        return 0 if any(job.attempts for job in self.jobs) else DEPTH - len(self.jobs)
-
-
-class RayHost(Host):
-    """The class of the actors: a Host that knows the address of its node."""
-
-    @ray.method(concurrency_group="pings")
-    def answer(self) -> None:
-        """Answers a ping, in a thread of its own."""
-
-    def address(self) -> Address:
-        """Opens a door for the gang of which this is the first member, and returns its address."""
-        return self.listen(ray.util.get_node_ip_address())
+LOOK_S = 2.0  # how often it looks for room, and for workers that wait for a node
+LEAST_WAIT_S = 120.0  # how long a run always waits for a node: Ray takes a while to see that one is lost
 
 
 class RayPool:
@@ -67,57 +39,40 @@ class RayPool:
         placement: Placement,
         patience_s: float | None = PATIENCE_S,
         environment: Mapping[str, str] | None = None,
+        wait_s: float = 0.0,
     ) -> None:
-        """patience_s: how long a worker may not answer; None: for ever. environment: variables of its process."""
+        """patience_s: how long a worker may not answer; None: for ever. environment: variables of its process. wait_s:
+        how long, beyond two minutes, no worker may have work while others wait for a node."""
         self._run, self._placement, self._patience_s = run, placement, patience_s
         self._environment = dict(environment or {})
-        self._listened = time.monotonic()  # when it last looked who answers
+        self._wait_s = max(wait_s, LEAST_WAIT_S)
+        self._listened = self._looked = time.monotonic()  # when it last pinged workers, and looked for nodes
+        self._moved = time.monotonic()  # when it was last told of anything that was done
         self.warnings: list[str] = []
         self._interrupted = False
-        self._groups: dict[str, Group] = {}
-        self._workers: dict[str, list[_Worker]] = {}
-        self._setups: dict[str, list[Setup]] = {}  # by group
+        self._crews: dict[str, Crew] = {}  # by group
         self._queue = Queue()
-        self._running: dict[Any, tuple[_Worker, Job[Any, Any] | None]] = {}  # by reference to the result; None: set-up
-        self._addresses: dict[str, Address | None] = {}  # by group: where its gang meets; None: a gang of one
-        self._gauges: dict[str, Gauge] = {}
+        self._meter = Meter(run)
         self.machines: dict[str, Machine] = {}
+        self.lives: list[Life] = []
+
+    def _workers(self) -> Iterator[Worker]:
+        for crew in self._crews.values():
+            yield from crew.workers
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
     def start(self, group: Group) -> None:
-        self._groups[group.name] = group
-        self._setups[group.name] = []
-        self._workers[group.name] = [self._make(group, number) for number in range(group.workers)]
-
-    def _make(self, group: Group, number: int, deaths: int = 0, failures: int = 0) -> _Worker:
-        name = f"{group.name}-{number}"
-        # Ray must not restart it or run its tasks again: this pool does that, and knows which jobs are suspect.
-        remote: Any = ray.remote  # its types lack this option
-        actor = remote(concurrency_groups={"pings": 1})(RayHost).options(
-            name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
-            num_cpus=group.cpus,
-            num_gpus=group.gpus,
-            max_restarts=0,
-            max_task_retries=0,
-            scheduling_strategy=self._placement.strategy(name),
-            **({"runtime_env": {"env_vars": self._environment}} if self._environment else {}),
-        )
-        handle = actor.remote(group.factory)
-        return _Worker(name, handle, Pulse(name, handle.answer.remote, is_there), deaths, failures)
+        self._crews[group.name] = Crew(group, self._run, self._placement, self._environment, self.warnings.append)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
         for group, setup in setups.items():
-            self._setups[group].append(setup)
-            for worker in self._workers[group]:
-                self._set_up(worker, setup)
-        while any(worker.setup for group in setups for worker in self._workers[group]):
+            self._crews[group].set_up(setup)
+        while not all(self._crews[group].ready for group in setups):
             self.wait()
 
-    def _set_up(self, worker: _Worker, setup: Setup) -> None:
-        reference = worker.actor.set_up.remote(setup, *_contents(setup))
-        worker.setup.append(reference)
-        self._running[reference] = (worker, None)
+    def size(self, group: str) -> int:
+        return max(1, sum(worker.is_set_up for worker in self._crews[group].workers))
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
@@ -134,43 +89,49 @@ class RayPool:
 
     def get(self, value: Value[Content]) -> Content:
         reference: Any = value.content
-        content: Content = ray.get(reference)
+        try:
+            content: Content = ray.get(reference)
+        except ObjectLostError as error:
+            raise ValuesLost("scheduler", f"a value was lost with its node: {error}", "") from error
         return content
 
     def _hand_out(self) -> None:
         """Gives ready jobs to workers, in each group until its first job finds no free worker."""
-        for group, workers in self._workers.items():
+        for group, crew in self._crews.items():
             while job := self._queue.first(group):
-                chosen = self._gang(workers) if job.together else self._least_busy(group, workers, job)
+                chosen = self._gang(crew) if job.together else self._least_busy(crew, job)
                 if not chosen:
                     break
                 self._queue.pop(group)
-                self._give(job, chosen)
+                self._give(job, crew, chosen)
 
-    def _gang(self, workers: list[_Worker]) -> list[_Worker]:
+    def _gang(self, crew: Crew) -> list[Worker]:
         """Returns all workers for a job of a gang, or none while any is busy: in a gang, each waits for the others."""
-        return [] if any(worker.jobs or worker.setup for worker in workers) else list(workers)
+        return [] if any(worker.calls for worker in crew.workers) else list(crew.workers)
 
-    def _least_busy(self, group: str, workers: list[_Worker], job: Job[Any, Any]) -> list[_Worker]:
+    def _least_busy(self, crew: Crew, job: Job[Any, Any]) -> list[Worker]:
         """Returns the worker that gets a ready job, in a list; an empty list if the job must wait.
 
         While many jobs are ready, each worker holds a next job beside the one that it runs. When fewer are ready than
         there are workers, a job waits for an idle worker, lest it queues behind another job while a worker falls idle.
         """
-        worker = max(workers, key=lambda worker: worker.free)
-        few = self._queue.ready(group) < len(workers)
-        return [] if worker.free == 0 or (worker.jobs and (few or job.attempts)) else [worker]
+        ready = [worker for worker in crew.workers if worker.is_set_up]
+        worker = max(ready, key=_free, default=None)
+        if worker is None or _free(worker) == 0:
+            return []
+        few = self._queue.ready(crew.group.name) < len(ready)
+        return [] if worker.calls and (few or job.attempts) else [worker]
 
-    def _give(self, job: Job[Any, Any], workers: list[_Worker]) -> None:
+    def _give(self, job: Job[Any, Any], crew: Crew, workers: list[Worker]) -> None:
         """Gives a job to one worker, or to all workers of a gang. Only the first of a gang leaves values."""
         try:
-            seats = self._seats(job.group, workers) if job.together else [None]
+            seats = crew.seats() if job.together else [None]
         except (RayActorError, GetTimeoutError) as error:
             self._queue.push(job)
             self._replace(workers[0], str(error))
             return
         assert job.request is not None
-        contents = _contents(job.request)
+        contents = [value.content for value in values_of(job.request)]  # as arguments of a call, Ray resolves them
         for worker, seat in zip(workers, seats, strict=True):
             values = 0 if seat and seat.rank else len(job.values)
             call = worker.actor.call.options(name=job.name, num_returns=1 + values)
@@ -178,60 +139,45 @@ class RayPool:
             result, *left = answer if values else [answer]
             for value, content in zip(job.values, left, strict=False):
                 value.content = content
-            worker.jobs.append(job)
-            self._running[result] = (worker, job)
-
-    def _seats(self, group: str, workers: list[_Worker]) -> list[Seat]:
-        if group not in self._addresses:
-            self._addresses[group] = (
-                ray.get(workers[0].actor.address.remote(), timeout=JOIN_S) if len(workers) > 1 else None
-            )
-        return [Seat(rank, len(workers), self._addresses[group]) for rank in range(len(workers))]
+            worker.calls[result] = job
 
     # --- what comes back ----------------------------------------------------------------------------------------------
 
     def wait(self) -> None:
-        running = list(self._running)
+        running = [reference for worker in self._workers() for reference in worker.calls]
         if not running:
             raise RuntimeError("wait: there must be a running job or set-up, got none")
         while not self._interrupted and not ray.wait(running, num_returns=1, timeout=POLL_S)[0]:
-            if self._listen():
+            self._publish()
+            if self._look():
                 return
         if self._interrupted:
             raise KeyboardInterrupt
         done, _ = ray.wait(running, num_returns=len(running), timeout=0)
+        of = {reference: worker for worker in self._workers() for reference in worker.calls}
         for reference in done:
-            if reference in self._running:  # not if its worker turned out to be dead
-                self._take(reference)
+            worker = of[reference]
+            if reference in worker.calls and worker in self._crew_of(worker).workers:  # not if it turned out to be dead
+                self._take(worker, reference)
         self._hand_out()
-        self._listen()
+        self._publish()
+        self._look()
 
-    def _listen(self) -> bool:
-        """Replaces workers that have not answered for too long. Returns whether it found any."""
-        now = time.monotonic()
-        passed = now - self._listened
-        if self._patience_s is None or passed < interval(self._patience_s):
-            return False
-        self._listened, found = now, False
-        for worker in list(itertools.chain.from_iterable(self._workers.values())):
-            if warning := worker.pulse.beat(passed, self._patience_s):
-                self.warnings.append(warning)
-            if worker.pulse.silent_s >= self._patience_s and worker in self._groups_of(worker)[0]:
-                self._replace(worker, f"{worker.name} has not answered for {worker.pulse.silent_s:.0f} s")
-                found = True
-        if found:
-            self._hand_out()
-        return found
-
-    def _take(self, reference: Any) -> None:
-        worker, job = self._running[reference]
+    def _take(self, worker: Worker, reference: Any) -> None:
+        job = worker.calls[reference]
         label = job.label if job else f"{worker.name}: set-up"
         try:
             result = ray.get(reference)
-        except RayTaskError as error:  # caught first: if an argument failed, the error is of both classes
+        except ObjectLostError as error:  # caught first: if an argument was lost, the error is of two classes
+            self._lost(worker, reference, error)
+            return
+        except RayTaskError as error:
             raise JobFailed(label, str(error.cause), str(error)) from error
         except RayActorError as error:
-            self._replace(worker, str(error))
+            self._replace(worker, str(error), blame=worker.node_id is None or _is_alive(worker.node_id))
+            return
+        except OutOfMemoryError as error:
+            self._low_on_memory(worker, error)
             return
         except RayError as error:
             raise JobFailed(label, f"{type(error).__name__}: {error}", "") from error
@@ -239,81 +185,162 @@ class RayPool:
             self._replace(worker, result.cause)
             return
         if isinstance(result, Failure) and not (job and job.done):  # done: by the first of a gang
-            raise JobFailed(label, result.cause, result.traceback)
-        del self._running[reference]
+            raise JobFailed(label, result.cause, result.traceback, result.memory)
+        del worker.calls[reference]
+        self._moved = time.monotonic()
         if job is None:
-            worker.setup.remove(reference)
-            self.machines[worker.name] = result
-        else:
-            worker.jobs.remove(job)
-            if not job.together or worker is self._workers[job.group][0]:  # a gang's answer is its first member's
-                self._finish(job, worker, result)
+            self._came(worker, result)
+        elif not job.together or worker is self._crew_of(worker).workers[0]:  # a gang's answer is its first member's
+            self._finish(job, worker, result)
 
-    def _finish(self, job: Job[Any, Any], worker: _Worker, done: Done) -> None:
-        if done.kept:
-            assert job.request is not None  # it was not done until now
-            given = values_of(job.request)
-            for place, number in done.kept.items():
-                job.values[place].content = given[number].content
-        job.end(Outcome(done.result, worker.name, done.took))
+    def _came(self, worker: Worker, answer: str | Ready | None) -> None:
+        """Notes what a worker told in its set-up: its node at first, then what its process is."""
+        if isinstance(answer, str):
+            worker.node_id = answer
+        elif answer:
+            self.machines[worker.name] = answer.machine
+            if worker.life is None:
+                worker.life = Life(worker.name, answer.process, time.time())
+                self.lives.append(worker.life)
+
+    def _finish(self, job: Job[Any, Any], worker: Worker, done: Done) -> None:
+        request = job.request
+        assert request is not None  # it was not done until now
+        given = values_of(request)
+        for place, number in done.kept.items():
+            job.values[place].content = given[number].content
+        for place, value in enumerate(job.values):
+            if value in request.remade(job.left):
+                value.again = Recipe(job.group, request, job.priority, job.label, place)
+        self._meter.count(DONE, job.name, worker.node)
+        self._meter.count(BUSY, job.name, worker.node, by=done.took.seconds)
+        job.end(Outcome(done.result, worker.name, done.took, worker.life.process if worker.life else None))
         self._queue.release(job)
 
-    def _replace(self, dead: _Worker, cause: str) -> None:
-        """Replaces a dead worker, and puts its jobs back into the queue.
+    # --- what is lost -------------------------------------------------------------------------------------------------
 
-        If its gang has met, all members are replaced, because their connections are lost.
+    def _lost(self, worker: Worker, reference: Any, error: ObjectLostError) -> None:
+        """Does a job again of which an argument or the answer was lost with a node, after what it needs was made again.
+
+        Raises ValuesLost if that cannot be made again.
         """
-        workers, group = self._groups_of(dead)
-        gone = list(workers) if self._addresses.pop(group.name, None) else [dead]
-        suspects = [] if dead.setup else dead.jobs  # if the set-up had not ended, none of its jobs ran
-        for worker in gone:
-            ray.kill(worker.actor)  # it may be alive but out of reach, and would keep its resources
-            self._running = {ref: entry for ref, entry in self._running.items() if entry[0] is not worker}
-            self._make_again(worker, workers, group, cause)
-        for job in dict.fromkeys(job for worker in gone for job in worker.jobs if not job.done):
-            job.attempts += job in suspects
-            if job.attempts == ATTEMPTS:
-                raise JobFailed(job.label, f"its worker died {ATTEMPTS} times; the last time: {cause}", "")
-            self._queue.push(job)
+        job = worker.calls[reference]
+        if job is None or job.request is None:
+            label = job.label if job else f"{worker.name}: set-up"
+            raise ValuesLost(label, "the data were lost with a node", "")
+        lost = getattr(error, "cause", error).object_ref_hex
+        for value in values_of(job.request):
+            if value.job is None and value.content.hex() == lost:
+                if value.again is None:
+                    raise ValuesLost(job.label, "a model or state that it needs was lost with a node", "")
+                self._make_again(value)
+        if job.together and len(self._crew_of(worker).workers) > 1:
+            self._replace(worker, str(error), blame=False)  # others of its gang may wait for it
+            return
+        del worker.calls[reference]
+        self._queue.add(job)
 
-    def _make_again(self, worker: _Worker, workers: list[_Worker], group: Group, cause: str) -> None:
-        number = workers.index(worker)
-        failures = worker.failures + 1 if worker.setup else 0
-        if failures == ATTEMPTS:
-            raise JobFailed(f"{worker.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")
-        workers[number] = self._make(group, number, worker.deaths + 1, failures)
-        for setup in self._setups[group.name]:
-            self._set_up(workers[number], setup)
+    def _make_again(self, value: Value[Any]) -> None:
+        """Submits the job that left a value once more."""
+        recipe = value.again
+        assert recipe is not None
+        job = Job.of(recipe.group, recipe.request, recipe.priority, recipe.label)
+        job.values[recipe.place] = value
+        value.job = job
+        self._queue.add(job)
 
-    def _groups_of(self, worker: _Worker) -> tuple[list[_Worker], Group]:
-        name = worker.name.rpartition("-")[0]
-        return self._workers[name], self._groups[name]
+    def _replace(self, dead: Worker, cause: str, *, blame: bool = True) -> None:
+        """Replaces a dead worker, and puts its jobs back into the queue. blame: whether its job may be the cause."""
+        self._meter.count(DEATHS, self._crew_of(dead).group.name, dead.node)
+        for job in self._crew_of(dead).replace(dead, cause, blame=blame):
+            self._queue.add(job)
+
+    def _low_on_memory(self, worker: Worker, error: OutOfMemoryError) -> None:
+        """Replaces a worker that Ray has ended because its node ran low on memory. Another may find more."""
+        self.warnings.append(f"{worker.name}: its node ran low on memory, and Ray ended it")
+        try:
+            self._replace(worker, str(error))
+        except JobFailed as failed:
+            raise JobFailed(failed.label, failed.cause, failed.traceback, "node") from error
+
+    def _crew_of(self, worker: Worker) -> Crew:
+        return self._crews[worker.name.rpartition("-")[0]]
+
+    # --- who is there -------------------------------------------------------------------------------------------------
+
+    def _look(self) -> bool:
+        """Looks after the workers, now and then. Returns whether some were replaced."""
+        now = time.monotonic()
+        found = False
+        if now - self._looked >= LOOK_S:
+            self._looked = now
+            found = self._look_for_nodes()
+        passed = now - self._listened
+        if self._patience_s is not None and passed >= interval(self._patience_s):
+            self._listened = now
+            for crew in self._crews.values():
+                for worker in crew.silent(passed, self._patience_s):
+                    if worker in crew.workers:  # not if it was replaced with its gang
+                        self._replace(worker, f"{worker.name} has not answered for {worker.pulse.silent_s:.0f} s")
+                        found = True
+        if found:
+            self._hand_out()
+        return found
+
+    def _look_for_nodes(self) -> bool:
+        """Lets workers join where there is room, and makes room for those that wait. Returns whether one was ended.
+
+        Raises JobFailed if workers have waited for a node for too long, and nothing else goes on.
+        """
+        late = [worker for crew in self._crews.values() for worker in crew.late()]
+        if not late:
+            for crew in self._crews.values():
+                crew.grow()
+            return False
+        further = [worker for crew in self._crews.values() for worker in crew.further()]
+        if further:
+            self._replace(further[-1], f"{late[0].name} needs its room", blame=False)
+            return True
+        stands_s = min(time.monotonic() - self._moved, max(worker.waits_s for worker in late))
+        if stands_s >= self._wait_s and not any(worker.jobs for worker in self._workers() if worker.node_id):
+            cause = f"no node has had room for it for {stands_s:.0f} s, and nothing else can go on; resume the run when"
+            raise JobFailed(late[0].name, f"{cause} there is one, or let it wait longer with resources.wait_s", "")
+        return False
 
     # --- the rest -----------------------------------------------------------------------------------------------------
 
-    def gauge(self, readings: dict[str, float]) -> None:
-        for name, reading in readings.items():
-            if name not in self._gauges:
-                self._gauges[name] = Gauge(f"raysim_{name}", tag_keys=("run",))
-                self._gauges[name].set_default_tags({"run": self._run})
-            self._gauges[name].set(reading)
+    def show(self, readings: Sequence[Reading]) -> None:
+        self._meter.show(readings)
+
+    def _publish(self) -> None:
+        if self._meter.due:
+            self._meter.publish(self._readings())
+
+    def _readings(self) -> Iterator[Reading]:
+        doing: Counter[tuple[str, ...]] = Counter()
+        for group, crew in self._crews.items():
+            doing.update((group, worker.node, worker.state) for worker in crew.workers)
+            yield Reading(JOBS, self._queue.ready(group), (group, "ready"))
+            yield Reading(JOBS, sum(len(worker.jobs) for worker in crew.workers), (group, "running"))
+        yield from (Reading(WORKERS, number, tags) for tags, number in doing.items())
 
     def interrupt(self) -> None:
         """Ends the run: from now on, `wait` raises KeyboardInterrupt. Called from another thread."""
         self._interrupted = True
 
     def close(self) -> None:
-        for worker in itertools.chain.from_iterable(self._workers.values()):
+        for worker in self._workers():
             ray.kill(worker.actor)
-        self._workers.clear()
-        self._running.clear()
+        self._crews.clear()
 
 
-def _contents(request: Request[Any, Any] | Setup) -> list[Any]:
-    """Returns Ray's references to the contents of a request's values. As arguments of a call, Ray resolves them."""
-    return [value.content for value in values_of(request)]
+def _is_alive(node: str) -> bool:
+    return any(entry["Alive"] for entry in ray.nodes() if entry["NodeID"] == node)
 
 
-def is_there(reference: Any) -> bool:
-    """Whether an answer is there, or the actor that was asked has died."""
-    return bool(ray.wait([reference], num_returns=1, timeout=0, fetch_local=False)[0])
+def _free(worker: Worker) -> int:
+    """How many more jobs a worker can be given.
+
+    A job whose worker died runs alone, so that another death shows whether that job is the cause.
+    """
+    return 0 if any(job.attempts for job in worker.jobs) else DEPTH - len(worker.jobs)

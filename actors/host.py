@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.machine import Machine, this_machine
+from actors.memory import Memory, exhausted
+from actors.process import Process
 from actors.told import Told
 
 
@@ -28,6 +30,7 @@ class Failure(NamedTuple):
     cause: str
     traceback: str
     broken: bool = False  # True: the error is only that another member of the gang is gone
+    memory: Memory | None = None  # whose memory ran out, if that is the cause
 
 
 class Done(NamedTuple):
@@ -38,37 +41,47 @@ class Done(NamedTuple):
     kept: dict[int, int]  # places of left values that came with the request, to their places among the request's values
 
 
+class Ready(NamedTuple):
+    """The answer of a set-up that succeeded."""
+
+    machine: Machine
+    process: Process
+
+
 class Host:
     """The class of client and aggregator actors. It does not need Ray itself: `actors.cluster` makes it an actor."""
 
-    def __init__(self, factory: Callable[[], Any]) -> None:
+    def __init__(self, factory: Callable[[], Any], process: Callable[[], Process] = Process.this) -> None:
+        """factory: makes the worker. process: describes the process."""
+        self._factory, self._process = factory, process
         self._failure: Failure | None = None
         self._door: Door | None = None
         self._gang: Members | None = None
         self._worker: Any = None
+
+    def open(self) -> Failure | None:
+        """Makes the worker, which may take seconds. Returns what failed. It must be called once, before all else."""
         try:
-            self._worker = factory()
-        except (
-            Exception,
-            SystemExit,
-        ) as error:  # the first call reports it: the actor would die silently
-            self._failure = _failure(error)
+            self._worker = self._factory()
+        except (Exception, SystemExit) as error:  # an actor that raised it would die silently
+            self._failure = self._failed(error)
+        return self._failure
 
     def listen(self, host: str) -> Address:
         """Opens a door for the gang of which this is the first member, and returns its address."""
         self._door = Door(host)
         return self._door.address
 
-    def set_up(self, setup: Setup, *contents: Any) -> Failure | Machine:
-        """Does a set-up. Returns what this process computes with, or what failed. contents: those of its values."""
+    def set_up(self, setup: Setup, *contents: Any) -> Failure | Ready:
+        """Does a set-up. Returns what this process is, or what failed. contents: those of the set-up's values."""
         if self._failure:
             return self._failure
         _fill(setup, contents)
         try:
             self._worker = setup.build(self._worker)
         except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
-            return _failure(error)
-        return this_machine()
+            return self._failed(error)
+        return Ready(this_machine(), self._process())
 
     def call(self, request: Request[Any, Any], seat: Seat | None, *contents: Any) -> Any:
         """Carries out a request. Returns Done and the values that it leaves, or Failure and None for each value.
@@ -94,7 +107,16 @@ class Host:
             kept = {place: given.index(value) for place, value in enumerate(left) if value in given}
             return (Done(answer.result, took, kept), *(None if v in given else v.content for v in left))
         except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
-            return _failure(error)
+            return self._failed(error)
+
+    def where(self) -> str:
+        """Returns what error messages say of where this process is; empty if that is clear."""
+        return ""
+
+    def _failed(self, error: Exception | SystemExit) -> Failure:
+        where = self.where()
+        cause = describe(error) + (f" - {where}" if where else "")
+        return Failure(cause, trace(error), isinstance(error, GangBroken), exhausted(error))
 
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:
@@ -117,7 +139,3 @@ def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:
     began, counted = time.time(), time.perf_counter()
     answer = call(*args)
     return answer, Took(began, time.perf_counter() - counted)
-
-
-def _failure(error: Exception | SystemExit) -> Failure:
-    return Failure(describe(error), trace(error), isinstance(error, GangBroken))

@@ -1,13 +1,18 @@
 """A pool in this process, without Ray: every job runs when it is submitted."""
 
+import time
+from collections.abc import Sequence
 from typing import Any
 
 from actors.gang import Alone
 from actors.host import describe, timed, trace
+from actors.instrument import Reading
 from actors.interrupt import allowing
 from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.machine import Machine, this_machine
+from actors.memory import exhausted
 from actors.pool import Group, JobFailed
+from actors.process import Life, Process
 
 
 class InlinePool:
@@ -15,7 +20,9 @@ class InlinePool:
 
     def __init__(self) -> None:
         self._workers: dict[str, Any] = {}  # by group
+        self._process = Process.this()
         self.machines: dict[str, Machine] = {}
+        self.lives = [Life("inline", self._process, time.time())]
         self.warnings: list[str] = []
 
     def start(self, group: Group) -> None:
@@ -37,7 +44,7 @@ class InlinePool:
             raise JobFailed(job.label, f"must leave {len(job.values)} values, left {len(left)}", "")
         for value, given in zip(job.values, left, strict=True):
             value.content = given.content
-        job.end(Outcome(answer.result, "inline", took))
+        job.end(Outcome(answer.result, "inline", took, self._process))
         return job
 
     def wait(self) -> None:
@@ -50,7 +57,10 @@ class InlinePool:
         content: Content = value.content
         return content
 
-    def gauge(self, readings: dict[str, float]) -> None:
+    def size(self, group: str) -> int:
+        return 1
+
+    def show(self, readings: Sequence[Reading]) -> None:
         """Does nothing: there is no dashboard."""
 
     def close(self) -> None:
@@ -62,7 +72,7 @@ def _guarded(label: str, call: Any, *args: Any) -> Any:
     try:
         return call(*args)
     except (Exception, SystemExit) as error:  # whatever the hosted code raises is named and passed on
-        raise JobFailed(label, describe(error), trace(error)) from error
+        raise JobFailed(label, describe(error), trace(error), exhausted(error)) from error
 
 
 def _allowed(call: Any, *args: Any) -> Any:

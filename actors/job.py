@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from actors.gang import Gang
+from actors.process import Process
 
 Content = TypeVar("Content")
 Result = TypeVar("Result")
@@ -28,6 +29,7 @@ class Value(Generic[Content]):
 
     content: Content | Any = None
     job: Job[Any, Any] | None = None  # the job that will leave it; None once that job is done
+    again: Recipe | None = None  # how the pool can make it once more if it is lost with a node; None: it cannot
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles a value without its content, which the pool sends as an argument of its own.
@@ -35,6 +37,16 @@ class Value(Generic[Content]):
         Ray shares memory without copying only for such arguments, not for what lies within them.
         """
         return Value, ()
+
+
+class Recipe(NamedTuple):
+    """How a value is made once more: by the job that left it. It keeps in memory what that job was given."""
+
+    group: str
+    request: Request[Any, Any]
+    priority: tuple[int, ...]
+    label: str
+    place: int  # of the value among those that the job leaves
 
 
 class Answer(NamedTuple, Generic[Result, Left]):
@@ -56,6 +68,13 @@ class Request(ABC, Generic[Result, Left]):
     """The kind of job, for tables and dashboards. Ray keeps metrics for each name, so there must be few names."""
     together: ClassVar[bool] = False
     """Whether all workers of the group carry it out together, as a gang. Only the first one's answer is kept."""
+
+    def remade(self, left: Left) -> Iterable[Value[Any]]:
+        """Returns those of the values that the job leaves which are worth making again if they are lost with a node.
+
+        Until they are freed, all that the request was given stays in memory. So only short-lived values are.
+        """
+        return ()
 
     @abstractmethod
     def leaves(self) -> Left:
@@ -101,6 +120,7 @@ class Outcome(NamedTuple, Generic[Result]):
     result: Result
     worker: str  # the name of the worker that did it
     took: Took
+    process: Process | None = None  # of that worker; None for a job that a checkpoint recalls
 
 
 @dataclass(eq=False)
@@ -146,6 +166,13 @@ class Job(Generic[Result, Left]):
     def took(self) -> Took:
         """When the job ran. Raises RuntimeError before it is done."""
         return self._ended().took
+
+    @property
+    def process(self) -> Process:
+        """The process of the worker that did the job. Raises RuntimeError before it is done."""
+        process = self._ended().process
+        assert process is not None  # nobody asks for that of a recalled job
+        return process
 
     def _ended(self) -> Outcome[Result]:
         if self.outcome is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -14,37 +14,44 @@ from ray.exceptions import RayError
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from actors.pool import MissingResources
+from actors.pool import Group, MissingResources, Needs
 
+NODE_ID = "ray.io/node-id"  # a label that Ray gives each node
 GRACE_S = 5.0  # extra time to wait, because resources of a run that has just ended are not free at once
 
 
 class Demand(NamedTuple):
-    """What a run asks of a cluster: CPUs and GPUs (or fractions of one) for each of its actors, by name."""
+    """What a run asks of a cluster, for each of its actors, by name."""
 
-    actors: dict[str, tuple[float, float]]
+    actors: Mapping[str, Needs]
     wait_s: float = 0.0  # seconds that an autoscaling cluster may take to provide them
+    takes_all: bool = False  # whether further actors join where there is room, so that little is left for other runs
+    spread: bool = False  # whether the actors go to as many nodes as possible, instead of as few
 
     @property
-    def cpus(self) -> float:
-        return sum(cpus for cpus, _ in self.actors.values())
-
-    @property
-    def gpus(self) -> float:
-        return sum(gpus for _, gpus in self.actors.values())
+    def total(self) -> dict[str, float]:
+        """How much the actors need together, by kind of resource: CPU, GPU, and custom ones."""
+        return _sum(_resources(needs) for needs in self.actors.values())
 
 
 class Placement(NamedTuple):
-    """Which actor has which bundle of a placement group. Actors that need neither CPUs nor GPUs have none."""
+    """Which actor has which bundle of a placement group. Actors that need nothing of their node have none."""
 
     group: PlacementGroup | None = None
     names: tuple[str, ...] = ()  # names of the actors, in the order of the group's bundles
 
-    def strategy(self, name: str) -> PlacementGroupSchedulingStrategy | None:
-        """Returns Ray's strategy for where to start an actor; None if it may be anywhere."""
-        if self.group is None or name not in self.names:
-            return None
-        return PlacementGroupSchedulingStrategy(self.group, self.names.index(name))
+    def options(self, name: str, group: Group) -> dict[str, Any]:
+        """Returns Ray's options for an actor of a group: what it needs, and where to start it.
+
+        An actor without a bundle goes wherever there is room on a node of the kind that it needs.
+        """
+        needs = group.needs
+        asked = {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "resources": dict(needs.resources)}
+        if self.group is not None and name in self.names:
+            bundle = PlacementGroupSchedulingStrategy(self.group, self.names.index(name))
+            return {**asked, "scheduling_strategy": bundle}
+        strategy = "SPREAD" if group.spread else "DEFAULT"
+        return {**asked, "scheduling_strategy": strategy, "label_selector": _selector(needs)}
 
 
 class Budget:
@@ -76,9 +83,11 @@ class Budget:
             return True
         if self._most is not None:
             return len(self._spent) < self._most
+        if demand.takes_all or any(spent.takes_all for spent in self._spent):
+            return False
         have = ray.cluster_resources()  # asked anew, because the cluster may have grown
-        cpus, gpus = (demand.cpus + sum(d.cpus for d in self._spent), demand.gpus + sum(d.gpus for d in self._spent))
-        return bool(cpus <= have.get("CPU", 0) and gpus <= have.get("GPU", 0))
+        together = _sum([demand.total, *(spent.total for spent in self._spent)])
+        return all(amount <= have.get(kind, 0) for kind, amount in together.items())
 
 
 @contextmanager
@@ -90,27 +99,44 @@ def reserved(demand: Demand) -> Iterator[Placement]:
     """
     if not demand.wait_s:
         _refuse_too_small(demand)
-    bundles = {name: _resources(*needs) for name, needs in demand.actors.items() if any(needs)}
-    if not bundles:
+    placed = {name: needs for name, needs in demand.actors.items() if needs != Needs()}
+    if not placed:
         yield Placement()
         return
-    group = placement_group(list(bundles.values()))
+    group = placement_group(
+        [_resources(needs) or {"memory": 1} for needs in placed.values()],  # a byte: a bundle must hold something
+        strategy="SPREAD" if demand.spread else "PACK",
+        bundle_label_selector=[_selector(needs) for needs in placed.values()],
+    )
     try:
         _wait(group, demand)
-        yield Placement(group, tuple(bundles))
+        yield Placement(group, tuple(placed))
     finally:
         within(GRACE_S, lambda: remove_placement_group(group))
 
 
-def _resources(cpus: float, gpus: float) -> dict[str, float]:
-    return {kind: amount for kind, amount in (("CPU", cpus), ("GPU", gpus)) if amount}
+def _sum(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for amount in amounts:
+        for kind, number in amount.items():
+            total[kind] = total.get(kind, 0.0) + number
+    return total
+
+
+def _resources(needs: Needs) -> dict[str, float]:
+    asked = {"CPU": needs.cpus, "GPU": needs.gpus, **needs.resources}
+    return {kind: amount for kind, amount in asked.items() if amount}
+
+
+def _selector(needs: Needs) -> dict[str, str]:
+    """Returns the labels that Ray must find on the actor's node."""
+    here = {NODE_ID: ray.get_runtime_context().get_node_id()} if needs.with_driver else {}
+    return {**needs.labels, **here}
 
 
 def _refuse_too_small(demand: Demand) -> None:
     have = ray.cluster_resources()
-    short = {
-        kind: amount for kind, amount in _resources(demand.cpus, demand.gpus).items() if amount > have.get(kind, 0)
-    }
+    short = {kind: amount for kind, amount in demand.total.items() if amount > have.get(kind, 0)}
     if short:
         missing = " and ".join(f"{amount:g} {kind}, got {have.get(kind, 0):g}" for kind, amount in short.items())
         hint = "ask for less under resources; a cluster that grows by itself needs resources.wait_s"
@@ -121,18 +147,35 @@ def _wait(group: PlacementGroup, demand: Demand) -> None:
     deadline = time.monotonic() + demand.wait_s + GRACE_S
     while not group.wait(1):  # Ctrl-C cannot end this call, so it waits a second at a time
         if time.monotonic() >= deadline:
-            wanted = Counter(_spell(_resources(*needs)) for needs in demand.actors.values() if any(needs))
+            wanted = Counter(_wanted(needs) for needs in demand.actors.values() if needs != Needs())
             actors = " and ".join(f"{number} x ({needs})" for needs, number in wanted.items())
-            total, free = _spell(ray.cluster_resources()), _spell(ray.available_resources())
+            total, free = ray.cluster_resources(), ray.available_resources()
             raise MissingResources(
-                f"the cluster must have room for {actors}, each on one node, got {total} in all, of which {free} "
-                f"free, after {demand.wait_s + GRACE_S:g} s; ask for less under resources, or wait longer with "
-                "resources.wait_s"
+                f"the cluster must have room for {actors}, each on one node, got {_spell(total, demand)} in all, of "
+                f"which {_spell(free, demand)} free{_labels(demand)}, after {demand.wait_s + GRACE_S:g} s; ask for "
+                "less under resources, or wait longer with resources.wait_s"
             )
 
 
-def _spell(resources: dict[str, Any]) -> str:
-    return ", ".join(f"{resources[kind]:g} {kind}" for kind in ("CPU", "GPU") if kind in resources) or "nothing"
+def _wanted(needs: Needs) -> str:
+    """Returns what an actor needs, for a message."""
+    labels = [f"label {label} {value}" for label, value in needs.labels.items()]
+    here = ["on the node of the driver"] if needs.with_driver else []
+    return ", ".join([*(f"{amount:g} {kind}" for kind, amount in _resources(needs).items()), *labels, *here])
+
+
+def _spell(resources: Mapping[str, float], demand: Demand) -> str:
+    """Returns what a cluster has of CPUs, GPUs, and what the demand names, for a message."""
+    kinds = dict.fromkeys(("CPU", "GPU", *demand.total))
+    return ", ".join(f"{resources[kind]:g} {kind}" for kind in kinds if kind in resources) or "nothing"
+
+
+def _labels(demand: Demand) -> str:
+    """Returns which values the labels that the demand names have on the nodes, for a message."""
+    nodes = [node["Labels"] for node in ray.nodes() if node["Alive"]]
+    asked = dict.fromkeys(label for needs in demand.actors.values() for label in needs.labels)
+    found = {label: ", ".join(sorted({node[label] for node in nodes if label in node})) for label in asked}
+    return "".join(f"; label {label} is {values or 'on no node'}" for label, values in found.items())
 
 
 def within(seconds: float, call: Callable[[], None]) -> None:

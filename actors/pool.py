@@ -5,26 +5,48 @@ A factory builds each worker, set-ups then give it what it needs, and after that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from actors.instrument import Reading
 from actors.job import Content, Job, Left, Request, Result, Setup, Value
 from actors.machine import Machine
+from actors.memory import Memory
+from actors.process import Life
 
 
 class JobFailed(Exception):
-    """A job raised an exception, or its workers died again and again. traceback: the text of the worker's traceback."""
+    """A job raised an exception, or its workers died again and again.
 
-    def __init__(self, label: str, cause: str, traceback: str) -> None:
-        super().__init__(label, cause, traceback)
-        self.label, self.cause, self.traceback = label, cause, traceback
+    traceback: the text of the worker's traceback. memory: whose memory ran out, if that is the cause.
+    """
+
+    def __init__(self, label: str, cause: str, traceback: str, memory: Memory | None = None) -> None:
+        super().__init__(label, cause, traceback, memory)
+        self.label, self.cause, self.traceback, self.memory = label, cause, traceback, memory
 
     def __str__(self) -> str:
         return f"{self.label}: {self.cause}"
 
 
+class ValuesLost(JobFailed):
+    """Values that later jobs need were lost with a node, and no job can make them again. A checkpoint may have them."""
+
+
 class MissingResources(Exception):
     """There is no cluster, or it does not have the resources that a run asks for."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a worker needs of the node that it is on."""
+
+    cpus: float = 0.0
+    gpus: float = 0.0  # or a fraction of one
+    resources: Mapping[str, float] = field(default_factory=dict)  # custom resources of the cluster, by name
+    labels: Mapping[str, str] = field(default_factory=dict)  # that the node must have: Ray's label selectors, by label
+    with_driver: bool = False  # whether it must be the node of the process that started the run
 
 
 class Group(NamedTuple):
@@ -32,9 +54,12 @@ class Group(NamedTuple):
 
     name: str
     factory: Callable[[], Any]  # picklable; called once in each worker
-    workers: int  # how many
-    cpus: float  # that each worker needs
-    gpus: float  # that each worker needs
+    workers: int  # how many it has from the start
+    needs: Needs = Needs()  # of each worker
+    spread: bool = False  # whether they go to as many nodes as possible, instead of as few
+    further: int = 0  # how many more may join while the run goes on
+    eager: bool = False  # whether it asks for all of them at once, so that an autoscaling cluster grows; else only for
+    # those for which there is room
 
 
 class Pool(Protocol):
@@ -42,6 +67,8 @@ class Pool(Protocol):
 
     machines: dict[str, Machine]
     """What each worker's process computes with, by the worker's name, as of its last set-up."""
+    lives: list[Life]
+    """The workers' processes so far, in the order in which they were ready; also those that have ended."""
     warnings: list[str]
     """What whoever watches the run should know while it goes on."""
 
@@ -71,8 +98,11 @@ class Pool(Protocol):
     def get(self, value: Value[Content]) -> Content:
         """Returns the content of a value whose job is done. It must not be changed."""
 
-    def gauge(self, readings: dict[str, float]) -> None:
-        """Shows readings on a dashboard, if there is one."""
+    def size(self, group: str) -> int:
+        """Returns how many workers of a group can be given jobs now; at least 1."""
+
+    def show(self, readings: Sequence[Reading]) -> None:
+        """Shows all readings of the run's program on a dashboard, if there is one. They replace the ones before."""
 
     def close(self) -> None:
         """Ends all workers."""

@@ -17,7 +17,8 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.cluster import PATIENCE_S, POLL_S, RayPool, is_there
+from actors.cluster import PATIENCE_S, POLL_S, RayPool
+from actors.crew import is_there
 from actors.host import describe, trace
 from actors.placement import Demand, Placement, within
 from actors.pool import JobFailed, MissingResources
@@ -36,9 +37,14 @@ class Scheduler:
     """The scheduler actor. It is not detached: it and its workers end when the process that started them does."""
 
     def __init__(
-        self, run: str, placement: Placement, patience_s: float | None, environment: Mapping[str, str]
+        self,
+        run: str,
+        placement: Placement,
+        patience_s: float | None,
+        environment: Mapping[str, str],
+        wait_s: float,
     ) -> None:
-        self._pool = RayPool(run, placement, patience_s, environment)
+        self._pool = RayPool(run, placement, patience_s, environment, wait_s)
         self._ended = threading.Event()
 
     def run(self, program: Program) -> Iterator[Any]:
@@ -72,11 +78,13 @@ def run_on_ray(
     placement: Placement,
     patience_s: float | None = PATIENCE_S,
     environment: Mapping[str, str] | None = None,
+    wait_s: float = 0.0,
 ) -> Generator[Any, None, None]:
     """Runs a program in a scheduler actor, and yields what it yields. Closing the generator interrupts the run.
 
     patience_s: how long an actor may not answer before it is given up; None: for ever. environment: variables of the
-    actors' processes. Raises JobFailed if the program does, or if the scheduler dies or is given up.
+    actors' processes. wait_s: how long the run waits for a node while nothing else can go on, if over two minutes.
+    Raises JobFailed if the program does, or if the scheduler dies or is given up.
     """
     here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
     environment = dict(environment or {})
@@ -91,7 +99,7 @@ def run_on_ray(
             scheduling_strategy=here,
             **({"runtime_env": {"env_vars": environment}} if environment else {}),
         )
-        .remote(run, placement, patience_s, environment)
+        .remote(run, placement, patience_s, environment, wait_s)
     )
     stream = scheduler.run.options(num_returns="streaming").remote(program)
     try:
@@ -162,7 +170,7 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # A laptop may have fewer cores than actors.
-        cpus = max(os.cpu_count() or 1, *(math.ceil(demand.cpus) for demand in demands))
+        cpus = max(os.cpu_count() or 1, *(math.ceil(demand.total.get("CPU", 0)) for demand in demands))
         with _own_signals():
             ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
         return

@@ -10,6 +10,10 @@ Load a scenario with `load_scenario` and run it with `run`, which returns a `Res
     print(result.pandas("evaluations"))
 """
 
+from raysim.beside import require_own_packages
+
+require_own_packages()  # before anything imports them
+
 from raysim.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
 from raysim.result import Result
 from raysim.resumption import fork, resume

@@ -26,7 +26,7 @@ class EarlierRuns:
 
     def __init__(self, out: Path) -> None:
         self._over: dict[str, tuple[Path, Dependencies]] = {}
-        self._early: dict[str, tuple[Path, Dependencies]] = {}
+        self._early: dict[str, tuple[Path | None, Dependencies]] = {}
         for file in sorted(out.rglob("run.json")):
             try:
                 run = open_run(file.parent)
@@ -49,8 +49,9 @@ class EarlierRuns:
         return OutOfDate(folder, changed) if changed else folder
 
     def to_resume(self, scenario: Scenario) -> Path | None:
-        """Returns the folder of the scenario's run that ended early; None if there is none, or it is out of date."""
-        if scenario.hash not in self._early:
-            return None
-        folder, before = self._early[scenario.hash]
-        return None if any(changes(before, depends_on(scenario))) else folder
+        """Returns the folder of the scenario's run that ended early; None if there is none, or it is out of date.
+
+        It gives each folder once, so that no two runs of one scenario go on there. Many threads may call it.
+        """
+        folder, before = self._early.pop(scenario.hash, (None, {}))
+        return None if folder is None or any(changes(before, depends_on(scenario))) else folder

@@ -21,7 +21,7 @@ from results.disk import writing
 from results.holder import state
 from results.keys import flatten
 from results.location import location
-from results.parts import DamagedPart, rows_in
+from results.parts import DamagedPart, OtherFile, require_no_others, rows_in
 from results.schemas import TABLES
 from results.store import copy_folder
 
@@ -79,6 +79,11 @@ def _to_resume(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
     if after.run.rounds < before.run.rounds:
         text = f"must be at least {before.run.rounds}, as many as the run was to have, got {after.run.rounds}"
         raise ScenarioError(source, [Problem("run.rounds", f"{text}; take more, or run the scenario anew")])
+    try:
+        for table in TABLES:
+            require_no_others(folder, table)
+    except OtherFile as error:
+        raise CannotGoOn(str(error)) from None
     if checkpoint:
         _require_rows(folder, checkpoint)
     if info["status"] == "finished" and (after.run.rounds, after.run.save_clients) == (
@@ -245,11 +250,13 @@ def _changed(run: Run, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
 
 
 def _refuse(source: str, before: Scenario, after: Scenario, allowed: Callable[[str], bool], whose: str) -> None:
-    """Raises ScenarioError if a key has changed that must not, because it would change what was written before."""
+    """Raises ScenarioError if a key has changed that must not, mostly as it would change what was written before."""
     old, new = flatten(before.resolved()), flatten(after.resolved())
     changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    past = "because the past depends on it"
+    why = {"name": "because its folder is named after it"}
     problems = [
-        Problem(key, f"must stay {old.get(key)!r} {whose}, because the past depends on it, got {new.get(key)!r}")
+        Problem(key, f"must stay {old.get(key)!r} {whose}, {why.get(key, past)}, got {new.get(key)!r}")
         for key in changed
         if not allowed(key)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 from collections.abc import Callable, Generator, Sequence
@@ -11,13 +12,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actors import InlinePool, JobFailed
+from actors import InlinePool, JobFailed, ValuesLost
 from actors.host import describe, trace
 from actors.interrupt import deferring
 from raysim.earlier import EarlierRuns, OutOfDate
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
+from raysim.engine.lives import Lives
 from raysim.engine.lock import locked
 from raysim.engine.machines import environment, pin
 from raysim.engine.origin import record_origin
@@ -27,6 +29,7 @@ from raysim.result import Result
 from raysim.rng import globals_kept
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.load import checked
+from raysim.workers.device import stand_in
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing
 from results.location import is_local, location
@@ -99,6 +102,7 @@ def launch(
 
     make: returns the execution. It is called once the cluster has room, so that no folder is made before.
     """
+    stand_in()  # refuses one outside of tests
     if inline:
         pin(scenario.resources.cpu_capability)
     with nullcontext() if inline else _reserved(scenario, address) as placement:
@@ -117,13 +121,21 @@ def carry_out(execution: Execution, placement: Placement | None, progress: Calla
 def _carry_out(
     execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None
 ) -> Result:
+    _log.info(f"{execution.run} writes to {execution.folder}")
     origin = record_origin(execution.scenario, execution.folder)
     execution = replace(execution, facts=origin | execution.facts)
+    lives = Lives(execution.folder)
     try:
-        with closing(_on_ray(execution, placement) if placement else _inline(execution)) as steps:
-            for step in steps:
-                if progress is not None:
-                    progress(step)
+        for life in itertools.count():
+            try:
+                with closing(_on_ray(execution, placement, life) if placement else _inline(execution)) as steps:
+                    for step in steps:
+                        if progress is not None:
+                            progress(step)
+                break
+            except ValuesLost as lost:
+                lives.count(lost)
+                execution = replace(execution, goes_on=True)
     except JobFailed as failed:
         execution.settle("failed", f"{failed}\n{failed.traceback}".strip())
         raise RunFailed(failed.label, failed.cause, failed.traceback, execution.folder) from None
@@ -200,11 +212,13 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
         pool.close()
 
 
-def _on_ray(execution: Execution, placement: Placement) -> Generator[Progress, None, None]:
+def _on_ray(execution: Execution, placement: Placement, life: int) -> Generator[Progress, None, None]:
     from actors.session import run_on_ray
 
     asked = execution.scenario.resources
-    return run_on_ray(execution, execution.run, placement, asked.patience_s, environment(asked.cpu_capability))
+    variables = environment(asked.cpu_capability) | stand_in()
+    name = execution.run + (f".{life}" if life else "")  # Ray may still hold the names of the life before
+    return run_on_ray(execution, name, placement, asked.patience_s, variables, asked.wait_s)
 
 
 def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager[Placement]:
@@ -215,9 +229,10 @@ def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager
 
 
 def demand_of(scenario: Scenario) -> Demand:
-    """Returns what the scenario asks of a Ray cluster: CPUs and GPUs for each of its actors."""
+    """Returns what the scenario asks of a Ray cluster for each of its actors."""
     from actors.placement import Demand
 
     groups = family_of(scenario).groups
-    actors = {f"{group.name}-{number}": (group.cpus, group.gpus) for group in groups for number in range(group.workers)}
-    return Demand(actors, scenario.resources.wait_s)
+    actors = {f"{group.name}-{number}": group.needs for group in groups for number in range(group.workers)}
+    spread, takes_all = any(group.spread for group in groups), any(group.further for group in groups)
+    return Demand(actors, scenario.resources.wait_s, takes_all, spread)

@@ -23,13 +23,23 @@ class Column(NamedTuple):
     """Whether a row may hold null here; the description says when."""
     wall: bool
     """Whether the column differs between two runs of one scenario; see `is_wall`."""
+    sparse: bool = False
+    """Whether the column holds only null in most runs; see `is_sparse`."""
 
 
 def column(
-    name: str, type: pa.DataType, description: str, *, unit: str | None = None, null: bool = False, wall: bool = False
+    name: str,
+    type: pa.DataType,
+    description: str,
+    *,
+    unit: str | None = None,
+    null: bool = False,
+    wall: bool = False,
+    sparse: bool = False,
 ) -> pa.Field[Any]:
     """Declares a column of a table."""
-    metadata = {"description": description} | ({"unit": unit} if unit else {}) | ({"wall": "true"} if wall else {})
+    marks = {"unit": unit, "wall": "true" if wall else None, "sparse": "true" if sparse else None}
+    metadata = {"description": description} | {name: value for name, value in marks.items() if value}
     return pa.field(name, type, nullable=null, metadata=metadata)
 
 
@@ -43,6 +53,7 @@ def described(field: pa.Field[Any]) -> Column:
         description=metadata["description"],
         nullable=field.nullable,
         wall=is_wall(field),
+        sparse=is_sparse(field),
     )
 
 
@@ -52,3 +63,8 @@ def is_wall(field: pa.Field[Any]) -> bool:
     Such a column differs between two runs of one scenario, so it is not part of a run's digest.
     """
     return b"wall" in (field.metadata or {})
+
+
+def is_sparse(field: pa.Field[Any]) -> bool:
+    """Whether a column holds only null in most runs. Where it does, it is not part of a run's digest."""
+    return b"sparse" in (field.metadata or {})

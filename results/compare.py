@@ -10,6 +10,7 @@ import numpy as np
 
 from results.keys import Value, spell_out, varying
 from results.measure import Measure, NotComparable
+from results.picked import never_picked
 from results.reader import Run
 from results.score import Numbers, score
 
@@ -54,7 +55,9 @@ def compare(
     rows, heads = axes(counted, by, columns)
     keys = [*rows, *heads]
     groups = grouped(counted, keys, notes)
-    numbers = score(runs.only(run for group in groups.values() for run in group), measure)
+    ordered = runs.only(run for group in groups.values() for run in group)
+    numbers = score(ordered, measure)
+    notes += note_picked(ordered, measure)
     return Comparison(_frame(keys, groups, numbers), tuple(rows), tuple(heads), measure, tuple(notes))
 
 
@@ -85,6 +88,13 @@ def counted_runs(runs: Runs, unfinished: bool) -> tuple[Runs, list[str]]:
     if not len(counted):
         raise NotComparable("\n".join([*notes, "runs: must be finished to be compared, got none; add --unfinished"]))
     return counted, notes
+
+
+def note_picked(runs: Runs, measure: Measure) -> list[str]:
+    """Returns a note on clients that never took part, if the comparison counts any."""
+    if measure.subject != "client" or measure.picked or not (note := never_picked(runs)):
+        return []
+    return [f"{note}; --picked leaves them out"]
 
 
 def axes(runs: Runs, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -118,7 +128,7 @@ def tells(key: str) -> bool:
     """Whether a run's numbers depend on a key other than the seed."""
     if key.startswith("resources."):
         return key in ("resources.chunk", "resources.threads")
-    return key not in ("name", "seed")
+    return key not in ("name", "seed", "forked_from.run")
 
 
 def _groups(runs: Runs, keys: list[str]) -> Iterator[tuple[Values, Runs]]:

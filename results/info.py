@@ -16,7 +16,7 @@ _GIVEN: dict[str, Kind] = {
 _OR_NULL: dict[str, Kind] = {
     **dict.fromkeys(("name", "scenario_hash", "started_at", "finished_at", "ended_early", "error"), str),
     **dict.fromkeys(("seed", "parameters", "classes"), int),
-    "versions": dict,
+    **dict.fromkeys(("versions", "forked_from"), dict),
     "digest": dict,
     "input_shape": list,
 }

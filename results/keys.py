@@ -11,6 +11,13 @@ import pyarrow as pa
 
 Value: TypeAlias = str | int | float | bool | None
 
+ORIGIN = {
+    "forked_from.run": "The run from which the row's run was forked; null if it is no fork.",
+    "forked_from.version": "Server steps, or rounds of peers, that it has in common with that run; null if it is no "
+    "fork.",
+}
+"""Keys that only forks have, and that their scenarios do not: what each means."""
+
 
 class UnknownKey(ValueError):
     """Raised for a key that no scenario of these runs has."""

@@ -45,6 +45,8 @@ class Measure:
     percentile."""
     larger: Mapping[str, bool] = field(default_factory=directions)
     """By metric, whether larger is better, as `directions` gives it for the runs."""
+    picked: bool = False
+    """Whether clients that had not taken part by an evaluation are left out of it."""
 
     def __post_init__(self) -> None:
         for name, allowed in (("subject", _SUBJECTS), ("over", _OVER)):
@@ -54,6 +56,11 @@ class Measure:
             raise NotComparable(
                 f"over: must be mean for the global model, of which there is one, got {self.over!r}; "
                 "add --subject client or peer"
+            )
+        if self.picked and self.subject != "client":
+            raise NotComparable(
+                f"picked: must be given for subject client only, whose models it is about, got {self.subject!r}; "
+                "add --subject client, or leave --picked out"
             )
         if self.reduce not in ("last", "best") and not _OF_LAST.fullmatch(self.reduce):
             raise NotComparable(
@@ -102,6 +109,7 @@ class Measure:
         if self.subject == "global":
             return f"{which} of the global model, split {self.split}"
         members = "unseen clients" if self.subject == "unseen" else f"{self.subject}s"
+        members += " that had taken part" if self.picked else ""
         over = "mean weighted by samples" if self.over == "micro" else f"unweighted {self.over}"
         return f"{which}, {over} over {members}, split {self.split}"
 

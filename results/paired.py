@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from results.compare import Values, axes, counted_runs, grouped, tells
+from results.compare import Values, axes, counted_runs, grouped, note_picked, tells
 from results.measure import Measure, NotComparable
 from results.reader import Run
 from results.score import Numbers, score
@@ -79,6 +79,7 @@ def paired(runs: Runs, by: Iterable[str] | None, baseline: Sequence[str], measur
     chosen = _chosen(keys, list(groups), baseline)
     ordered = runs.only(run for group in groups.values() for run in group)
     numbers = score(ordered, measure)
+    notes += note_picked(ordered, measure)
     place = {run: number for number, run in enumerate(ordered.runs)}
     rows = []
     for values, other in _cases(keys, list(groups), chosen, notes):

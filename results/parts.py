@@ -12,6 +12,7 @@ Its name says which parts it holds, and `part_files` leaves these out.
 import os
 import shutil
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,10 @@ import pyarrow.parquet as pq
 from results.disk import replacing, writing
 from results.location import is_local
 from results.store import in_arrow, make_folder, remove, stamps
+from results.texts import quoted
 
+_PART = "[0-9][0-9][0-9][0-9][0-9][0-9]"
+_NAMES = (f"{_PART}.parquet", f"{_PART}-{_PART}.parquet")  # of a part as it was written, and of merged ones
 GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hold a few more
 
 
@@ -29,20 +33,32 @@ class DamagedPart(ValueError):
     """Raised for a part file that cannot be read."""
 
 
+class OtherFile(ValueError):
+    """Raised for a file that is no part where a table is to be written anew, which would delete it."""
+
+
 def part_files(run: Path, table: str) -> list[Path]:
-    """Returns the files that hold a table's rows, in order of writing; none if no row was written."""
+    """Returns the files that hold a table's rows, in order of writing; none if no row was written.
+
+    What has another name than the writer gives, such as "copy of 000001.parquet", is left out.
+    """
     folder = run / table
     if not is_local(run):
         return _not_merged(_stored(run, table))
     for candidate in (folder, _old(folder), folder):  # it looks at the first again, in case a swap ended in between
         if candidate.is_dir():
-            return _not_merged(sorted(candidate.glob("*.parquet")))
+            return _not_merged(_named(candidate))
     return []
 
 
+def _named(folder: Path) -> list[Path]:
+    return sorted(path for pattern in _NAMES for path in folder.glob(pattern))
+
+
 def _stored(run: Path, table: str) -> list[Path]:
-    """Returns all files of a table on an object store. One request lists the whole run."""
-    return [run / name for name in stamps(run) if name.startswith(f"{table}/") and name.endswith(".parquet")]
+    """Returns all parts of a table on an object store. One request lists the whole run."""
+    patterns = [f"{table}/{pattern}" for pattern in _NAMES]
+    return [run / name for name in stamps(run) if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 def _not_merged(files: list[Path]) -> list[Path]:
@@ -54,6 +70,20 @@ def _not_merged(files: list[Path]) -> list[Path]:
 def _serial(file: Path) -> int:
     """Returns a part's serial number; for a merged file, one that is larger than those of the parts that it holds."""
     return int(file.stem[-6:])
+
+
+def require_no_others(run: Path, table: str) -> None:
+    """Raises OtherFile if a table's folder holds what is no part, such as a copy. Hidden files do not count.
+
+    On an object store only parts are ever removed, so others do no harm.
+    """
+    if not is_local(run):
+        return
+    parts = _named(run / table)
+    for path in sorted((run / table).glob("[!.]*")):
+        if path not in parts:
+            text = "must hold only files of the run, because its tables are written anew"
+            raise OtherFile(f"{path.parent}: {text}, got {quoted(path.name)}; move it elsewhere")
 
 
 def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
@@ -68,14 +98,15 @@ def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
 def compact(run: Path, table: str, schema: pa.Schema) -> None:
     """Merges a table's part files into one, with the rows in the same order.
 
-    If a part has been damaged, or there is no room for the new file, all stay as they are: they hold the same rows, and
-    readers name the damaged one.
+    If a part has been damaged, if there is no room for the new file, or if the folder holds others, all stay as they
+    are: they hold the same rows, and readers name the damaged one.
     """
     parts = part_files(run, table)
     if len(parts) > 1:
         try:
+            require_no_others(run, table)
             _rewrite(run, table, parts, schema, _groups(parts, schema))
-        except (DamagedPart, OSError):
+        except (DamagedPart, OtherFile, OSError):
             if is_local(run):
                 shutil.rmtree(run / f".{table}.new", ignore_errors=True)
 
@@ -83,11 +114,12 @@ def compact(run: Path, table: str, schema: pa.Schema) -> None:
 def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str) -> Iterator[pa.Table]:
     """Keeps the first rows of a table, gives them the id of a run, and deletes the others. Yields the rows it keeps.
 
-    It also tidies up after a writer that was killed. Raises ValueError if the table holds fewer rows, and CannotWrite
-    if there is no room for the kept ones; the table then stays as it is.
+    It also tidies up after a writer that was killed. Raises ValueError if the table holds fewer rows, OtherFile if its
+    folder holds what is no part, and CannotWrite if there is no room for the kept ones; the table then stays as it is.
     """
     if is_local(run):
         _finish_swap(run / table)
+    require_no_others(run, table)
     parts = part_files(run, table)
     kept = list(_first(_groups(parts, schema), rows, run_id)) if rows else []
     if (found := sum(group.num_rows for group in kept)) < rows:

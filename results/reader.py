@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from results import holder
 from results.info import wrong_info
+from results.keys import ORIGIN, Value, column, flatten
 from results.location import location
 from results.own_columns import own_names, schema_of
 from results.parts import part_files
@@ -139,12 +140,22 @@ class Run:
         return f"on {held['host']} (pid {held.get('pid')}), cannot tell from here, {written}"
 
     @property
+    def origin(self) -> dict[str, Value]:
+        """Values of the keys in `results.keys.ORIGIN`: which run and version a fork is from; {} if it is no fork."""
+        found = flatten({"forked_from": self.info.get("forked_from")})
+        return {key: found[key] for key in ORIGIN} if ORIGIN.keys() <= found.keys() else {}
+
+    @property
+    def keys(self) -> dict[str, Value]:
+        """The values of the scenario by dotted path of their keys, and of `origin`."""
+        return flatten(self.info.get("scenario") or {}) | self.origin
+
+    @property
     def history(self) -> str | None:
         """Which run it is a fork of, and from where it went on after it had ended early; None if it just ran."""
         told = []
-        match self.info.get("forked_from"):
-            case {"run": run, "version": version}:
-                told.append(f"fork of {run} from version {version}")
+        if origin := self.origin:
+            told.append(f"fork of {origin['forked_from.run']} from version {origin['forked_from.version']}")
         match self.info.get("resumed"):
             case [*_, {"version": version}] as times:
                 told.append(f"resumed {len(times)} times, last from version {version}")
@@ -153,14 +164,18 @@ class Run:
     def table(self, name: str, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
         """Returns a table's rows in order of writing: those that pass the filter, with all columns or those named.
 
-        The table is empty if no row was written. Raises ValueError for an unknown table or column, and NotARun, which
-        names the file, where one is damaged.
+        All columns of a fork include those in `results.keys.ORIGIN`, which say from where it is. The table is empty if
+        no row was written. Raises ValueError for an unknown table or column, and NotARun, which names the file, where
+        one is damaged.
         """
         require(name)
         try:
-            return self._read(name, columns, filter)
+            rows = self._read(name, columns, filter)
         except FileNotFoundError:  # the writer has merged the part files in between
-            return self._read(name, columns, filter)
+            rows = self._read(name, columns, filter)
+        for key, value in self.origin.items() if columns is None else ():
+            rows = rows.append_column(key, column([value] * len(rows)))
+        return rows
 
     def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
         files = self.files(name)
@@ -177,6 +192,7 @@ class Run:
         """
         frame: pd.DataFrame = self.table(name).to_pandas()
         frame.attrs = dictionary(name)
+        frame.attrs["columns"] |= {key: ORIGIN[key] for key in self.origin}
         return frame
 
     def files(self, name: str) -> list[Path]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from results.compare import Comparison
 from results.compare import compare as compare_runs
-from results.keys import Value, column, flatten, spell_out, varying
+from results.keys import ORIGIN, Value, column, spell_out, varying
 from results.location import location
 from results.measure import Measure
 from results.metrics import directions
@@ -129,8 +129,8 @@ class Runs:
 
     @cached_property
     def scenarios(self) -> tuple[dict[str, Value], ...]:
-        """The values of each run's scenario, by dotted path of their keys."""
-        return tuple(flatten(run.info.get("scenario") or {}) for run in self.runs)
+        """The values of each run's scenario, by dotted path of their keys; of a fork also from where it is."""
+        return tuple(run.keys for run in self.runs)
 
     @cached_property
     def varying(self) -> list[str]:
@@ -143,12 +143,14 @@ class Runs:
         return directions(*(run.info for run in self.runs))
 
     def keys(self, names: Iterable[str] | None = None) -> dict[str, pa.Array[Any]]:
-        """Returns the values, shape (runs,), of scenario keys by whole path; by default of the keys that differ.
+        """Returns the values, shape (runs,), of scenario keys by whole path.
 
+        By default it is those of the keys that differ and, if there is a fork, of the keys in `results.keys.ORIGIN`.
         Raises UnknownKey for a key that no run has.
         """
         known = {key for scenario in self.scenarios for key in scenario}
-        wanted = self.varying if names is None else [spell_out(name, known) for name in names]
+        default = dict.fromkeys([*self.varying, *(key for key in ORIGIN if key in known)])
+        wanted = default if names is None else [spell_out(name, known) for name in names]
         return {key: column([scenario.get(key) for scenario in self.scenarios]) for key in wanted}
 
     def info(self, keys: Iterable[str] | None = None) -> pd.DataFrame:
@@ -174,7 +176,7 @@ class Runs:
 
         columns, filter: the table's columns to read, and the rows, as in `Run.table`; nothing else is read from the
         files. keys: scenario keys to add, such as ["algorithm", "world.delay.sigma"]; by default those that differ
-        between the runs.
+        between the runs and, if there is a fork, from where each is.
 
         Raises ValueError for an unknown table, column or key, and NotARun where a file's columns are not this
         version's.
@@ -229,6 +231,7 @@ class Runs:
         subject: str = "global",
         split: str = "test",
         over: str = "mean",
+        picked: bool = False,
         unfinished: bool = False,
     ) -> pd.DataFrame:
         """Compares groups of runs that differ in their seed alone.
@@ -245,11 +248,12 @@ class Runs:
         subject, split: which evaluations to take; see the table `evaluations`.
         over: how to take one number from the clients or peers of an evaluation: mean, micro (weighted by samples),
             min, max, gap, p10, p50 or p90.
+        picked: whether clients that had not taken part by an evaluation are left out of it; for subject client.
         unfinished: whether runs that are not finished count.
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
-        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions)
+        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions, picked)
         rows = None if by is None else _listed(by)
         return self._told(lambda runs: compare_runs(runs, rows, _listed(columns), measure, unfinished))
 
@@ -264,6 +268,7 @@ class Runs:
         subject: str = "global",
         split: str = "test",
         over: str = "mean",
+        picked: bool = False,
         unfinished: bool = False,
     ) -> pd.DataFrame:
         """Compares runs seed by seed with a baseline, which must have the same scenario but for the keys `by`.
@@ -278,7 +283,7 @@ class Runs:
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
         """
-        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions)
+        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions, picked)
         keys = None if by is None else _listed(by)
         return self._told(lambda runs: pair_runs(runs, keys, _listed(baseline), measure, unfinished))
 

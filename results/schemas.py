@@ -229,7 +229,15 @@ TABLES: dict[str, pa.Schema] = {
             "peers, all evaluated peers together.",
         ),
         column("member", _INTEGER, "The client or peer; null for the subjects global and peers.", null=True),
-        column("split", TEXT, "The samples it was evaluated on: test or train."),
+        column(
+            "picked",
+            _INTEGER,
+            "How often the client had taken part by then, which is how many of its updates server steps had used. With "
+            "0, it still predicts with what it began with; null for all subjects but client.",
+            null=True,
+            sparse=True,
+        ),
+        column("split", TEXT, "The samples it was evaluated on: test, train or validation."),
         column(
             "metric",
             TEXT,
@@ -264,6 +272,13 @@ TABLES: dict[str, pa.Schema] = {
             "the global model; without a server mix, evaluate, compare or consensus.",
         ),
         column("worker", TEXT, "The worker that did it.", wall=True),
+        column("node", TEXT, "The address of that worker's node; inline, the name of the machine.", wall=True),
+        column(
+            "pid",
+            _INTEGER,
+            "The worker's process on that node. run.json has host and GPU of each process under workers.",
+            wall=True,
+        ),
         column(
             "started_s",
             _NUMBER,
@@ -295,7 +310,12 @@ TABLES: dict[str, pa.Schema] = {
         "One row for each label that a client holds samples of.",
         _RUN,
         column("client", _INTEGER, "The client or peer."),
-        column("split", TEXT, "Whether it trains on these samples or tests its own model on them: train or test."),
+        column(
+            "split",
+            TEXT,
+            "Whether it trains on these samples, tests its own model on them, or sets them aside: train, test or "
+            "validation.",
+        ),
         column("label", _INTEGER, "The label; 0 in data without labels."),
         column("samples", _LONG, "How many samples of the label the client holds."),
     ),

@@ -68,6 +68,8 @@ def _series(runs: Runs, measure: Measure) -> dict[tuple[str, str], list[Point]]:
         return {}
     wanted = (pc.field("subject") == measure.subject) & (pc.field("split") == measure.split)
     wanted &= pc.field("metric").isin(sorted(metrics))
+    if measure.picked:
+        wanted &= pc.field("picked") > 0
     key = ["metric", "run", "round", "step", "virtual_time"]
     evaluations = runs.table("evaluations", [*key, "value", "samples"], wanted, keys=[])
     evaluations = evaluations.append_column("total", pc.multiply(evaluations["value"], evaluations["samples"]))

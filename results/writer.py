@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from results.columns import is_wall
+from results.columns import is_sparse, is_wall
 from results.disk import replacing, writing
 from results.location import is_local, location
 from results.own_columns import OWN, schema_of, with_own
@@ -129,7 +129,8 @@ class _Buffer:
         self._hashes = {column.name: hashlib.sha256() for column in columns if not is_wall(column)}
         self._rows: list[tuple[Any, ...]] = []
         self._own: dict[str, Any] = {}  # the hash of each own column
-        self._held: set[str] = set()  # own columns that hold more than null
+        self._sparse = frozenset(column.name for column in columns if is_sparse(column))
+        self._held: set[str] = set()  # own and sparse columns that hold more than null
         self._own_rows: list[Mapping[str, float | None]] = []  # numbers for own columns, one for each of `_rows`
         self._parts = 0  # serial number of the next part file
         self._written = 0  # rows in part files
@@ -144,11 +145,8 @@ class _Buffer:
         for name in schema.names[len(self._names) + 1 :]:
             self._begin(name)
         for kept in keep_first(self._folder, self._table, schema, rows, self._run):
-            for name in self._hashes:
-                column = kept.column(name).unify_dictionaries().combine_chunks()
-                self._hashes[name].update(_bytes(column))
-            for name in self._own:
-                self._hash_own(name, kept.column(name).combine_chunks())
+            for name in (*self._hashes, *self._own):
+                self._hash(name, kept.column(name).unify_dictionaries().combine_chunks())
         self._parts = last_serial(self._folder, self._table) + 1
         self._written = rows
 
@@ -162,8 +160,8 @@ class _Buffer:
             raise ValueError(f"{self._table}: must have an own column of another name, got {name!r}")
         self._own[name] = hashlib.sha256(_bytes(pa.nulls(self._written, pa.float64())))
 
-    def _hash_own(self, name: str, array: pa.Array[Any]) -> None:
-        self._own[name].update(_bytes(array))
+    def _hash(self, name: str, array: pa.Array[Any]) -> None:
+        (self._own if name in self._own else self._hashes)[name].update(_bytes(array))
         if array.null_count < len(array):
             self._held.add(name)
 
@@ -186,11 +184,9 @@ class _Buffer:
         own = {name: pa.array([row.get(name) for row in self._own_rows], pa.float64()) for name in self._own}
         rows = pa.table([run, *arrays, *own.values()], schema=self._schema)
         write_part(self._folder, self._table, self._parts, rows)
-        for name, array in zip(self._names, arrays, strict=True):
-            if name in self._hashes:
-                self._hashes[name].update(_bytes(array))
-        for name, array in own.items():
-            self._hash_own(name, array)
+        for name, array in (*zip(self._names, arrays, strict=True), *own.items()):
+            if name in self._hashes or name in self._own:
+                self._hash(name, array)
         self._parts += 1
         self._written += len(self._rows)
         self._rows, self._own_rows = [], []
@@ -199,8 +195,9 @@ class _Buffer:
         compact(self._folder, self._table, self._schema)
 
     def digests(self) -> Iterator[str]:
-        own = {name: column for name, column in sorted(self._own.items()) if name in self._held}
-        return (f"{self._table}.{name} {column.hexdigest()}" for name, column in {**self._hashes, **own}.items())
+        left_out = (self._sparse | self._own.keys()) - self._held
+        hashes = {**self._hashes, **dict(sorted(self._own.items()))}
+        return (f"{self._table}.{name} {found.hexdigest()}" for name, found in hashes.items() if name not in left_out)
 
     def _array(self, name: str, values: tuple[Any, ...]) -> pa.Array[Any]:
         column = TABLES[self._table].field(name)

@@ -97,7 +97,7 @@ class Telling:
 
     def __call__(self, pool: Pool) -> Iterator[int]:
         try:
-            pool.start(Group("client", Adder, 1, 0.0, 0.0))
+            pool.start(Group("client", Adder, 1))
             yield 1
             if self.act == "exit":
                 os._exit(1)

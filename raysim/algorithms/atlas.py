@@ -54,10 +54,11 @@ def places(scores: Sequence[float], newcomers: int) -> list[int]:
 def admit(
     state: Record, deltas: Tensor, arrivals: Sequence[Arrival], discounts: Sequence[float], step: int
 ) -> tuple[Record, list[int]]:
-    """Returns the entries of the atlas with new anchors in it, and the places of the new anchors.
+    """Returns the entries of the atlas with new anchors in it, and the place that each of the updates took.
 
-    deltas: the updates that become anchors, (n, d). discounts: their factors for staleness. New anchors get the highest
-    scores. If anchors are replaced by age, these scores stay, so the oldest anchor has the lowest one.
+    Where more updates arrive than there are places, a later one takes the place of an earlier one. deltas: the updates
+    that become anchors, (n, d). discounts: their factors for staleness. New anchors get the highest scores. If anchors
+    are replaced by age, these scores stay, so the oldest anchor has the lowest one.
     """
     entries = {key: value.clone() for key, value in state.items() if key in ("score", "discount", "client", "arrived")}
     entries |= {anchor(place): state[anchor(place)] for place in range(len(state["score"]))}
@@ -69,7 +70,7 @@ def admit(
         entries["discount"][place] = discounts[order - 1]
         entries["client"][place] = arrival.client
         entries["arrived"][place] = step
-    return entries, sorted(set(chosen))
+    return entries, chosen
 
 
 class Anchors(NamedTuple):

@@ -31,6 +31,9 @@ class CA2FL(Central):
     """How many updates make a server step (M)."""
     server_lr: Positive = 1.0
     """Factor of the server's step (eta)."""
+    scale_buffers: bool = False
+    """Whether BatchNorm's statistics move to the mean of those that arrived by the factor `server_lr` only. false: they
+    become that mean."""
 
     @property
     def trigger(self) -> Buffer:
@@ -57,10 +60,13 @@ class CA2FL(Central):
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         changes, mean = updates["change"], state["mean_cache"]
         weights = changes.new_tensor(_multiplicities(arrivals)) / len(arrivals)
-        return {
+        after = {
             "w": state["w"] + self.server_lr * (mean + weights @ changes),
             "mean_cache": mean + changes.sum(0) / task.population.clients,
         }
+        if self.scale_buffers:
+            after["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)
+        return after
 
 
 def _multiplicities(arrivals: Sequence[Arrival]) -> list[float]:

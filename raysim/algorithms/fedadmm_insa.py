@@ -6,17 +6,19 @@ times its penalty, and its dual residual d_i (3.14b) is how far the client is fr
 the authors' code.
 
 Differences from the paper: those of `fedadmm_in`. An update also holds the change of the client's penalty, which takes
-4 bytes.
+4 bytes. With `penalties: current` it also holds what the next penalty changes of the server's sums, which a server that
+stores every u_i could compute itself.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raysim.algorithms.fedadmm_in import FedADMMIn
-from raysim.terms import Population, Record
+from raysim.terms import Arrival, Population, Record
 
 if TYPE_CHECKING:
     from raysim.local.model import Model
@@ -26,13 +28,29 @@ Factor = Annotated[float, Field(ge=1)]
 
 
 class FedADMMInSa(FedADMMIn):
-    """FedADMM-In whose clients also adapt their penalties, which start at `beta` (Song et al. 2024)."""
+    """FedADMM-In whose clients also adapt their penalties, which start at `beta` (Song et al. 2024).
+
+    In the table `updates`, `penalty` is the one that an update used, and `next_penalty` the one that the client has
+    adapted to after it. `raysim report` draws the penalties of all clients from them.
+    """
 
     name: str = "fedadmm_insa"
     mu: Factor = 5.0
     """A client's penalty changes if one of p_i and d_i is more than mu times the other (3.15)."""
     tau: Factor = 2.0
     """The factor by which a penalty grows or shrinks (3.15). 1: it never changes."""
+    penalties: Literal["last", "current"] = "last"
+    """Which penalty of a client that is not in the step z is computed with (2.12). last: that of its last update.
+    current: the one that it has adapted to after that, as in the authors' code."""
+
+    @model_validator(mode="after")
+    def _counts_all(self) -> Self:
+        if self.penalties == "current" and self.aggregate == "selected":
+            raise ValueError(
+                "penalties must be last with `aggregate: selected`, for then no other client counts, got current; "
+                "leave it out, or take `aggregate: all`"
+            )
+        return self
 
     def init(self, model: Model, population: Population) -> Record:
         scale = model.w.new_tensor(self.beta)  # sum_i alpha_i beta_i
@@ -44,7 +62,7 @@ class FedADMMInSa(FedADMMIn):
             **super().client(model),
             "beta": beta,
             "last": beta,
-        }  # the penalty of the next update, and that of the last one
+        }  # the penalty of the next update, and the one that the server's sums hold
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         import torch
@@ -55,4 +73,15 @@ class FedADMMInSa(FedADMMIn):
         d = (after["u"] - message["w"]).norm()
         adapted = torch.where(self.mu * d < p, beta / self.tau, beta)
         adapted = torch.where(self.mu * p < d, beta * self.tau, adapted)
-        return {**update, "scale": self._news(beta, last)}, {**after, "beta": adapted, "last": beta}
+        task.log(next_penalty=adapted)
+        update["scale"] = self._news(beta, last)
+        if self.penalties == "last":
+            return update, {**after, "beta": adapted, "last": beta}
+        later = {"later_term": (adapted - beta) * after["u"], "later_scale": adapted - beta}
+        return {**update, **later}, {**after, "beta": adapted, "last": adapted}
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+        after = super().step(state, arrivals, updates, task)
+        if self.penalties == "last":
+            return after
+        return {**after, **{key: after[key] + updates[f"later_{key}"] for key in ("term", "scale")}}

@@ -4,17 +4,18 @@ Collins, Hassani, Mokhtari, Shakkottai, FedAvg with fine tuning: Local updates l
 2022.
 
 Differences from the paper: none. A client's fine-tuned copy is made anew from the current global model whenever it is
-evaluated, so each evaluation shows what fine-tuning would give at that point. The code of FeDEQ fine-tunes the model
-after 30 % of the rounds; the evaluation after those rounds shows the same.
+evaluated, so each evaluation shows what fine-tuning would give at that point. With `finetune_after`, clients go on with
+their own models instead, as in the code of FeDEQ.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
 from raysim.part import Count
-from raysim.terms import Record
+from raysim.terms import Arrival, Population, Record
 
 if TYPE_CHECKING:
     from raysim.local.model import Model
@@ -26,7 +27,46 @@ class FedAvgFT(FedAvg):
 
     name: str = "fedavg_ft"
     finetune_epochs: Count = 5
-    """Epochs of fine-tuning on a client's own samples. All parameters are trained, otherwise as `local` says."""
+    """Epochs of fine-tuning on a client's own samples for an evaluation; with `finetune_after`, those of clients that
+    are `data.unseen`. All parameters are trained, otherwise as `local` says."""
+    finetune_after: Count | None = None
+    """Number of rounds after which nothing is averaged any more: a picked client then trains a model of its own, as
+    `local` says, which starts as the last average and is kept from one time to the next. Until a client has one, it
+    predicts with the average. The code of FeDEQ does so after 30 % of all rounds (its `finetune_frac`). null: all
+    rounds average, and a client's copy is fine-tuned anew for each evaluation."""
+
+    def init(self, model: Model, population: Population) -> Record:
+        state = super().init(model, population)
+        return state if self.finetune_after is None else {**state, "tuning": model.w.new_zeros(())}
+
+    def message(self, state: Record) -> Record:
+        return {key: state[key] for key in ("w", "tuning") if key in state}
+
+    def client(self, model: Model) -> Record:
+        if self.finetune_after is None:
+            return {}
+        return {"w": model.w, "buffers": model.buffers, "tuned": model.w.new_zeros(())}
+
+    def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
+        if self.finetune_after is None or not message["tuning"]:
+            return super().update(task, message, state)
+        trained = task.train(self.personal(task, message, state))
+        return trained.logged, {"w": trained.w, "buffers": trained.model.buffers, "tuned": state["tuned"] * 0 + 1}
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+        if self.finetune_after is None:
+            return super().step(state, arrivals, updates, task)
+        after = super().step(state, arrivals, updates, task) if "delta" in updates else {"w": state["w"]}
+        over = arrivals[0].round + 1 >= self.finetune_after  # all are of one round, for late ones are discarded
+        return {**after, "tuning": state["tuning"] * 0 + over}
 
     def personal(self, task: Task, message: Record, state: Record) -> Model:
-        return task.train(task.received, epochs=self.finetune_epochs).model
+        if self.finetune_after is None:
+            return task.train(task.received, epochs=self.finetune_epochs).model
+        return task.received.replace(w=state["w"], buffers=state["buffers"]) if state["tuned"] else task.received
+
+    def adapt(self, task: Task, message: Record, state: Record) -> Record:
+        if self.finetune_after is None:
+            return state
+        tuned = task.train(task.received, epochs=self.finetune_epochs).model
+        return {"w": tuned.w, "buffers": tuned.buffers, "tuned": state["tuned"] * 0 + 1}

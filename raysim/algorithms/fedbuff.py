@@ -31,6 +31,9 @@ class FedBuff(Central):
     """Factor of the server's step (eta_g)."""
     staleness: Staleness = Polynomial()
     """The factor S(s) of an update's weight, for its staleness s; by default 1 / sqrt(1 + s)."""
+    scale_buffers: bool = False
+    """Whether BatchNorm's statistics move to the mean of those that arrived by the factor `server_lr` only. false: they
+    become that mean."""
 
     @property
     def trigger(self) -> Buffer:
@@ -41,4 +44,7 @@ class FedBuff(Central):
         return [self.staleness(a.staleness) / self.buffer for a in arrivals]
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
-        return {"w": state["w"] + self.server_lr * updates["delta"]}
+        after = {"w": state["w"] + self.server_lr * updates["delta"]}
+        if self.scale_buffers:
+            after["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)
+        return after

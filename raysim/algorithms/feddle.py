@@ -7,9 +7,9 @@ Differences from the paper: another rule for replacing anchors, see `atlas`. The
 default there is a search at the end of each round with an arrival, and its optimiser is Adam. Each search starts with a
 fresh optimiser, and the model is in eval mode. The surrogate head starts at zero, is kept from search to search, and is
 fitted to the body's features at the fallback. Coefficients of the fallback are in units of normalised anchors, and 0
-for anchors of earlier rounds. So they make exactly the step of FedBuff whose buffer holds the arrivals, or as many of
-them as the atlas has places for. BatchNorm's statistics are not part of an anchor; they are averaged over the round's
-arrivals.
+for anchors of earlier rounds. So they make the step of FedBuff, over the arrivals that have a place in the atlas. If a
+search waits for as many updates as FedBuff's buffer holds, and takes no step, the model has the same bits as FedBuff's.
+BatchNorm's statistics are not part of an anchor; they are averaged over the round's arrivals.
 """
 
 from __future__ import annotations
@@ -53,12 +53,24 @@ class Feddle(Hybrid):
     same norm. none: 0, which leaves the model as it is."""
     fallback_lr: Positive = 1.0
     """Factor of FedBuff's step in the fallback (eta_g)."""
+    fallback_buffer: Count | Literal["arrivals"] | None = None
+    """What the sum of updates in the fallback is divided by: FedBuff's K, or `arrivals` for the number of updates that
+    a search adds to the atlas, so that even a single one counts in full. null: `search_after` or, without it, the
+    number of clients picked in a round; `arrivals` if that number varies. `fallback: spread` always divides by the
+    number of anchors."""
     staleness: Staleness = Polynomial()
     """The factor S(s) of an update's weight in the fallback, for its staleness s."""
     regularization: NonNegative | None = None
     """Strength lambda of the pull towards the fallback. null: 0 on in-domain data, 0.01 on out-of-domain data."""
     search_after: Count | None = None
     """Search whenever so many updates have arrived. null: at the end of each round in which one arrived."""
+    head_lr: Positive = 0.03
+    """Learning rate at which the surrogate head is fitted to out-of-domain labels (8), by `server_optimizer`."""
+    head_epochs: Count = 10
+    """Passes through the server's samples to fit the surrogate head, before each search."""
+    scale_buffers: bool = False
+    """Whether BatchNorm's statistics move to the mean of those that arrived by the factor `fallback_lr` only. false:
+    they become that mean."""
 
     @property
     def trigger(self) -> Round | Buffer:
@@ -89,18 +101,26 @@ class Feddle(Hybrid):
         import torch
 
         discounts = [self.staleness(arrival.staleness) for arrival in arrivals]
-        entries, fresh = atlas.admit(state, updates["delta"], arrivals, discounts, task.version)
+        entries, taken = atlas.admit(state, updates["delta"], arrivals, discounts, task.version)
         anchors = Anchors.of(entries, normalize=self.normalize)
-        aims = self._aims(anchors, entries["discount"], fresh)
-        received = task.received.replace(buffers=updates["buffers"])
-        head = state["head"] if task.in_domain else self._fit_head(received, anchors, aims, state["head"], task)
-        slope = _slope(received, anchors, task, head)
+        size = self._buffer(task.population, len(set(taken)))
+        aims = self._aims(anchors, entries["discount"], set(taken), size)
+        weights = [0.0 if taken[i] in taken[i + 1 :] else factor / size for i, factor in enumerate(discounts)]
+        start = self._start(state, updates, anchors, aims, weights, task)
+        head = state["head"] if task.in_domain else self._fit_head(start, state["head"], task)
+        slope = _slope(start, anchors, aims, task, head)
         found = self._search(aims, slope, task)
         here, score = anchors.places, entries["score"].clone()
         if self.score == "coefficient":
             score[here] = found.abs()
         return ServerStep(
-            state={**entries, "w": anchors.move(received.w, found), "head": head, "score": score},
+            state={
+                **entries,
+                "w": anchors.move(start.w, found - aims) if self.server_epochs else start.w,
+                "buffers": start.buffers,
+                "head": head,
+                "score": score,
+            },
             search=SearchResult(
                 anchor=torch.tensor(here),
                 client=entries["client"][here],
@@ -109,21 +129,42 @@ class Feddle(Hybrid):
                 fallback=aims,
                 norm=anchors.norms,
             ),
-            similarity=None if task.reference is None else self._similarity(received, anchors, aims, slope, task),
+            similarity=None if task.reference is None else self._similarity(start, anchors, aims, slope, task),
             vector_flops=self._flops(anchors, task),
         )
 
-    def _aims(self, anchors: Anchors, discounts: Tensor, fresh: list[int]) -> Tensor:
-        """Returns the coefficients of the fallback, (m,); section 4.1.3. fresh: the places of new anchors."""
+    def _buffer(self, population: Population, fresh: int) -> int:
+        """Returns what the sum of updates in the fallback is divided by. fresh: the number of new anchors."""
+        if self.fallback_buffer == "arrivals":
+            return fresh
+        return self.fallback_buffer or self.search_after or population.per_round or fresh
+
+    def _aims(self, anchors: Anchors, discounts: Tensor, fresh: set[int], size: int) -> Tensor:
+        """Returns the coefficients of the fallback, (m,); section 4.1.3.
+
+        fresh: the places of new anchors. size: what `_buffer` returned.
+        """
         import torch
 
         if self.fallback == "none":
             return torch.zeros_like(anchors.norms)
         used = anchors.places if self.fallback == "spread" else fresh
         shares = anchors.norms.new_tensor([float(place in used) for place in anchors.places])
-        shares *= self.fallback_lr * discounts[anchors.places] / len(used)
+        shares *= self.fallback_lr * discounts[anchors.places] / (len(used) if self.fallback == "spread" else size)
         units = 1.0 if self.fallback == "uniform" else anchors.scale
         return torch.where(anchors.scale > 0, shares / units, 0.0)
+
+    def _start(
+        self, state: Record, updates: Record, anchors: Anchors, aims: Tensor, weights: list[float], task: ServerTask
+    ) -> Model:
+        """Returns the model at the fallback. weights: those of the updates in FedBuff's step, whose bits it has."""
+        w = anchors.move(state["w"], aims)
+        if self.fallback == "fedbuff":
+            w = state["w"] + self.fallback_lr * task.weighted_sum(updates["delta"], weights)
+        buffers = updates["buffers"]
+        if self.scale_buffers:
+            buffers = state["buffers"].lerp(buffers, self.fallback_lr)
+        return task.received.replace(w=w, buffers=buffers)
 
     def _search(self, aims: Tensor, slope: Slope, task: ServerTask) -> Tensor:
         """Searches for coefficients (m,) that lower the loss on the server's data; equations 5, 9 and 10."""
@@ -131,31 +172,34 @@ class Feddle(Hybrid):
         if pull is None:
             pull = 0.0 if task.in_domain else 0.01
         found = aims.clone()
-        move = self._descent(found)
+        move = self._descent(found, self.server_lr)
         for x, y in task.batches(self.server_epochs, self.server_batch_size):
             move(slope(found, x, y) + pull * (found - aims))
         return found
 
-    def _fit_head(self, received: Model, anchors: Anchors, aims: Tensor, head: Tensor, task: ServerTask) -> Tensor:
-        """Fits the surrogate head, a linear layer (labels, features + 1), to the server's labels; equation 8."""
+    def _fit_head(self, start: Model, head: Tensor, task: ServerTask) -> Tensor:
+        """Fits the surrogate head, a linear layer (labels, features + 1), to the server's labels; equation 8.
+
+        start: the model at the fallback.
+        """
         import torch
 
-        features = task.features(received.replace(w=anchors.move(received.w, aims))).flatten(1)
+        features = task.features(start).flatten(1)
         shape = (task.classes, features.shape[1] + 1)
         fitted = head.clone() if head.shape == shape else features.new_zeros(shape)
-        move = self._descent(fitted)
-        for x, y in task.batches(self.server_epochs, self.server_batch_size, (features, task.labels), stream=1):
+        move = self._descent(fitted, self.head_lr)
+        for x, y in task.batches(self.head_epochs, self.server_batch_size, (features, task.labels), stream=1):
             with torch.enable_grad():
                 asked = fitted.detach().requires_grad_()
                 (gradient,) = torch.autograd.grad(_surrogate(asked)(x, y), asked)
             move(gradient)
         return fitted
 
-    def _descent(self, x: Tensor) -> Callable[[Tensor], None]:
+    def _descent(self, x: Tensor, lr: float) -> Callable[[Tensor], None]:
         """Returns a function that changes x in place by one step of the optimiser, given the gradient."""
         from raysim.local.optimizer import adam_on, sgd_on
 
-        return (adam_on if self.server_optimizer == "adam" else sgd_on)(x, self.server_lr)
+        return (adam_on if self.server_optimizer == "adam" else sgd_on)(x, lr)
 
     def _flops(self, anchors: Anchors, task: ServerTask) -> float:
         """Returns a search's FLOPs on vectors: each batch adds all anchors up, each shard projects on all anchors."""
@@ -163,7 +207,7 @@ class Feddle(Hybrid):
         elements = len(anchors.vectors) * len(anchors.vectors[0])
         return 2.0 * batches * (1 + task.company.shards) * elements
 
-    def _similarity(self, received: Model, anchors: Anchors, aims: Tensor, slope: Slope, task: ServerTask) -> Tensor:
+    def _similarity(self, start: Model, anchors: Anchors, aims: Tensor, slope: Slope, task: ServerTask) -> Tensor:
         """Returns the cosine, 0-d, between two gradients by coefficients at the fallback; figures 7 and 9.
 
         One is the gradient on the server's data, the other that on the reference samples.
@@ -173,19 +217,19 @@ class Feddle(Hybrid):
         assert task.reference is not None
         own = _whole(aims, slope, task.batches(1, self.server_batch_size))
         reference = task.batches(1, self.server_batch_size, task.reference.all)
-        return cosine_similarity(own, _whole(aims, _slope(received, anchors, task, None), reference), dim=0)
+        return cosine_similarity(own, _whole(aims, _slope(start, anchors, aims, task, None), reference), dim=0)
 
 
-def _slope(received: Model, anchors: Anchors, task: ServerTask, head: Tensor | None) -> Slope:
+def _slope(start: Model, anchors: Anchors, aims: Tensor, task: ServerTask, head: Tensor | None) -> Slope:
     """Returns a function for the gradient of a batch's mean loss by coefficients (m,); equations 15 and 16.
 
-    The aggregators share the batch, and exchange m numbers each. head: the head of the surrogate loss; if it is None or
-    empty, the loss is that of the clients.
+    The aggregators share the batch, and exchange m numbers each. start: the model at the fallback, whose coefficients
+    are `aims`. head: the head of the surrogate loss; if it is None or empty, the loss is that of the clients.
     """
     loss = None if head is None or not head.numel() else _surrogate(head)
 
     def slope(coefficients: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        model = received.replace(w=anchors.move(received.w, coefficients))
+        model = start.replace(w=anchors.move(start.w, coefficients - aims))
 
         def of_shard(inputs: Tensor, labels: Tensor) -> Tensor:
             gradient = task.batch_gradient(model, inputs, labels, loss, embedded=loss is not None)

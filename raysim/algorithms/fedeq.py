@@ -4,14 +4,15 @@ Le, T. D. Nguyen, T.-A. Nguyen, Hong, Seneviratne, Bao, Tran, Federated deep equ
 global representations to enhance personalization, CIKM 2024, Algorithm 1.
 
 Differences from the paper: duals start at 0, for a random start would push every client by a constant force. The first
-average is left out, for all initial models are equal. A client's BatchNorm statistics stay with its theta_i. Where the
-authors' code differs from the paper, options choose between the two. Any model can be trained, with deep equilibrium
-layers or without.
+average is left out, for all initial models are equal. A client's BatchNorm statistics stay with its theta_i; those that
+move while its head is fitted are kept where it is fitted to the theta_i that is then trained. Where the authors' code
+differs from the paper, options choose between the two. Any model can be trained, with deep equilibrium layers or
+without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import model_validator
@@ -21,7 +22,7 @@ from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
 from raysim.errors import Problem
 from raysim.part import Count, NonNegative
-from raysim.terms import Population, Record
+from raysim.terms import Arrival, Population, Record
 
 if TYPE_CHECKING:
     from raysim.local import Local
@@ -50,9 +51,11 @@ class FeDEQ(FedAvg):
     theta_i + lambda_i / rho, whose mean minimises the augmented Lagrangian."""
     head_on_global: bool = True
     """true: the head is fitted to theta, as in the paper. false: to theta_i, as in the authors' code."""
-    reset_local_theta: bool = False
-    """Where training of theta_i starts. false: where it ended last, as in the paper. true: at theta, as the authors'
-    code does unless the client also took part in the round before."""
+    reset_local_theta: bool | Literal["after_pause"] = False
+    """Where training of theta_i starts. false: where it ended last, as in the paper. true: at theta. after_pause: at
+    theta, unless the client also took part in the round before, as in the authors' code."""
+    first_dual: float = 0.0
+    """Value that all elements of the duals start with. The authors' code takes 0.001 for text."""
 
     @model_validator(mode="after")
     def _rho_divides(self) -> Self:
@@ -67,25 +70,40 @@ class FeDEQ(FedAvg):
         return needs_personal(scenario)
 
     def init(self, model: Model, population: Population) -> Record:
-        return {"w": model.shared}
+        return {"w": model.shared, **({"steps": model.w.new_zeros(())} if self._counts_steps else {})}
+
+    def message(self, state: Record) -> Record:
+        return {key: state[key] for key in ("w", "steps") if key in state}
 
     def client(self, model: Model) -> Record:
-        return {"w": model.w, "buffers": model.buffers, "dual": model.shared * 0}  # w: theta_i, followed by w_i
+        dual = model.shared * 0 + self.first_dual
+        state = {"w": model.w, "buffers": model.buffers, "dual": dual}  # w: theta_i, followed by w_i
+        return state | ({"last": model.w.new_tensor(-2.0)} if self._counts_steps else {})
+
+    @property
+    def _counts_steps(self) -> bool:
+        """Whether clients must know the step in which they last took part."""
+        return self.reset_local_theta == "after_pause"
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+        after = super().step(state, arrivals, updates, task)
+        return after | ({"steps": state["steps"] + 1} if self._counts_steps else {})
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         theta, dual = message["w"], state["dual"]
         own = self.personal(task, message, state)
         on_global = task.received.replace(personal=own.personal)
-        start = on_global if self.reset_local_theta else own
-        head = self._fit_head(task, on_global if self.head_on_global else start).personal
-        trained = task.train(
-            start.replace(personal=head), part="shared", correction=lambda v: dual + self.rho * (v - theta)
-        )
+        keeps = message["steps"] == state["last"] + 1 if self._counts_steps else not self.reset_local_theta
+        start = own if keeps else on_global
+        at = on_global if self.head_on_global else start
+        fitted = self._fit_head(task, at)
+        start = fitted if at is start else start.replace(personal=fitted.personal)
+        trained = task.train(start, part="shared", correction=lambda v: dual + self.rho * (v - theta))
         moved = trained.model.shared - theta
         dual = dual + self.rho * moved
         sent = moved + dual / self.rho if self.server_rule == "admm" else moved
         after = {"w": trained.w, "buffers": trained.model.buffers, "dual": dual}
-        return trained.send(delta=sent), after
+        return trained.send(delta=sent), after | ({"last": message["steps"]} if self._counts_steps else {})
 
     def _fit_head(self, task: Task, start: Model) -> Model:
         return task.train(start, part="personal", epochs=self.head_epochs, stream=HEAD).model

@@ -4,14 +4,14 @@ Elbir, Coleri, Papazafeiropoulos, Kourtessis, Chatzinotas, A hybrid architecture
 IEEE Transactions on Cognitive Communications and Networking, 2022, in the form that Zhu et al. 2025 use as a baseline:
 the server is one more client, which trains from the same model, as `local` says, and is never late.
 
-Differences from the paper: none known, but neither paper says how models are weighted; here it is by samples. In a
-round without any update in time, the server's own model is the next one.
+Differences from the paper: Elbir et al. weigh all models alike, which is the option `weights: uniform`; Zhu et al. do
+not say how they weigh them. In a round without any update in time, the server's own model is the next one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
@@ -28,6 +28,9 @@ class HFCL(Central):
     """FedAvg with the server as one more client, which trains on samples of its own (Elbir et al. 2022)."""
 
     name: str = "hfcl"
+    weights: Literal["samples", "uniform"] = "samples"
+    """How the models of the clients that reported in time and of the server are weighted. samples: by their numbers of
+    samples, of which the server may have far more than a client. uniform: all alike."""
 
     @property
     def trigger(self) -> Round:
@@ -37,13 +40,15 @@ class HFCL(Central):
         return needs_server_data(scenario, in_domain=True)
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
-        return by_samples(arrivals)
+        return by_samples(arrivals) if self.weights == "samples" else [1 / len(arrivals)] * len(arrivals)
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         own = task.train(task.received).model
         if not arrivals:
             return {"w": own.w, "buffers": own.buffers}
-        share = task.samples / (task.samples + sum(a.samples for a in arrivals))
+        share = 1 / (1 + len(arrivals))
+        if self.weights == "samples":
+            share = task.samples / (task.samples + sum(a.samples for a in arrivals))
         return {
             "w": (1 - share) * (state["w"] + updates["delta"]) + share * own.w,
             "buffers": (1 - share) * updates["buffers"] + share * own.buffers,

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 class KNNPer(FedAvg):
     """FedAvg, and a client mixes the model's prediction with the labels of its nearest samples (Marfoq et al. 2022).
 
-    Samples are near if their embeddings are. An embedding is what enters `model.personal` or, if nothing is personal,
-    the last linear layer.
+    Samples are near if their embeddings are.
     """
 
     name: str = "knn_per"
@@ -41,8 +40,13 @@ class KNNPer(FedAvg):
     scale: Positive = 1.0
     """Scale of the distances in these weights. The larger, the more alike the neighbours count."""
 
-    def embeds(self, scenario: Scenario) -> bool:
-        return True
+    embedding: str | None = None
+    """Name of the sub-module whose input is the embedding of a sample, such as norm2, which is what the code of FeDEQ
+    takes for images: before the last normalisation. null: `model.personal` or, if nothing is personal, the last linear
+    layer."""
+
+    def embeds(self, scenario: Scenario) -> bool | str:
+        return self.embedding or True
 
     def problems(self, scenario: Scenario) -> Iterator[Problem]:
         if scenario.data.classes == 0:
@@ -59,14 +63,16 @@ class KNNPer(FedAvg):
 
         # A sequence has an embedding at each place, and a label at each place or for the last one only.
         labels = task.y.flatten()
-        keys = predicted(task.embed(task.received, task.x), task.y).reshape(len(labels), -1)
+        keys = predicted(task.embed(task.received, task.x, self.embedding), task.y).reshape(len(labels), -1)
         # A tree, because the brute-force search computes distances by matrix products, which round small ones away.
         memory = NearestNeighbors(n_neighbors=min(self.k, len(labels)), algorithm="kd_tree").fit(keys.cpu().numpy())
 
         def predict(inputs: Tensor) -> Tensor:
             of_model = predicted(task.predict(task.received, inputs), task.y).softmax(-1)
             classes = of_model.shape[-1]
-            queries = predicted(task.embed(task.received, inputs), task.y).reshape(of_model.numel() // classes, -1)
+            queries = predicted(task.embed(task.received, inputs, self.embedding), task.y).reshape(
+                of_model.numel() // classes, -1
+            )
             distances, which = (torch.from_numpy(found) for found in memory.kneighbors(queries.cpu().numpy()))
             votes = self._vote(distances.to(queries), labels[which.to(labels.device)], keys.shape[1], classes)
             mixed = self.mix * votes.reshape(of_model.shape) + (1 - self.mix) * of_model

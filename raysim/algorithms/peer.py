@@ -59,8 +59,9 @@ class Peer(Part):
 
     name: str
 
-    def embeds(self, scenario: Scenario) -> bool:
-        """Whether it uses embeddings, as `task.embed` gives. The model is then tried for that at the start."""
+    def embeds(self, scenario: Scenario) -> bool | str:
+        """Whether it uses embeddings, as `task.embed` gives, or the name of the sub-module that these are of. The model
+        is then tried for that at the start."""
         return False
 
     def problems(self, scenario: Scenario) -> Iterable[Problem]:

@@ -59,10 +59,13 @@ def compare(
         typer.Option(metavar="METRIC=VALUE", help="Add rounds, virtual time and bytes until this value is reached."),
     ] = None,
     subject: Annotated[str, typer.Option(help="Whose metrics: global, client, unseen or peer.")] = "global",
-    split: Annotated[str, typer.Option(help="test or train.")] = "test",
+    split: Annotated[str, typer.Option(help="test, train or validation.")] = "test",
     over: Annotated[
         str, typer.Option(help="What to take over clients or peers: mean, micro, min, max, gap, p10, p50 or p90.")
     ] = "mean",
+    picked: Annotated[
+        bool, typer.Option("--picked", help="Leave out clients that had not taken part yet; with --subject client.")
+    ] = False,
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Also count runs that are not finished.")] = False,
     paired: Annotated[
         bool, typer.Option("--paired", help="Compare seed by seed with a baseline: differences with intervals.")
@@ -94,7 +97,10 @@ def compare(
         targets = tuple(map(parse_target, target or []))
         notes: list[str] = []
         found = load(*runs, damaged=notes)
-        measure = Measure(tuple(metric or ["accuracy"]), reduce, targets, subject, split, over, found.directions)
+        directions = found.directions
+        measure = Measure(
+            tuple(metric or ["accuracy"]), reduce, targets, subject, split, over, directions, picked=picked
+        )
         published = None if paper is None else read_paper(paper)
 
         def compared(some: Runs) -> Comparison | Paired:
@@ -142,6 +148,7 @@ def report(
             help="Make a line for each value of a key; by default of all keys that differ but seed. Can be repeated.",
         ),
     ] = None,
+    picked: Annotated[bool, typer.Option("--picked", help="Leave out clients that had not taken part yet.")] = False,
 ) -> None:
     """Make one HTML page with figures of runs; it needs no network and no other file."""
     require_writable(out)
@@ -153,7 +160,7 @@ def report(
 
     notes: list[str] = []
     with refusing_wrong_runs():
-        page = whole(load(*runs, damaged=notes), lambda some: make_report(some, by), notes)
+        page = whole(load(*runs, damaged=notes), lambda some: make_report(some, by, picked), notes)
     for note in notes:
         typer.echo(note, err=True)
     page.write(out, svg)

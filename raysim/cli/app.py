@@ -13,10 +13,13 @@ from typing import Annotated
 import typer
 
 from raysim import __version__
+from raysim.beside import HiddenPackage, require_own_packages
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
+from raysim.cli.dashboard import dashboard
+from raysim.cli.doctor import doctor
 from raysim.cli.new import new
 from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
@@ -38,6 +41,7 @@ app.command("list")(list_parts)
 app.command()(columns)
 app.command()(check)
 app.command()(partition)
+app.command()(doctor)
 app.command()(run)
 app.command()(sweep)
 app.command()(resume)
@@ -48,6 +52,7 @@ app.command()(report)
 app.command()(new)
 app.command()(test)
 app.command()(schema)
+app.command()(dashboard)
 
 
 def _print_version(wanted: bool) -> None:
@@ -77,8 +82,9 @@ def main() -> None:
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
         sys.path.insert(0, str(Path.cwd()))
     try:
+        require_own_packages()
         app()
-    except (CannotGoOn, CannotWrite, MissingResources, ScenarioError) as error:
+    except (CannotGoOn, CannotWrite, HiddenPackage, MissingResources, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:

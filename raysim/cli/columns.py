@@ -28,6 +28,7 @@ def columns(
 
     from raysim.errors import nearest
     from results import TABLES
+    from results.keys import ORIGIN
     from results.schemas import description_of
 
     if table is not None and table not in TABLES:
@@ -38,6 +39,7 @@ def columns(
         console.print(*["\n"] * bool(place), f"[bold]{name}[/]: {description_of(name)}\n", _columns(name), sep="")
         if name in OWN:
             console.print(f"\nAlgorithms add columns of their own: {OWN[name]}.", highlight=False)
+    console.print(f"\nTables of forks are read with two more columns: {' and '.join(ORIGIN)}.", highlight=False)
 
 
 def _columns(name: str) -> Table:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from raysim.cli.progress_lines import ProgressLines, describe
+from raysim.cli.telling import telling
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed
 from raysim.result import Result
@@ -40,26 +43,39 @@ def watch(
     start: runs the scenario; gets the function to call with progress. where: where it runs, for the display.
     """
     console = Console()
-    bar = Bar(
-        TextColumn("[bold]{task.description}"),  # there is no bar, because all of this must fit in 80 columns
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=dry,  # a dry run makes no progress that could be shown
-    )
-    with bar:
-        task = bar.add_task(scenario.name, total=scenario.run.rounds, state=f"starting in {where}")
-
-        def show(progress: Progress) -> None:
-            bar.update(task, completed=progress.round, state=describe(progress))
-
+    shown = _bar if console.is_interactive else _lines
+    with telling(console), shown(console, scenario, f"starting in {where}", dry) as show:
         result = start(show)
     console.print(render(summary(open_run(result.folder))))
     if dry:
         console.print(timeline(result.pandas("updates").head(20).to_dict("records")))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
     return result
+
+
+@contextmanager
+def _bar(console: Console, scenario: Scenario, state: str, transient: bool) -> Iterator[Callable[[Progress], None]]:
+    """Yields a function that shows progress in one line of a terminal. transient: whether the line goes in the end."""
+    bar = Bar(
+        TextColumn("[bold]{task.description}"),  # there is no bar, because all of this must fit in 80 columns
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=transient,
+    )
+    with bar:
+        task = bar.add_task(scenario.name, total=scenario.run.rounds, state=state)
+        yield lambda progress: bar.update(task, completed=progress.round, state=describe(progress))
+
+
+@contextmanager
+def _lines(console: Console, scenario: Scenario, state: str, transient: bool) -> Iterator[Callable[[Progress], None]]:
+    """Yields a function that prints a line of progress now and then."""
+    del transient  # lines stay
+    console.print(f"{escape(scenario.name)}  {state}", soft_wrap=True, highlight=False)
+    lines = ProgressLines(console)
+    yield lambda progress: lines.show(scenario.name, progress)
 
 
 def sum_up(scenarios: Sequence[Scenario], ends: Sequence[Result | Exception]) -> None:
@@ -81,14 +97,6 @@ def exit_code(*ends: Result | Exception) -> int:
     if any(isinstance(end, Exception) for end in ends):
         return 1
     return 3 if any(isinstance(end, Result) and end.run.status == "diverged" for end in ends) else 0
-
-
-def describe(progress: Progress) -> str:
-    """Returns the state of a run as a short text: virtual time, accuracy or loss, clients in flight, and speed."""
-    metrics = [f"{name} {progress.metrics[name]:.4g}" for name in ("accuracy", "loss") if name in progress.metrics]
-    speed = progress.used / progress.seconds if progress.seconds else 0.0
-    flying = [f"{progress.in_flight} in flight"] if progress.in_flight else []
-    return "  ".join([f"t={progress.virtual_time:.6g}", *metrics[:1], *flying, f"{speed:.0f} updates/s"])
 
 
 def timeline(updates: Sequence[Mapping[Any, Any]]) -> Table:

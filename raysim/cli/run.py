@@ -17,6 +17,9 @@ from raysim.scenario import Scenario, load_scenario
 def run(
     scenarios: ScenarioFiles,
     overrides: Overrides = None,
+    case: Annotated[
+        str | None, typer.Option(help="Run this case of the file's sweep, without its grid and its search.")
+    ] = None,
     inline: Annotated[
         bool, typer.Option("--inline", help="Run in this process, without Ray; the numbers are the same.")
     ] = False,
@@ -28,7 +31,7 @@ def run(
     ] = False,
 ) -> None:
     """Run scenarios, one after another. One that fails does not stop the next. The exit code is 3 if one diverged."""
-    loaded = _load(scenarios, overrides or [])
+    loaded = _load(scenarios, overrides or [], case)
     from raysim.cli.display import carry_out, exit_code, sum_up
     from raysim.result import Result
 
@@ -51,12 +54,12 @@ def run(
     raise typer.Exit(exit_code(*ends))
 
 
-def _load(paths: list[Path], overrides: list[str]) -> list[Scenario]:
+def _load(paths: list[Path], overrides: list[str], case: str | None) -> list[Scenario]:
     """Reads all files, and refuses all of them if one is wrong, so that none is started."""
     scenarios, wrong = [], []
     for path in paths:
         try:
-            scenarios.append(load_scenario(path, overrides))
+            scenarios.append(load_scenario(path, overrides, case))
         except ScenarioError as error:
             wrong.append(error)
     refuse(wrong)

@@ -20,6 +20,9 @@ def sweep(
         typer.Option("--set", metavar="KEY.PATH=VALUE,...", help="Give a key each of these values; can be repeated."),
     ] = None,
     seeds: Annotated[str | None, typer.Option(metavar="0,1,2", help="Short for --set seed=0,1,2.")] = None,
+    cases: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Take only these cases of the sweep; by default all of them.")
+    ] = None,
     search: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY.PATH=LOW,HIGH[,log]", help="Tune a key in this range; can be repeated."),
@@ -39,7 +42,7 @@ def sweep(
 
     overrides = [*(overrides or []), *([f"seed={seeds}"] if seeds is not None else [])]
     try:
-        plan = load_sweep(scenario, overrides, search or [])
+        plan = load_sweep(scenario, overrides, search or [], None if cases is None else cases.split(","))
         from raysim.cli.sweep_display import carry_out
 
         with ending_by_signals():

@@ -12,7 +12,7 @@ from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeElapsedCol
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from raysim.cli.display import describe
+from raysim.cli.progress_lines import ProgressLines, describe
 from raysim.earlier import OutOfDate
 from raysim.engine.progress import Progress
 from raysim.scenario import Scenario
@@ -27,6 +27,8 @@ def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, paral
     """Runs a sweep and shows a line for each run that goes on. Returns whether no run failed."""
     console = Console()
     folder = out / plan.name
+    for line in _partly(plan):
+        console.print(line, soft_wrap=True, highlight=False)
     where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
     if plan.search is not None:
         return _tune(console, plan, plan.search, folder, where)
@@ -34,6 +36,13 @@ def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, paral
     with _Lines(console, scenarios) as lines:
         outcomes = run_all(scenarios, out=folder, news=lines.show, **where)
     return _show_outcomes(console, labels(scenarios), outcomes, folder)
+
+
+def _partly(plan: Plan) -> list[str]:
+    """Returns a line for each key of the command line that only some cases have."""
+    partly = sorted({key for keys in plan.without.values() for key in keys})
+    having = {key: [case for case, keys in plan.without.items() if key not in keys] for key in partly}
+    return [f"{key} is set in the cases that have it: {escape(', '.join(cases))}" for key, cases in having.items()]
 
 
 def labels(scenarios: list[Scenario]) -> list[str]:
@@ -67,6 +76,7 @@ class _Lines:
         )
         self._all = self._bars.add_task("[bold]runs", total=len(scenarios), state="")
         self._lines: dict[int, TaskID] = {}
+        self._printed = None if console.is_interactive else ProgressLines(console)
 
     def __enter__(self) -> _Lines:
         self._bars.start()
@@ -79,6 +89,9 @@ class _Lines:
         if isinstance(news, OutOfDate):
             text = f"{escape(self._labels[place])}: runs again: {escape(news.why)}"
             self._bars.console.print(text, soft_wrap=True, highlight=False)
+            return
+        if isinstance(news, Progress) and self._printed:
+            self._printed.show(self._labels[place], news)
             return
         if isinstance(news, Progress):
             if place not in self._lines:
@@ -107,7 +120,13 @@ def _show_outcomes(console: Console, labels: list[str], outcomes: list[RunOutcom
 
 
 def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: dict[str, Any]) -> bool:
-    groups = labels([group[0] for group in plan.groups()])
+    firsts = [group[0] for group in plan.groups()]
+    groups = labels(firsts)
+    splits = sorted({scenario.evaluated_splits[0] for scenario in firsts})
+    console.print(f"tunes on the split {', '.join(splits)}", highlight=False)
+    if "test" in splits:
+        text = "what is chosen there looks better on it than it is; data.validation sets samples aside to tune on"
+        console.print(f"  [yellow]note[/] {text}", soft_wrap=True, highlight=False)
 
     def tell(trial: Trial) -> None:
         score = trial.status if trial.status != "finished" else f"{settings.metric} {trial.score:.4g}"

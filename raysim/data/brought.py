@@ -59,6 +59,11 @@ class Brought(Images):
     def _used(self, train: Split, test: Split, classes: int) -> Dataset:
         if train.x.dtype == np.uint8:
             return self.dataset(train, test, classes)
+        if self.size is not None or self.channels is not None:
+            raise ValueError(
+                f"data {self.name}: `size` and `channels` must be null unless inputs are images of bytes (uint8), got "
+                f"{train.x.dtype}; leave them out, or give bytes"
+            )
         train = balanced(train, self.train_samples, classes, "train_samples")
         test = balanced(test, self.test_samples, classes, "test_samples")
         if self.scale == "standard":

@@ -33,6 +33,10 @@ class Split:
         """Returns copies of the samples in these rows, in the order of the rows."""
         return Split(self.x[rows], self.y[rows], {name: column[rows] for name, column in self.columns.items()})
 
+    def with_others(self, others: "Split") -> "Split":
+        """Returns the samples of both splits, without the columns."""
+        return Split(np.concatenate([self.x, others.x]), np.concatenate([self.y, others.y]))
+
     @property
     def labels(self) -> np.ndarray:
         """One label per sample, for counting, int64 (n,): y, or zeros if samples have no label or several."""

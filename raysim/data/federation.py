@@ -7,7 +7,7 @@ import numpy as np
 
 from raysim.blame import blaming
 from raysim.data.dataset import Dataset, Loss, Split
-from raysim.data.held_out import hold_out
+from raysim.data.held_out import held_out_size, hold_out, set_aside
 from raysim.data.holdings import Holdings
 from raysim.data.labelled import Labelled
 from raysim.data.noise import mislabel
@@ -24,7 +24,9 @@ class Federation:
     """The data of the clients, of the server, and the public samples. All workers of a node share one copy.
 
     held: the rows of `train` that each client trains on. held_out: the rows of the split `tested` on which it tests its
-    own model. participants: how many clients, the first ones, may take part in training; the others are unseen.
+    own model. aside: the rows of `train` that each client sets aside for validation. validation: copies of all samples
+    that clients and the server set aside; there may be none. participants: how many clients, the first ones, may take
+    part in training; the others are unseen.
     evaluation_rows: the rows of `test` that evaluate models: those that neither the server nor the public samples took
     and, if `tested` is "test", that some client tests on. server: the server's samples, copied. public: the public
     samples, copied; there may be none. num_classes, mean, std, loss: as in `Dataset`. skew: how clients' inputs differ;
@@ -36,6 +38,8 @@ class Federation:
     held: Holdings
     held_out: Holdings
     tested: Literal["train", "test"]
+    aside: Holdings
+    validation: Split
     participants: int
     evaluation_rows: np.ndarray
     server: ServerSamples
@@ -88,13 +92,14 @@ class Federation:
     def partition_table(self) -> dict[str, np.ndarray]:
         """Counts samples by client, split and label. Combinations without samples are left out.
 
-        Returns columns of equal length: client int32; split str, "train" or "test", which are the samples that the
-        client tests its own model on; label int32, 0 where the data have none; samples int64.
+        Returns columns of equal length: client int32; split str, "train", "test", which are the samples that the client
+        tests its own model on, or "validation", which are those that it sets aside; label int32, 0 where the data have
+        none; samples int64.
         """
-        tested = self.test if self.tested == "test" else self.train
-        tables = [self.held.count(self.train.labels), self.held_out.count(tested.labels)]
+        tested, labels = (self.test if self.tested == "test" else self.train), self.train.labels
+        tables = [self.held.count(labels), self.held_out.count(tested.labels), self.aside.count(labels)]
         client, label, samples = np.concatenate(tables, axis=1)
-        split = np.repeat(["train", "test"], [table.shape[1] for table in tables])
+        split = np.repeat(["train", "test", "validation"], [table.shape[1] for table in tables])
         return {"client": client.astype(np.int32), "split": split, "label": label.astype(np.int32), "samples": samples}
 
 
@@ -135,12 +140,20 @@ def divide(
     if public.split == "test":
         taken = {**taken, "test": np.append(taken["test"], public_rows)}
     held, held_out = held.without(taken["train"]), held_out.without(taken[tested])
+    shared_rows = public_rows if public.split == "train" else public_rows[:0]
+    held, aside = set_aside(held, data.participants, data.validation, shared_rows, seed)
+    server, validation = _validation(data.validation, dataset.train.take(aside.rows), server, seed)
     evaluation_rows = np.setdiff1d(evaluated, taken["test"])
     with blaming("data"):
         if not len(evaluation_rows):
             raise ValueError(
                 f"data.local_test: a test sample must be some client's, or none evaluates, got none of "
                 f"{len(dataset.test)}; take a share, such as 0.2, instead of {data.local_test!r}"
+            )
+        if data.validation and not len(validation):
+            raise ValueError(
+                f"data.validation: must set a sample aside, got none for {data.validation!r}, because nobody has two "
+                "samples; give clients more of them, or leave it out"
             )
         train = replace(dataset.train, y=_labels(data, dataset, held, seed))
         skew = _skew(data, dataset)
@@ -150,6 +163,8 @@ def divide(
         held=held,
         held_out=held_out,
         tested=tested,
+        aside=aside,
+        validation=validation,
         participants=data.participants,
         evaluation_rows=evaluation_rows,
         server=server,
@@ -163,13 +178,26 @@ def divide(
     )
 
 
+def _validation(share: float, of_clients: Split, server: ServerSamples, seed: int) -> tuple[ServerSamples, Split]:
+    """Returns the server's samples without those that it sets aside, and all samples that are set aside.
+
+    Samples of a server whose labels are not the clients' cannot validate models, so it keeps all of them.
+    """
+    if not share or not server.in_domain:
+        return server, of_clients
+    order = generator(seed, "server validation").permutation(len(server.split))
+    size = held_out_size(len(order), share)
+    aside, kept = np.sort(order[:size]), np.sort(order[size:])
+    return replace(server, split=server.split.take(kept)), of_clients.with_others(server.split.take(aside))
+
+
 def _labels(data: PooledData | Quadratic, dataset: Dataset, held: Holdings, seed: int) -> np.ndarray:
     """Returns the training labels, of which some are wrong if the settings say so."""
     if not isinstance(data, Labelled) or not data.label_noise:
         return dataset.train.y
     if dataset.loss != "cross_entropy":
         raise ValueError("data: `label_noise` must be 0, for these data have targets instead of labels; leave it out")
-    return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed)
+    return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed, data.noisy_labels)
 
 
 def _skew(data: PooledData | Quadratic, dataset: Dataset) -> FeatureSkew | None:

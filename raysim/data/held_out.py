@@ -3,6 +3,7 @@
 import numpy as np
 
 from raysim.data.dataset import Split
+from raysim.data.holdings import Holdings
 from raysim.rng import generator
 
 
@@ -15,6 +16,21 @@ def hold_out(parts: list[np.ndarray], share: float, seed: int) -> tuple[list[np.
         held.append(train)
         held_out.append(test)
     return held, held_out
+
+
+def set_aside(
+    held: Holdings, participants: int, share: float, public: np.ndarray, seed: int
+) -> tuple[Holdings, Holdings]:
+    """Returns what clients still hold, and a random share of each one's rows that are set aside for validation.
+
+    participants: number of clients that set rows aside; they are the first ones. public: rows that never are.
+    """
+    aside = [np.empty(0, dtype=np.int64)] * held.clients
+    for client in range(participants if share else 0):
+        free = np.setdiff1d(held[client], public)
+        aside[client] = generator(seed, "validation", client).permutation(free)[: held_out_size(len(free), share)]
+    rows = Holdings.of(aside)
+    return held.without(rows.rows), rows
 
 
 def held_out_size(samples: int, share: float) -> int:

@@ -12,7 +12,6 @@ from raysim.data.brought import Brought, Raw
 from raysim.data.dataset import Dataset
 from raysim.data.pixels import decode, stack
 from raysim.data.reading import reading
-from raysim.part import Count
 from results.location import location
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ class HuggingFace(Brought):
     """Column of the labels. null: the only column of class labels, or else `label` or `labels`."""
     columns: tuple[str, ...] = ()
     """Further columns that a partition may use."""
-    size: Count | None = None
-    """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
 
     def reads(self) -> Iterable[str | Path]:
         return (self.path,) if location(self.path).expanduser().is_dir() else ()

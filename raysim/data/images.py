@@ -8,6 +8,8 @@ from raysim.data.dataset import Dataset, Split
 from raysim.data.held_out import held_out_size
 from raysim.data.labelled import Labelled, balanced
 from raysim.data.partition import rows_by_value
+from raysim.data.pixels import fit
+from raysim.part import Count
 from raysim.rng import generator
 
 
@@ -17,6 +19,10 @@ class Images(Labelled):
     scale: Literal["standard", "unit"] = "standard"
     """How pixels are scaled. standard: over the training samples, each channel has mean 0 and standard deviation 1.
     unit: pixels are from 0 to 1."""
+    size: Count | None = None
+    """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
+    channels: Literal[1, 3] | None = None
+    """Number of channels that images get: a grey one is repeated in three, three are averaged to one. null: theirs."""
 
     def dataset(self, train: Split, test: Split, num_classes: int) -> Dataset:
         """Returns the data set of the samples that are used, with the mean and deviation of its training samples.
@@ -29,7 +35,17 @@ class Images(Labelled):
         return Dataset(train, test, num_classes, *self.statistics(train.x))
 
     def _decoded(self, split: Split) -> Split:
-        return Split(self.pixels(split.x), split.y, split.columns)
+        x = self.pixels(split.x)
+        height, width, channels = x.shape[1:]
+        wanted = (self.size or height, self.size or width, self.channels or channels)
+        if wanted != (height, width, channels):
+            if channels not in (1, 3):
+                raise ValueError(
+                    f"data: images must have 1 or 3 channels where `size` or `channels` changes them, got {channels}; "
+                    "leave these keys out"
+                )
+            x = fit(x, *wanted)
+        return Split(x, split.y, split.columns)
 
     def pixels(self, x: np.ndarray) -> np.ndarray:
         """Returns the images, uint8 (n, height, width, channels). Data sets of files override it: x has names."""

@@ -1,6 +1,6 @@
 """The base of data sets whose samples have a label each: how many are used, and how clients' samples are spoilt."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -19,8 +19,11 @@ class Labelled(PooledData):
     test_samples: Count | None = None
     """Number of test samples to use: the first ones in stored order, equally many of each label. null: all."""
     label_noise: Fraction | tuple[Fraction, ...] | NoisyClients = 0.0
-    """Share of each client's training samples that get a wrong label: one share for all clients, a list with a share
-    for each client, or a block that draws the shares. All wrong labels are equally likely; test labels stay right."""
+    """Share of each client's training samples that get a noisy label: one share for all clients, a list with a share
+    for each client, or a block that draws the shares. Labels of test and validation samples stay right."""
+    noisy_labels: Literal["wrong", "random"] = "wrong"
+    """What a noisy label is. wrong: one of the other labels. random: one of all labels, so it may be the right one. All
+    of them are equally likely."""
     skew: Annotated[FeatureSkew, OneOf(FEATURE_SKEWS, "raysim.feature_skews")] | None = None
     """How the inputs of clients differ: each client's training samples and its own test samples are changed in a way of
     its own whenever they are fetched. The global test set and the server's and public samples are not. null: not at

@@ -1,5 +1,7 @@
 """Wrong labels among those that clients train on."""
 
+from typing import Literal
+
 import numpy as np
 
 from raysim.data.holdings import Holdings
@@ -31,15 +33,23 @@ class NoisyClients(Part):
 LabelNoise = float | tuple[float, ...] | NoisyClients
 
 
-def mislabel(labels: np.ndarray, held: Holdings, shares: np.ndarray, num_classes: int, seed: int) -> np.ndarray:
-    """Returns labels, int64 (n,), in which a share of each client's samples has a wrong label.
+def mislabel(
+    labels: np.ndarray,
+    held: Holdings,
+    shares: np.ndarray,
+    num_classes: int,
+    seed: int,
+    kind: Literal["wrong", "random"] = "wrong",
+) -> np.ndarray:
+    """Returns labels, int64 (n,), in which a share of each client's samples has a new label.
 
-    shares: (clients,). The number of a client's wrong labels is rounded to the nearest. Which samples get one is
-    random, and all wrong labels are equally likely.
+    shares: (clients,). The number of a client's new labels is rounded to the nearest. Which samples get one is random.
+    kind: wrong, for one of the other labels, or random, for one of all labels; they are equally likely.
     """
+    least = 1 if kind == "wrong" else 0
     wrong, draw = labels.copy(), Stream(seed, "label noise")
     for client, share in enumerate(shares.tolist()):
         drawn, own = draw(client), held[client]
         rows = drawn.permutation(own)[: round(share * len(own))]
-        wrong[rows] = (labels[rows] + drawn.integers(1, num_classes, size=len(rows))) % num_classes
+        wrong[rows] = (labels[rows] + drawn.integers(least, num_classes, size=len(rows))) % num_classes
     return wrong

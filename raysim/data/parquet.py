@@ -9,7 +9,6 @@ from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
 from raysim.data.pixels import decode, stack
 from raysim.data.reading import all_matching, matching, reading
-from raysim.part import Count
 from results.location import location
 from results.store import in_arrow
 
@@ -34,8 +33,6 @@ class Parquet(Images):
     columns: tuple[str, ...] = ()
     """Further columns that a partition may use. The training files must have them; with `local_test: test`, so must the
     test files."""
-    size: Count | None = None
-    """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
 
     def reads(self) -> list[str]:
         return [path for pattern in (*self.train, *self.test) for path in matching(pattern)]

@@ -34,6 +34,10 @@ class PooledData(Part):
 
     The test set is divided as the training samples are: by label, or by the column of the partition. Test samples that
     no client gets then evaluate no model."""
+    validation: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of each client's training samples, and of a server's samples in domain, that are set aside: they neither
+    train nor test. Together they are the split `validation`, on which models are evaluated too, and which searches
+    tune on. Clients that are unseen, and public samples, set none aside. 0: there is no such split."""
     unseen: Fraction = 0.0
     """Share of the clients that hold samples but never take part in training; they are the last ones."""
 

@@ -34,6 +34,7 @@ class Quadratic(Part):
     """Number of samples of each client, one number per client. null: one sample each."""
 
     local_test: ClassVar[float] = 0.0
+    validation: ClassVar[float] = 0.0
     unseen: ClassVar[float] = 0.0
     classes: ClassVar[int | None] = 0
 

@@ -108,13 +108,16 @@ class _Undivided(OneOf):
 
 
 class OutOfDomain(ServerData):
-    """The server has labelled images of another data set, resized to the size of the clients' images."""
+    """The server has labelled images of another data set."""
 
     name: str = "out_of_domain"
     data: Annotated[Images, _Undivided(IMAGES, "raysim.data")]
     """An image data set, without `clients` and the other keys about clients."""
     samples: Count | None = None
     """Number of its training samples that the server has, drawn at random. null: all."""
+    fit: Literal["clients", "model"] = "clients"
+    """Whose size and channels the images get. clients: those of the clients' images. model: they stay as `data` makes
+    them, and the model brings them to its own input directly, as `model.image_size` says, which must be given."""
     reference: Annotated[int, Field(ge=0)] = 0
     """Number of the clients' test samples that are set aside, to fill column `similarity` of the table of steps. It
     costs a pass through them and the server's samples in each step, which counts as the server's work. 0: none."""
@@ -123,7 +126,16 @@ class OutOfDomain(ServerData):
     def _belongs_to_nobody(self) -> Self:
         usual = {key: field.default for key, field in type(self.data).model_fields.items()}
         usual |= {"clients": 1, "partition": Iid()}
-        of_clients = ("clients", "partition", "local_test", "unseen", "label_noise", "skew")
+        of_clients = (
+            "clients",
+            "partition",
+            "local_test",
+            "validation",
+            "unseen",
+            "label_noise",
+            "noisy_labels",
+            "skew",
+        )
         if given := [key for key in of_clients if getattr(self.data, key) != usual[key]]:
             raise ValueError(f"`data` must not say what is for clients, got {', '.join(given)}; leave that out")
         return self
@@ -147,7 +159,7 @@ class OutOfDomain(ServerData):
                     f"shape {x.shape[1:]!r}; take other data, or in_domain"
                 )
         height, width, channels = dataset.train.x.shape[1:]
-        x = fit(taken.x, height, width, channels)
+        x = fit(taken.x, height, width, channels) if self.fit == "clients" else taken.x
         rows = _take("out_of_domain: `reference`", self.reference, "test", available, generator)
         mean, std = self.data.statistics(x)
         samples = ServerSamples(Split(x, taken.y), other.num_classes, mean, std, False, dataset.test.take(rows))

@@ -11,6 +11,7 @@ from pydantic import Field
 from raysim.data.brought import Brought, Raw
 from raysim.data.dataset import Dataset
 from raysim.own import WrongClass, import_class
+from raysim.own_function import ImportPath
 
 
 class TorchDataset(Brought):
@@ -21,9 +22,10 @@ class TorchDataset(Brought):
     """
 
     name: str = "torch"
-    train: Annotated[str, Field(examples=["my_module:train"])]
-    """module:name of a Dataset class, or of a function that returns a Dataset: the training samples."""
-    test: str | None = None
+    train: Annotated[ImportPath, Field(examples=["my_module:train"])]
+    """module:name of a Dataset class, or of a function that returns a Dataset: the training samples. In Python, the
+    class or the function itself."""
+    test: ImportPath | None = None
     """module:name of the test samples; may be the same as `train` where `test_args` differ. null: a share of the
     training samples is the test set."""
     args: dict[str, Any] = Field(default={})
@@ -32,7 +34,7 @@ class TorchDataset(Brought):
     """Keyword arguments for `test`, beside those of `args`."""
 
     def reads(self) -> Iterable[str | Path]:
-        modules = {name.partition(":")[0] for name in (self.train, self.test) if name}
+        modules = {name.partition(":")[0] for name in (self.train, self.test) if name} - {"__main__"}  # no file
         specs = [importlib.util.find_spec(module) for module in sorted(modules)]
         return [spec.origin for spec in specs if spec and spec.origin]
 

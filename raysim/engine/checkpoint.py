@@ -41,7 +41,6 @@ class Checkpoint:
     """
 
     folder: Path
-    scenario: dict[str, Any]  # the resolved scenario with which the run came here
     happenings: int
     version: int  # server steps done by then; with peers, rounds
     round: int
@@ -81,7 +80,7 @@ class Checkpoint:
 
     def write(self) -> None:
         """Makes this the run's checkpoint: the old one counts until all of this one is on the disk."""
-        names = ("scenario", "happenings", "version", "round", "virtual_time", "seconds", "rows", "totals", "memory")
+        names = ("happenings", "version", "round", "virtual_time", "seconds", "rows", "totals", "memory")
         content = {name: getattr(self, name) for name in (*names, "files", "digests")}
         path = self.folder / INDEX
         write_durably(path, json.dumps(content | {"sha256": _digest_of_index(content)}).encode())

@@ -17,7 +17,8 @@ from raysim.engine.families import family_of
 from raysim.engine.family import Simulation
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
-from raysim.engine.machines import differences, kinds_of
+from raysim.engine.machines import differences, kinds_of, workers_of
+from raysim.engine.memory import with_cure
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
@@ -65,10 +66,12 @@ class Execution:
         loop_s = None
         try:
             simulation = family.start(pool, recorder, checkpoint)
-            self._check_machines(pool, info, before.get("machines") or [])
+            self._check_workers(pool, info, before)
             self._check_space(simulation.described)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
-            yield from Loop(simulation, pool, saver, recorder.totals, self.scenario.run.rounds)
+            for progress in Loop(simulation, pool, saver, recorder, self.scenario.run.rounds):
+                self._check_workers(pool, info, before)
+                yield progress
             if self.until is None:
                 info |= self._finish(simulation, writer)
             elif not saver.reached:
@@ -80,8 +83,11 @@ class Execution:
             described = simulation.described
             info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
         except JobFailed as failed:
-            info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
-            raise
+            told = with_cure(failed, self.scenario)
+            info |= {"status": "failed", "error": f"{told}\n{told.traceback}".strip()}
+            if told is failed:
+                raise
+            raise told from failed
         except CannotWrite as problem:
             info |= {"status": "failed", "error": str(problem)}
             raise self._unwritten(problem) from None
@@ -95,6 +101,7 @@ class Execution:
             if saver and info["status"] != "finished":
                 _save_if_possible(saver)
             info["machines"] = kinds_of(pool.machines)
+            info["workers"] = _workers(pool, before)
             info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
             info["diverged"] = recorder.diverged
             already = checkpoint.seconds if checkpoint else 0.0
@@ -156,25 +163,30 @@ class Execution:
             "digest": digest(final.model, writer.digest()),
         }
 
-    def _check_machines(self, pool: Pool, info: dict[str, Any], before: list[dict[str, Any]]) -> None:
-        """Writes what the workers compute with to run.json, and warns if that may give other bits on each.
+    def _check_workers(self, pool: Pool, info: dict[str, Any], before: dict[str, Any]) -> None:
+        """Writes to run.json which workers there are and what they compute with, if some have come or gone.
 
-        before: what run.json said of it before the run went on; [] for a new run. Raises JobFailed if a worker does not
-        have the instruction set that the scenario pins.
+        Warns if that may give other bits on each. before: what run.json said before the run went on; {} for a new run.
+        Raises JobFailed if a worker does not have the instruction set that the scenario pins.
         """
-        info["machines"] = kinds_of(pool.machines)
+        if (workers := _workers(pool, before)) == info.get("workers"):
+            return
+        known, found = info.get("machines"), kinds_of(pool.machines)
+        info |= {"workers": workers, "machines": found}
         write_json(self.folder, info)
         pinned = self.scenario.resources.cpu_capability
         for worker, machine in pool.machines.items():
             if pinned is not None and (machine.capability or "").lower() != pinned:
                 text = f"resources.cpu_capability must be one that the CPU has, got {pinned}, and torch uses "
                 raise JobFailed(worker, text + f"{machine.capability}; take a lower one", "")
-        if different := differences(info["machines"], info["machines"]):
+        if known and not differences(known, found):
+            return
+        if different := differences(found, found):
             text = (
                 f"workers differ in what last bits depend on ({', '.join(different)}), so another run may give others"
             )
             pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
-        elif different := differences(before, info["machines"]):
+        elif different := differences(before.get("machines") or [], found):
             text = f"goes on with what may give other last bits ({', '.join(different)})"
             info["notes"] = [*info.get("notes", []), text]
             pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
@@ -190,6 +202,11 @@ class Execution:
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             with suppress(CannotWrite):  # a reader then sees that the process is gone
                 write_json(self.folder, info | ended)
+
+
+def _workers(pool: Pool, before: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns what run.json says of the workers: first those from before the run went on."""
+    return [*before.get("workers", []), *workers_of(pool.lives)]
 
 
 def _went_on(before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:

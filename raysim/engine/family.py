@@ -22,9 +22,6 @@ PendingT = TypeVar("PendingT", bound=Pending)  # the jobs of a happening
 RecorderT = TypeVar("RecorderT", bound=Recorder)
 
 
-JOBS_AHEAD = 6  # jobs that are submitted and not yet done, for each client actor
-
-
 class Final(NamedTuple):
     """The models that a run leaves beside its tables, as flat vectors `w` and `buffers`.
 
@@ -42,9 +39,6 @@ class Simulation(Protocol[HappeningT, PendingT]):
     stopwatch: Stopwatch
     committed: Committed
     """The records that the run needs to go on from the happening that was written last."""
-    ahead: int
-    """How many jobs may be submitted and not yet done. More keep all workers busy; fewer keep fewer model versions and
-    updates in memory."""
 
     def happenings(self) -> Iterator[HappeningT]:
         """Returns the happenings of the timeline, in order. A run that goes on starts after those already written."""

@@ -9,9 +9,14 @@ from typing import Generic
 from actors import Pool
 from raysim.engine.committed import Change
 from raysim.engine.family import HappeningT, PendingT, Simulation
+from raysim.engine.instruments import readings
 from raysim.engine.progress import Mark, Progress, Stopwatch
+from raysim.engine.recorder import Recorder
 from raysim.engine.saver import Saver
+from raysim.workers.shared_requests import CLIENT
 
+JOBS_AHEAD = 6  # jobs that may be submitted and not yet done, for each client actor: more keep all of them busy, fewer
+# keep fewer model versions and updates in memory
 PROGRESS_S = 0.1  # least wall seconds between two reports of progress, unless models were evaluated
 
 
@@ -19,17 +24,17 @@ class Loop(Generic[HappeningT, PendingT]):
     """Carries out a simulation while one iterates over it, and yields Progress. Raises JobFailed if a job fails."""
 
     def __init__(
-        self, simulation: Simulation[HappeningT, PendingT], pool: Pool, saver: Saver, totals: Counter[str], rounds: int
+        self, simulation: Simulation[HappeningT, PendingT], pool: Pool, saver: Saver, recorder: Recorder, rounds: int
     ) -> None:
-        """totals: the recorder's totals, which change as the run goes on. rounds: how many the whole run has."""
-        self._simulation, self._pool, self._saver = simulation, pool, saver
-        self._teller = Teller(simulation.stopwatch, totals, rounds)
+        """recorder: counts what happens as the run goes on. rounds: how many the whole run has."""
+        self._simulation, self._pool, self._saver, self._recorder = simulation, pool, saver, recorder
+        self._teller = Teller(simulation.stopwatch, recorder.totals, rounds)
         self._queue: deque[tuple[HappeningT, PendingT | None, Change]] = deque()  # submitted, not yet written
 
     def __iter__(self) -> Iterator[Progress]:
         for happening in self._simulation.happenings():
             self._queue.append((happening, *self._simulation.hand_out(happening)))
-            yield from self._write(self._simulation.ahead)
+            yield from self._write(JOBS_AHEAD * self._pool.size(CLIENT))
             if self._saver.reached:
                 return
         yield from self._write(0)
@@ -52,15 +57,7 @@ class Loop(Generic[HappeningT, PendingT]):
 
     def _tell(self, mark: Mark) -> Iterator[Progress]:
         if progress := self._teller.progress(mark):
-            self._pool.gauge(
-                {
-                    "round": progress.round,
-                    "virtual_time": progress.virtual_time,
-                    "in_flight": progress.in_flight,
-                    "updates": progress.used,
-                    **progress.metrics,
-                }
-            )
+            self._pool.show(readings(progress, self._recorder))
             yield progress
 
 

@@ -1,13 +1,14 @@
-"""The machines that a run computes on: what run.json says of them, and the instruction set that a scenario pins."""
+"""The machines and processes that a run computes on, as run.json names them; the instruction set that it pins."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from actors import Machine
+from actors import Life, Machine
 from raysim.errors import Problem, ScenarioError
 
 # torch's own kernels, oneDNN and MKL each choose by themselves; all read these when they are loaded or first used.
@@ -47,6 +48,21 @@ def kinds_of(machines: Mapping[str, Machine]) -> list[dict[str, Any]]:
     for worker, machine in sorted(machines.items()):
         kinds.setdefault(machine, []).append(worker)
     return [{"workers": workers, **machine._asdict()} for machine, workers in kinds.items()]
+
+
+def workers_of(lives: Iterable[Life]) -> list[dict[str, Any]]:
+    """Returns what run.json says of each worker's process: where it ran, and when it lived.
+
+    One that lived until the run ended, or was interrupted, has no end.
+    """
+    return [
+        {"worker": life.worker, **life.process._asdict(), "since": _date(life.since), "until": _date(life.until)}
+        for life in lives
+    ]
+
+
+def _date(moment: float | None) -> str | None:
+    return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
 
 
 def differences(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[str]:

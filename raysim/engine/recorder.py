@@ -22,6 +22,8 @@ class Recorder:
 
     totals: counts of what happened so far, which run.json will hold. early: why the run ended before all its rounds;
     None if it did not. diverged: what was not finite first, as run.json will hold it; None if all was finite.
+    traffic: bytes of the simulated messages since the run began or went on, up and down. staleness: that of the last
+    step; None if it used nothing.
     """
 
     def __init__(self, writer: Writer, *counts: str) -> None:
@@ -30,10 +32,18 @@ class Recorder:
         self.totals = Counter(dict.fromkeys(counts, 0))
         self.early: str | None = None
         self.diverged: dict[str, Any] | None = None
+        self.traffic: Counter[str] = Counter()
+        self.staleness: float | None = None
 
     def partition(self, table: dict[str, NDArray[Any]]) -> None:
         """Writes how the data are divided. table: columns of the table `partition`."""
         self.add("partition", rows.partition_rows(table))
+
+    def step(self, row: rows.Row) -> None:
+        """Writes a row of the table `steps`."""
+        self.add("steps", [row])
+        self.traffic.update(up=row.get("up_bytes") or 0, down=row.get("down_bytes") or 0)
+        self.staleness = row["staleness_mean"]
 
     def jobs(self, happened: rows.Happened, jobs: Sequence[Job[Any, Any]], began: float) -> None:
         """Writes the jobs of a happening. began: when the timeline began, in seconds since the epoch."""

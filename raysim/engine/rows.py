@@ -57,6 +57,8 @@ def job_rows(happened: Happened, jobs: Sequence[Job[Any, Any]], began: float) ->
             **when(happened),
             "task": job.name,
             "worker": job.worker,
+            "node": job.process.node,
+            "pid": job.process.pid,
             "started_s": job.took.started - began,
             "seconds": job.took.seconds,
         }

@@ -15,11 +15,13 @@ from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.recorder import Recorder
 from raysim.engine.rows import Happened
 from raysim.scenario import Scenario
+from raysim.workers.replies import Described
 from results.disk import writing
 from results.store import make_folder
 
 RECORDS = "records-[0-9][0-9][0-9][0-9][0-9][0-9].safetensors"
-SHARE = 0.02  # largest part of a run's time that checkpoints by time may take
+SHARE = 0.02  # largest part of a run's time that checkpoints may take, unless they are asked for
+BYTES_PER_S = 2e8  # how fast a run writes its first checkpoint, as is assumed before
 FILE_BYTES = 1 << 29  # a file of records ends when it holds so much
 WASTE = 0.5  # a file of which less than this part is still needed is written again
 
@@ -29,6 +31,7 @@ class Saved(Protocol):
 
     committed: Committed
     stopwatch: Stopwatch
+    described: Described
 
     def memory(self) -> dict[str, Any]:
         """Returns what it remembers of the happenings that were written, as plain data."""
@@ -49,7 +52,7 @@ class Saver:
     ) -> None:
         """folder: the run's. checkpoint: the one that the run goes on from; None if it starts. until: the version of
         the model, or the number of rounds of peers, after which the run stops with a checkpoint."""
-        self._folder, self._scenario = folder / FOLDER, scenario
+        self._folder = folder / FOLDER
         self._pool, self._recorder, self._simulation = pool, recorder, simulation
         self._wanted = scenario.run.checkpoint
         self._happenings = checkpoint.happenings if checkpoint else 0
@@ -59,13 +62,16 @@ class Saver:
         self._whole = True  # whether no happening is half written
         self._open = True  # whether what was written would be the same if the run were longer
         self._files = _Files(self._folder, checkpoint, simulation.committed)
-        self._next_s = simulation.stopwatch.seconds + (self._wanted.every_s or 0.0)
+        self._saved_s = simulation.stopwatch.seconds  # when the last one was made, or the run started
+        self._record_s = 4 * simulation.described.parameters / BYTES_PER_S  # how long writing a record takes
+        self._next_s = self._saved_s + (self._wanted.every_s or 0.0)
         self._next_round = (checkpoint.round if checkpoint else 0) + (self._wanted.every_rounds or 0)
 
     def before(self, *, last: bool) -> None:
         """Called before a happening is written. last: whether it would not happen like this in a longer run."""
         if last and self._open:
-            if self._wanted.at_end:
+            wanted = self._wanted.at_end
+            if wanted is True or (wanted == "auto" and self._is_cheap()):
                 self.save()
             self._open = False
         self._whole = False
@@ -88,6 +94,11 @@ class Saver:
         by_rounds = self._wanted.every_rounds is not None and mark is not None and mark.round >= self._next_round
         return by_time or by_rounds
 
+    def _is_cheap(self) -> bool:
+        """Whether a checkpoint would take a small part of the time since the last one, as far as its size tells."""
+        records = self._files.missing(self._simulation.committed)
+        return len(records) * self._record_s <= SHARE * (self._simulation.stopwatch.seconds - self._saved_s)
+
     def save(self) -> None:
         """Makes a checkpoint of what was written so far.
 
@@ -103,10 +114,9 @@ class Saver:
         self._recorder.writer.flush()
         with writing(self._folder):
             make_folder(self._folder)
-        self._files.add(self._pool, committed)
+        added = self._files.add(self._pool, committed)
         Checkpoint(
             folder=self._folder,
-            scenario=self._scenario.resolved(),
             happenings=self._happenings,
             version=happened.version,
             round=happened.round,
@@ -119,8 +129,10 @@ class Saver:
             digests=self._files.digests,
         ).write()
         self._files.delete_old()
-        took = stopwatch.seconds - began
-        self._next_s = stopwatch.seconds + max(self._wanted.every_s or 0.0, took / SHARE)
+        self._saved_s = stopwatch.seconds
+        took = self._saved_s - began
+        self._record_s = took / added if added else self._record_s
+        self._next_s = self._saved_s + max(self._wanted.every_s or 0.0, took / SHARE)
         self._next_round = happened.round + 1 + (self._wanted.every_rounds or 0)
         self._last = None
 
@@ -136,19 +148,24 @@ class _Files:
             self._where[key] = ref(committed.records[key].value), file
         self._held = Counter(file for _, file in self._where.values())  # by file: how many records it was written with
 
-    def add(self, pool: Pool, committed: Committed) -> None:
-        """Writes the records that no file holds yet, and those of files of which little is still needed."""
+    def missing(self, committed: Committed) -> list[str]:
+        """Returns the keys of records that no file holds yet, and of those in files of which little is still needed."""
         records = committed.records
         same = {k: file for k, (value, file) in self._where.items() if k in records and value() is records[k].value}
         needed = Counter(same.values())
         wasteful = {file for file, count in needed.items() if count < WASTE * self._held[file]}
-        todo = [key for key in records if same.get(key) is None or same[key] in wasteful]
-        for keys, content in _pieces(pool, records, todo):
+        return [key for key in records if same.get(key) is None or same[key] in wasteful]
+
+    def add(self, pool: Pool, committed: Committed) -> int:
+        """Writes the missing records, and returns how many there were."""
+        records, missing = committed.records, self.missing(committed)
+        for keys, content in _pieces(pool, records, missing):
             name = f"records-{self._next_number():06d}.safetensors"
             self.digests[name] = write_records(self._folder / name, content)
             self._held[name] = len(keys)
             self._where.update({key: (ref(records[key].value), name) for key in keys})
         self._where = {key: self._where[key] for key in records}
+        return len(missing)
 
     def _next_number(self) -> int:
         return 1 + max((int(path.stem.split("-")[1]) for path in self._folder.glob(RECORDS)), default=0)

@@ -14,6 +14,7 @@ from raysim.local.model import Model
 from raysim.local.outputs import predicted
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layout import Layout
+from raysim.models.part import nearest
 from raysim.models.projection import BoundedLinear
 
 
@@ -162,6 +163,15 @@ class Net:
         if not linear:
             raise ValueError("task.embed: the model must have a linear layer, or `model.personal`; it has neither")
         return linear[-1]
+
+    def named(self, name: str) -> nn.Module:
+        """Returns a sub-module. Raises ValueError if there is none of that name."""
+        modules: dict[str, nn.Module] = dict(self.module.named_modules())
+        del modules[""]
+        if name not in modules:
+            near = nearest(name, modules)
+            raise ValueError(f"task.embed: must be given the name of a sub-module, got {name!r}; nearest are {near}")
+        return modules[name]
 
     def take_solves(self) -> Solves:
         """Returns what the equilibrium layers have solved since the last call."""

@@ -1,6 +1,7 @@
 """What an algorithm may use in a server step: the server's own samples, and other aggregators to share the work."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -43,16 +44,18 @@ class ServerTask(Task):
         in_domain: bool,
         reference: Samples | None = None,
         company: Company = Company(),  # noqa: B008 - a constant
+        chunks: Sequence[int] = (),
     ) -> None:
         """Makes the task. Arguments that are not explained here are those of Task.
 
         labels: the labels of the server's samples, (n,) int64. classes: the number of different labels. in_domain:
         whether they are the clients' labels. reference: samples like the clients', only to compare with; None if the
-        scenario asks for none. company: who shares the work.
+        scenario asks for none. company: who shares the work. chunks: the number of updates in each chunk of the step;
+        () if all are in one.
         """
         super().__init__(net, received, samples, local, population, key)
         self.labels, self.classes, self.in_domain = labels, classes, in_domain
-        self.reference, self.company = reference, company
+        self.reference, self.company, self._chunks = reference, company, chunks
         self._elsewhere = 0.0  # passes of samples by other members of the gang
         self._shared = 0  # how often work was shared
 
@@ -66,6 +69,22 @@ class ServerTask(Task):
         """Passes of samples through the network since the task was made, by all members of the gang together. A forward
         pass of a sample counts as one, a backward pass as two."""
         return self._net.passes - self._begun + self._elsewhere
+
+    def weighted_sum(self, updates: Tensor, weights: Sequence[float]) -> Tensor:
+        """Returns the weighted sum (d,) of the step's updates (n, d), in the order of `arrivals`.
+
+        It has the bits that the sum would have had if `weigh` had returned these weights.
+        """
+        total: Tensor | None = None
+        pairs = zip(updates, weights, strict=True)
+        for size in self._chunks or [len(updates)]:
+            vector, weight = next(pairs)
+            part = vector * weight
+            for vector, weight in islice(pairs, size - 1):
+                part.add_(vector, alpha=weight)
+            total = part if total is None else total.add_(part)
+        assert total is not None
+        return total
 
     def batches(
         self, epochs: int, batch_size: int | None, data: tuple[Tensor, Tensor] | None = None, stream: int = 0

@@ -185,14 +185,16 @@ class Task:
         with self._net.evaluating(model) as module:
             return torch.cat([module(batch) for batch in torch.split(inputs, PREDICTED)])
 
-    def embed(self, model: Model, inputs: Tensor) -> Tensor:
+    def embed(self, model: Model, inputs: Tensor, at: str | None = None) -> Tensor:
         """Returns the embeddings, (n, ...), of inputs (n, ...), in eval mode.
 
-        An embedding is what enters the model's personal part or, if nothing is personal, its last linear layer.
+        at: the name of the sub-module that an embedding enters. None: the model's personal part or, if nothing is
+        personal, its last linear layer. Raises ValueError if the model has no such sub-module.
         """
         self._net.passes += len(inputs)
         entered: list[Tensor] = []
-        hook = self._net.head.register_forward_pre_hook(lambda _, given: entered.append(given[0]))
+        entering = self._net.head if at is None else self._net.named(at)
+        hook = entering.register_forward_pre_hook(lambda _, given: entered.append(given[0]))
         try:
             with self._net.evaluating(model) as module:
                 for batch in torch.split(inputs, PREDICTED):

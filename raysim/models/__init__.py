@@ -11,7 +11,7 @@ from raysim.models.mlp import MLP
 from raysim.models.module import Module
 from raysim.models.part import ModelPart
 from raysim.models.resnet import ResNet
-from raysim.models.solver import SOLVERS, Anderson, Iteration, Solver
+from raysim.models.solver import SOLVERS, Anderson, Broyden, Iteration, Solver
 from raysim.models.text_model import TextModel
 from raysim.models.timm_model import Timm
 from raysim.models.torchvision_model import Torchvision
@@ -30,6 +30,7 @@ __all__ = [
     "MODELS",
     "SOLVERS",
     "Anderson",
+    "Broyden",
     "DEQResNet",
     "DEQTransformer",
     "FedFADMMCNN",

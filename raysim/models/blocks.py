@@ -25,8 +25,9 @@ class DenseCell(nn.Module):
 class ResidualCell(nn.Module):
     """g(z, x) of images (B, channels, H, W): a residual block with group normalisation, to which x is added."""
 
-    def __init__(self, channels: int, hidden: int) -> None:
+    def __init__(self, channels: int, hidden: int, activation: nn.Module) -> None:
         super().__init__()
+        self.activation = activation
         self.conv1, self.norm1 = conv3x3(channels, hidden), nn.GroupNorm(8, hidden)
         self.conv2, self.norm2 = conv3x3(hidden, channels), nn.GroupNorm(8, channels)
         self.norm3 = nn.GroupNorm(8, channels)
@@ -34,9 +35,9 @@ class ResidualCell(nn.Module):
             nn.init.normal_(conv.weight, std=0.01)  # so small that at first the iteration converges
 
     def forward(self, z: Tensor, x: Tensor) -> Tensor:
-        y = self.norm1(F.softplus(self.conv1(z)))
+        y = self.norm1(self.activation(self.conv1(z)))
         y = self.norm2(self.conv2(y) + x)
-        out: Tensor = self.norm3(F.softplus(y + z))
+        out: Tensor = self.norm3(self.activation(y + z))
         return out
 
 

@@ -24,6 +24,9 @@ class DEQResNet(DEQ):
     personal: tuple[str, ...] = ("head",)
     size: Literal["S", "M"] = "S"
     """Number of channels outside and inside the block. S: 64 and 128; M: 128 and 256."""
+    activation: Literal["softplus", "relu"] = "softplus"
+    """Activation inside the block and outside. The paper takes softplus and, to show that it need not be smooth, relu.
+    """
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Builds layers conv, norm, equilibrium, hidden1, hidden2, norm2 and head."""
@@ -34,17 +37,18 @@ class DEQResNet(DEQ):
         planes, height, width = image_shape(self.name, shape)
         if min(height, width) < 4:
             raise ValueError(f"model deq_resnet: images must have at least 4 x 4 pixels, got shape {shape!r}")
+        activation = {"softplus": nn.Softplus, "relu": nn.ReLU}[self.activation]
         channels, hidden = {"S": (64, 128), "M": (128, 256)}[self.size]
         conv = conv3x3(planes, channels)
         nn.init.normal_(conv.weight, std=0.01)
         layers: OrderedDict[str, nn.Module] = OrderedDict(
             conv=conv,
-            softplus=nn.Softplus(),
+            activation=activation(),
             norm=nn.BatchNorm2d(channels),
             pool1=nn.MaxPool2d(3, stride=2, ceil_mode=True),
-            equilibrium=self.equilibrium(ResidualCell(channels, hidden)),
+            equilibrium=self.equilibrium(ResidualCell(channels, hidden, activation())),
             pool2=nn.MaxPool2d(3, stride=2, ceil_mode=True),
             flatten=nn.Flatten(),
         )
         features = channels * (height // 4) * (width // 4)
-        return nn.Sequential(layers | dense_layers(features, num_classes, nn.Softplus))
+        return nn.Sequential(layers | dense_layers(features, num_classes, activation))

@@ -31,6 +31,9 @@ class DEQTransformer(TextModel, DEQ):
     start: Start = "zeros"
     layers: Count = 4
     """Number of layers of the equilibrium block; one more, `last`, follows it."""
+    positions_in_last: bool = True
+    """Whether what the last block adds to its input are the tokens' embeddings with their positions, as in the
+    equilibrium block. false: without positions, as in the authors' code."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Builds parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""
@@ -44,4 +47,4 @@ class DEQTransformer(TextModel, DEQ):
         repeated = [Layer(self.width, self.heads, spread, self.dropout, HeldDropout) for _ in range(self.layers)]
         body = self.equilibrium(Block(repeated, nn.LayerNorm(self.width)))
         last = Block([Layer(self.width, self.heads, 2.0, self.dropout, nn.Dropout)], nn.LayerNorm(self.width))
-        return LanguageModel(num_classes, length, self.width, body, last)
+        return LanguageModel(num_classes, length, self.width, body, last, self.positions_in_last)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from raysim.models.fixed_point import solve
+from raysim.models.conjugate_gradient import adjoint
+from raysim.models.fixed_point import Solution, solve
 from raysim.models.solver import Backward, Solver, Start
 
 
@@ -37,7 +38,8 @@ class Equilibrium(nn.Module):
     The solve records no gradients. After it, g is applied once more, with gradients, so memory does not grow with the
     number of iterations. With `jacobian_free`, gradients are those of this application alone, which takes z* as given
     (Fung, Heaton, Li, McKenzie, Osher, Yin, JFB, AAAI 2022). With `implicit`, they are exact, by the implicit function
-    theorem: the adjoint u = J^T u + dL/dz is another fixed point, which the same solver finds.
+    theorem: the adjoint u = J^T u + dL/dz is another fixed point, which the same solver finds. `conjugate_gradient`
+    finds it as the solution of a linear system.
 
     start: the z at which a solve starts. `zeros`; `injection`: x; `last`: where the same sample's last solve ended, if
     `memory` knows it, else x. g must not have batch normalisation, which would count every iteration.
@@ -47,7 +49,7 @@ class Equilibrium(nn.Module):
         super().__init__()
         self.g = g
         self.solver = solver
-        self.implicit = backward == "implicit"
+        self.backward = backward
         self.start = start
         self.memory: Memory | None = None
         self.solved = Solves()  # since the caller last reset it
@@ -67,7 +69,7 @@ class Equilibrium(nn.Module):
         point = self._solve(lambda z: self.g(z, x), z)
         if self.memory is not None:
             self.memory.keep(point)
-        if not (self.implicit and torch.is_grad_enabled()):
+        if self.backward == "jacobian_free" or not torch.is_grad_enabled():
             return self.g(point, x)  # type: ignore[no-any-return]
         return self._adjoin(point.detach().requires_grad_(), x)
 
@@ -75,19 +77,26 @@ class Equilibrium(nn.Module):
         """Returns g(point, x), whose backward pass solves for the exact gradient of the fixed point."""
         z = self.g(point, x)
 
-        def adjoint(gradient: Tensor) -> Tensor:
+        def by_iteration(gradient: Tensor) -> Tensor:
             return self._solve(
                 lambda u: torch.autograd.grad(z, point, u, retain_graph=True)[0] + gradient, start=gradient
             )
 
+        def by_conjugate_gradient(gradient: Tensor) -> Tensor:
+            return self._counted(adjoint(z, point, gradient))
+
         out: Tensor = z.view_as(z)  # a hook on z itself would be called by the adjoint solve too
-        out.register_hook(adjoint)  # type: ignore[no-untyped-call]
+        hook = by_iteration if self.backward == "implicit" else by_conjugate_gradient
+        out.register_hook(hook)  # type: ignore[no-untyped-call]
         return out
 
     def _solve(self, g: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
-        found = solve(g, start, self.solver)
-        counts = len(start), int(found.iterations.sum()), int((~found.converged).sum()), float(found.residual.max())
-        self.solved = self.solved.plus(Solves(*counts))
+        return self._counted(solve(g, start, self.solver))
+
+    def _counted(self, found: Solution) -> Tensor:
+        """Counts the solves of a batch, and returns what they found."""
+        unconverged, residual = int((~found.converged).sum()), float(found.residual.max())
+        self.solved = self.solved.plus(Solves(len(found.z), int(found.iterations.sum()), unconverged, residual))
         return found.z
 
 

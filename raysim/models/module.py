@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_serializer
@@ -12,7 +13,7 @@ from pydantic import Field, field_serializer
 from raysim.errors import Problem
 from raysim.models.given import GivenModule
 from raysim.models.part import ModelPart
-from raysim.own import WrongClass, path_of
+from raysim.own import WrongClass, import_class, path_of
 from raysim.own_function import Arguments, ImportPath, argument_problems, call, find
 
 if TYPE_CHECKING:
@@ -101,11 +102,18 @@ def _copied(given: GivenModule) -> nn.Module:
 
 
 def spelled(value: Any) -> Any:
-    """Returns the model of a torch module, or of a class of them, that is given in Python; other values as they are."""
+    """Returns the model of a torch module, or of a class of them; other values as they are.
+
+    Both may be given in Python, and a class may be named: "my_nets:Net" is short for {name: module, module: ...}.
+    """
+    found = value
+    if isinstance(value, str) and ":" in value:
+        with suppress(WrongClass):  # the scenario's check tells it
+            found = import_class(value)
     if "torch" not in sys.modules:  # then nobody has made one
         return value
     from torch import nn
 
     if isinstance(value, nn.Module):
         return Module.of(value)
-    return {"name": "module", "module": value} if isinstance(value, type) and issubclass(value, nn.Module) else value
+    return {"name": "module", "module": value} if isinstance(found, type) and issubclass(found, nn.Module) else value

@@ -69,6 +69,21 @@ class Anderson(Solver):
         return History(start, self).next
 
 
-SOLVERS: tuple[type[Solver], ...] = (Iteration, Anderson)
-Backward = Literal["jacobian_free", "implicit"]
+class Broyden(Solver):
+    """Broyden's quasi-Newton method, with full steps from an inverse Jacobian of -1 on (Broyden 1965).
+
+    It keeps two vectors for each iteration, so its memory grows with `max_iterations`.
+    """
+
+    name: str = "broyden"
+    tolerance: Positive = 1e-3
+
+    def steps(self, start: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+        from raysim.models.broyden import InverseJacobian
+
+        return InverseJacobian(start, self.max_iterations).next
+
+
+SOLVERS: tuple[type[Solver], ...] = (Iteration, Anderson, Broyden)
+Backward = Literal["jacobian_free", "implicit", "conjugate_gradient"]
 Start = Literal["zeros", "injection", "last"]

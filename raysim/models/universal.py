@@ -76,9 +76,12 @@ class LanguageModel(nn.Module):
     """A language model: from tokens (B, T), int64, to logits (B, T, vocabulary) of the token after each.
 
     body: from embedded tokens x (B, T, width) to z of that shape. last: from z and x to what the head reads.
+    positions_in_last: whether the x of the last block holds the positions, too.
     """
 
-    def __init__(self, vocabulary: int, length: int, width: int, body: nn.Module, last: nn.Module) -> None:
+    def __init__(
+        self, vocabulary: int, length: int, width: int, body: nn.Module, last: nn.Module, positions_in_last: bool = True
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.positions = nn.Parameter(torch.empty(length, width))
@@ -87,8 +90,10 @@ class LanguageModel(nn.Module):
         self.body = body
         self.last = last
         self.head = nn.Linear(width, vocabulary)
+        self.positions_in_last = positions_in_last
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = self.embedding(tokens) + self.positions
-        logits: Tensor = self.head(self.last(self.body(x), x))
+        embedded = self.embedding(tokens)
+        x = embedded + self.positions
+        logits: Tensor = self.head(self.last(self.body(x), x if self.positions_in_last else embedded))
         return logits

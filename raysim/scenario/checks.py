@@ -82,6 +82,9 @@ def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(path, f"must have another name than all other metrics, got {metric.title!r}; set `label`")
     if loss is not None:
         yield from _measured_problems(scenario, "run.loss", loss)
+    if "validation" in scenario.run.evaluate_on and not scenario.data.validation:
+        text = "has validation, for which no samples are set aside; set data.validation to a share, such as 0.1"
+        yield Problem("run.evaluate_on", text)
     if scenario.data.classes is not None and not isinstance(scenario.data, Quadratic):
         yield from unmeasurable(scenario, "labels" if scenario.data.classes else "targets")
 
@@ -120,3 +123,7 @@ def _server_data_problems(scenario: Scenario) -> Iterator[Problem]:
         if type(data) in DATA_SETS and not isinstance(data, Images):
             text = f"out_of_domain holds images, so clients must hold images too, got {data.name}; take in_domain"
             yield Problem("server_data", text)
+        resizes = getattr(scenario.model, "image_size", None) is not None or type(scenario.model) not in MODELS
+        if server_data.fit == "model" and not resizes:
+            text = f"model needs a model that resizes images, got {scenario.model.name}; set model.image_size, or take "
+            yield Problem("server_data.fit", f"{text}clients")

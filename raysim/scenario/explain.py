@@ -84,6 +84,7 @@ def _locate(
     part: type[Part] | None = schema  # the part that `value` is checked against; None if that is not known yet
     owner = part
     options: list[type[Part]] = []  # the parts that `value` may be, if there are several
+    annotation: Any = None  # of the field that holds `value`, or the list that does
     mapping = False  # whether `value` holds such parts under keys that the user chooses
     value: Any = raw
     last = len(details["loc"]) - 1
@@ -101,7 +102,8 @@ def _locate(
             owner = part
             field = part.model_fields.get(str(key)) if part else None
             value = value[key] if _holds(value, key) else None
-            options = _options(field.rebuild_annotation(), value) if field else []
+            annotation = field.rebuild_annotation() if field else annotation if isinstance(key, int) else None
+            options = _options(annotation, value)
             mapping = field is not None and get_origin(field.annotation) is dict
             part = options[0] if len(options) == 1 else None
     return keys, owner, value

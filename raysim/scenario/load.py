@@ -1,6 +1,7 @@
 """Loads scenarios from files, and reports all that is wrong with them."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,21 +13,48 @@ from raysim.part import OneOf, Part
 from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
-from raysim.scenario.yaml import override, read
+from raysim.scenario.yaml import assign, override, read
 
 
-def load_scenario(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
+def load_scenario(path: str | Path, overrides: Sequence[str] = (), case: str | None = None) -> Scenario:
     """Loads and checks the scenario in a YAML file.
 
-    overrides: keys to replace before the check, such as "algorithm.buffer=20". Raises ScenarioError with all problems.
+    overrides: keys to replace before the check, such as "algorithm.buffer=20". case: the name of a case of the file's
+    sweep; the sweep's grid and search are then left out. Raises ScenarioError with all problems.
     """
     raw, source = read(path), str(path)
-    if "sweep" in raw:
-        raise ScenarioError(source, [Problem("sweep", "makes several runs of this file; run it with `raysim sweep`")])
-    problems = [problem for text in overrides if (problem := override(raw, text))]
+    problems = _choose(raw, case)
+    problems += [problem for text in overrides if (problem := override(raw, text))]
     if problems:
         raise ScenarioError(source, problems)
+    name_after(raw, case)
     return parse_scenario(raw, source)
+
+
+def _choose(raw: dict[str, Any], case: str | None) -> list[Problem]:
+    """Takes the sweep out of a file's plain data, and sets the keys of one of its cases. Returns problems."""
+    block = raw.pop("sweep", None)
+    found = block.get("cases") if isinstance(block, dict) else None
+    cases = found if isinstance(found, dict) else {}
+    if case is None:
+        some = f", or one of its cases with --case, such as --case {next(iter(cases))}" if cases else ""
+        text = f"makes several runs of this file; run it with `raysim sweep`{some}"
+        return [Problem("sweep", text)] if block is not None else []
+    if case not in cases or not isinstance(cases[case], dict):
+        known = ", ".join(cases) or "none, for the file has no cases"
+        return [Problem("--case", f"must be one of {known}, got {case}")]
+    return set_case(raw, cases[case])
+
+
+def set_case(raw: dict[str, Any], settings: dict[str, Any]) -> list[Problem]:
+    """Sets the keys of a case in a file's plain data, in place. Returns problems."""
+    return [p for path, value in settings.items() if (p := assign(raw, path, deepcopy(value), "sweep"))]
+
+
+def name_after(raw: dict[str, Any], case: str | None) -> None:
+    """Ends the name in a scenario's plain data with that of a case, if it is one, in place."""
+    if case and isinstance(raw.get("name"), str):
+        raw["name"] += f"-{case}"
 
 
 def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from raysim.data.server import NoServerData
-from raysim.errors import Problem
+from raysim.errors import Problem, quoted
+from raysim.part import Part
 from raysim.scenario.file_checks import file_problems
 from raysim.scenario.schema import Scenario
 from raysim.world import Topology, World
@@ -48,9 +49,10 @@ def _number_problems(scenario: Scenario) -> Iterator[Problem]:
     if isinstance(evaluated, int) and evaluated > peers:
         text = f"must be at most the number of peers, {peers}, got {evaluated}; lower it, or leave it out for all"
         yield Problem("run.evaluate_clients", text)
-    for key in ("aggregators", "gpus_per_aggregator", "shards"):
+    for key in ("aggregators", "gpus_per_aggregator", "aggregators_on", "shards"):
         if (got := getattr(scenario.resources, key)) != type(scenario.resources).model_fields[key].default:
-            text = f"is for servers only, and {scenario.algorithm.name} has none, got {got:g}; leave it out"
+            shown = quoted(got.model_dump() if isinstance(got, Part) else got)
+            text = f"is for servers only, and {scenario.algorithm.name} has none, got {shown}; leave it out"
             yield Problem(f"resources.{key}", text)
 
 

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.data import DATA_SETS, SERVER_DATA, Public, ServerData
@@ -21,7 +21,8 @@ from raysim.metrics import METRICS, Metric
 from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
 from raysim.models.module import spelled as model_block
-from raysim.part import Count, NonNegative, OneOf, Part
+from raysim.part import Count, Fraction, NonNegative, OneOf, Part
+from raysim.scenario.nodes import Nodes
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
 from raysim.terms import Population
 from raysim.world import TOPOLOGIES, Topology, World
@@ -35,9 +36,10 @@ class Checkpointing(Part):
     the run's time. null: none by time."""
     every_rounds: Count | None = None
     """Rounds from one checkpoint to the next. null: none by rounds."""
-    at_end: bool = True
-    """Whether a run that ends leaves a checkpoint, so that it can be extended by more rounds without doing again what
-    it has done. A run that is interrupted always leaves one."""
+    at_end: bool | Literal["auto"] = "auto"
+    """Whether a run that finishes leaves a checkpoint, so that it can be extended by more rounds without doing again
+    what it has done since the one before. auto: unless writing it would take more than 2 % of the time since then, as
+    far as its size tells. A run that is interrupted always leaves one."""
 
 
 class Schedule(Part):
@@ -48,9 +50,10 @@ class Schedule(Part):
     server steps; for peers that do not wait for each other, a round is as many mixes as there are peers."""
     evaluate_every: Count = 10
     """Rounds from one evaluation to the next. The last model is always evaluated."""
-    evaluate_on: Annotated[tuple[Literal["test", "train"], ...], Field(min_length=1)] = ("test",)
-    """Splits on which the global model, or the peers' models, are evaluated. train: all samples that clients train
-    on."""
+    evaluate_on: Annotated[tuple[Literal["test", "train", "validation"], ...], Field(min_length=1)] = ("test",)
+    """Splits on which the global model, or the peers' models, are evaluated. train: all samples that clients train on.
+    validation: what `data.validation` sets aside, which is always evaluated, and first, named or not. Progress shows
+    the first split."""
     evaluate_clients: Count | Literal["all"] | None = None
     """Number of clients, or all, whose own models are evaluated on their own test samples (`data.local_test`); they are
     the same clients each time. null: none. Clients that are `data.unseen` are all evaluated after the last round,
@@ -61,6 +64,11 @@ class Schedule(Part):
     loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES, "raysim.losses"), BeforeValidator(loss_block)] | None = None
     """Loss that training minimises, unless the algorithm says otherwise, and that evaluations show as `loss`: a name,
     or a function of your own as my_module:loss. null: cross-entropy of labels, half the squared error of targets."""
+    compare_updates: bool = False
+    """Whether the table of updates shows how long each update that a step uses is and how far it agrees with the
+    others: column `update_norm`, the norm of its `delta`, and `update_cosine`, the cosine between that and the
+    mean delta of the step, weighted by samples. Every update of a step is then kept until the step is done. The
+    columns are null in algorithms whose clients send no delta, and 0 divided by 0 is null."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
     on_divergence: Literal["stop", "go_on"] = "stop"
@@ -81,17 +89,28 @@ class Resources(Part):
     Of all this, results depend only on `chunk`, `shards`, `threads`, `cpu_capability`, and whether a GPU is used.
     """
 
-    client_actors: Count = 2
-    """Number of processes that train clients. Each can host any number of clients."""
+    client_actors: Count | Literal["auto"] | Annotated[str, Field(pattern="^[1-9][0-9]*-[1-9][0-9]*$")] = 2
+    """Number of processes that train clients; each can host any number of clients. A range, such as 2-16: the run
+    starts with the least, asks the cluster for all of them, and uses what comes. auto: as many as there is room for,
+    but no more than clients are in flight. They join and leave with the cluster's nodes; results are the same."""
     aggregators: Count = 1
     """Number of processes that do the server's steps. They do each step together, and share searches on server data
     shard by shard; so there are at most `shards` of them."""
     cpus_per_client: NonNegative = 1.0
     """CPUs that Ray reserves for each client actor."""
-    gpus_per_client: NonNegative = 0.0
-    """Share of a GPU for each client actor, such as 0.25. 0: it runs on the CPU."""
-    gpus_per_aggregator: NonNegative = 0.0
-    """Share of a GPU for each aggregator. 0: it runs on the CPU."""
+    gpus_per_client: Fraction = 0.0
+    """Share of a GPU for each client actor, such as 0.25, and of its memory. 0: it runs on the CPU."""
+    gpus_per_aggregator: Fraction = 0.0
+    """Share of a GPU for each aggregator, and of its memory. 0: it runs on the CPU."""
+    clients_on: Nodes = Nodes()
+    """Nodes that client actors may be on. {}: any node with room."""
+    aggregators_on: Nodes = Nodes()
+    """Nodes that aggregators may be on. {}: any node with room."""
+    load_on: Nodes | None = None
+    """Nodes that may load the data, which then go to each other node through Ray. null: the node of the process that
+    starts the run."""
+    spread: bool = False
+    """Whether actors go to as many nodes as they can. Otherwise, they fill one node after another."""
     threads: Count = 1
     """Number of CPU threads in each actor. It can change the last bits of results."""
     chunk: Count = 5
@@ -102,13 +121,33 @@ class Resources(Part):
     gradients in order, so it can change the last bits of results."""
     wait_s: NonNegative = 0.0
     """Seconds that an autoscaling cluster may take to provide what is asked for. 0: if resources are missing, the run
-    fails at once."""
+    fails at once. Also how long a run that has lost a node waits for another if nothing else can go on, but at least
+    two minutes; then it ends, and can be resumed."""
     patience_s: NonNegative | None = 600.0
     """Seconds for which a process may not answer before it is given up. A client actor or an aggregator is then
     replaced; without its scheduler, the run fails. Long jobs are no silence. null: for ever."""
     cpu_capability: Literal["default", "avx2", "avx512"] | None = None
     """Instruction set that torch is held to on every worker, for the same bits on CPUs of several generations. It can
     change the last bits of results. null: the best that each CPU has."""
+
+    @model_validator(mode="after")
+    def _room_is_countable(self) -> Self:
+        if self.client_actors == "auto" and not (self.cpus_per_client or self.gpus_per_client):
+            raise ValueError("client_actors: auto needs cpus_per_client or gpus_per_client above 0, to count room by")
+        least, most = self.clients(1)
+        if least > most and self.client_actors != "auto":
+            raise ValueError(f"client_actors: a range must go from less to more, got {self.client_actors}")
+        return self
+
+    def clients(self, in_flight: int) -> tuple[int, int]:
+        """Returns how many client actors a run needs at least, and how many it may have at most.
+
+        in_flight: how many clients train at a time.
+        """
+        if self.client_actors == "auto":
+            return 1, in_flight
+        least, _, most = str(self.client_actors).partition("-")
+        return int(least), int(most or least)
 
 
 class _Known(NamedTuple):
@@ -180,6 +219,15 @@ class Scenario(Part):
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
+    def evaluated_splits(self) -> tuple[str, ...]:
+        """The splits on which models are evaluated. Progress shows the first one, and searches tune on it.
+
+        That is validation if there is such a split; the others are those of `run.evaluate_on`.
+        """
+        named: tuple[str, ...] = self.run.evaluate_on
+        return ("validation", *(split for split in named if split != "validation")) if self.data.validation else named
+
+    @property
     def needs_cost(self) -> bool:
         """Whether the timeline must be given the costs of updates."""
         return self.world.delay.needs_cost and self.world.replay is None
@@ -206,6 +254,12 @@ class Scenario(Part):
         """The algorithm, typed as one without a server. Use it only if it has none."""
         assert isinstance(self.algorithm, Peer)
         return self.algorithm
+
+    @property
+    def in_flight(self) -> int:
+        """Largest number of clients, or of peers, that train at a time."""
+        dispatch = self.world.dispatch
+        return (dispatch.concurrency or dispatch.size or self.data.clients) if self.has_server else self.data.clients
 
     def population(self, samples: NDArray[np.int64]) -> Population:
         """Returns what algorithms know of all clients. samples: the number that each client trains on, (clients,)."""

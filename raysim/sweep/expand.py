@@ -14,8 +14,9 @@ from pydantic import ValidationError
 from raysim.errors import Problem, ScenarioError, quoted
 from raysim.scenario import Scenario
 from raysim.scenario.explain import explain
-from raysim.scenario.load import parse_scenario
+from raysim.scenario.load import name_after, parse_scenario, set_case
 from raysim.scenario.yaml import assign, read, split_override
+from raysim.sweep.cases import choose, missing
 from raysim.sweep.settings import Search, Sweep
 from results.yaml import parse
 
@@ -28,6 +29,7 @@ class Plan:
     raw: dict[str, Any]  # the scenario file without its sweep
     sweep: Sweep
     last: list[tuple[str, Any]] = field(default_factory=list)  # keys that are set after cases and grid
+    without: dict[str, frozenset[str]] = field(default_factory=dict)  # keys of the command line that a case lacks
 
     @property
     def name(self) -> str:
@@ -74,8 +76,9 @@ class Plan:
 
     def _points(self) -> Iterator[_Point]:
         seeds = self.sweep.grid.get("seed", [None])
-        rest = {key: values for key, values in self.sweep.grid.items() if key != "seed"}
         for case, settings in self.sweep.cases.items() or [("", {})]:
+            strange = {"seed", *self.without.get(case, ())}
+            rest = {key: values for key, values in self.sweep.grid.items() if key not in strange}
             for values in itertools.product(*rest.values()):
                 for place, seed in enumerate(seeds):
                     chosen = dict(zip(rest, values, strict=True)) | ({} if seed is None else {"seed": seed})
@@ -84,15 +87,16 @@ class Plan:
     def _build(self, point: _Point, tuned: dict[str, Any]) -> Scenario:
         raw = copy.deepcopy(self.raw)
         varied = point.chosen | tuned
-        blocks = [(key, value) for key, value in self.last if any(other.startswith(f"{key}.") for other in varied)]
-        others = [pair for pair in self.last if pair not in blocks]
+        last = [(key, value) for key, value in self.last if key not in self.without.get(point.case, ())]
+        blocks = [(key, value) for key, value in last if any(other.startswith(f"{key}.") for other in varied)]
+        others = [pair for pair in last if pair not in blocks]
         # A block must be set before the keys in it that vary, because it would undo them.
-        settings = [*point.case_settings.items(), *blocks, *varied.items(), *others]
-        problems = [p for path, value in settings if (p := assign(raw, path, copy.deepcopy(value), "sweep"))]
+        settings = [*blocks, *varied.items(), *others]
+        problems = set_case(raw, point.case_settings)
+        problems += [p for path, value in settings if (p := assign(raw, path, copy.deepcopy(value), "sweep"))]
         if problems:
             raise ScenarioError(self.source, problems)
-        if point.case and isinstance(raw.get("name"), str):
-            raw["name"] += f"-{point.case}"
+        name_after(raw, point.case)
         return parse_scenario(raw, self.source)
 
 
@@ -111,12 +115,18 @@ class _Point:
         return ", ".join([*([self.case] if self.case else []), *(_spell(*pair) for pair in self.chosen.items())])
 
 
-def load_sweep(path: str | Path, overrides: Sequence[str] = (), search: Sequence[str] = ()) -> Plan:
+def load_sweep(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    search: Sequence[str] = (),
+    cases: Sequence[str] | None = None,
+) -> Plan:
     """Loads the sweep of a scenario file; without a block `sweep:`, it is a single run.
 
     overrides: such as "local.lr=0.1", "local.lr=0.1,0.3" for a key that takes several values in turn, or
-    "sweep.limit=5000" for a key of the sweep itself. search:
-    ranges, such as "local.lr=0.001,1,log". Both take precedence over the file.
+    "sweep.limit=5000" for a key of the sweep itself. A key that some cases have and others have not, such as one of
+    their algorithm, is set in those that have it. search: ranges, such as "local.lr=0.001,1,log". Both take precedence
+    over the file. cases: the names of the cases to take; None: all of them.
 
     Raises ScenarioError with every problem of the file, the sweep and the scenarios that it makes.
     """
@@ -130,11 +140,13 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = (), search: Sequence
     else:
         _sweep(block, source)  # raises if something is wrong in the file itself
     last: list[tuple[str, Any]] = []
+    given: dict[str, Any] = {}  # keys of the scenario that the command line sets, each with its first value
     for key, values in _values("--set", overrides, problems):
         if key.startswith("sweep."):
             problem = assign(block, key.removeprefix("sweep."), values[0] if len(values) == 1 else values, "--set")
             problems += [problem] if problem else []
             continue
+        given[key] = values[0]
         grid = block.setdefault("grid", {})
         grid.pop(key, None)
         if len(values) > 1:
@@ -148,9 +160,12 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = (), search: Sequence
             problems.append(
                 Problem("--search", f"{key} must be LOW,HIGH or LOW,HIGH,log or a block, got {quoted(values)}")
             )
+    if cases is not None:
+        problems += choose(block, cases)
     if problems:
         raise ScenarioError(source, problems)
-    plan = Plan(source, raw, _sweep(block, source), last)
+    found = _sweep(block, source)
+    plan = Plan(source, raw, found, last, missing(raw, source, found.cases, given))
     if problems := [*_too_many(plan.sweep), *_tuned_twice(plan)]:
         raise ScenarioError(source, problems)
     plan.scenarios()

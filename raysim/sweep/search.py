@@ -2,7 +2,8 @@
 
 Trials are suggested in batches whose size the scenario file fixes, and reported in their order; a trial's seeds run one
 after another. So a search is a function of its file: what runs side by side changes neither suggestions nor pruning. A
-search that was interrupted suggests the same values when it starts again, and finished runs are not run again.
+search that was interrupted suggests the same values when it starts again: finished runs are not run again, and others
+go on from their checkpoints.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from raysim.earlier import EarlierRuns, OutOfDate
+from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.progress import Progress
-from raysim.errors import Problem, ScenarioError, StopRun
+from raysim.errors import DamagedCheckpoint, Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt
 from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
-from results import open_run
+from results import NotARun, open_run
 from results.location import location
 from results.metrics import directions
 
@@ -112,7 +114,8 @@ class _Trier:
             outcomes.append(outcome)
             if outcome.status in ("stopped", "diverged", "failed"):
                 break
-            scores.append(_last(outcome, self._settings.metric))
+            assert outcome.folder is not None
+            scores.append(_history(outcome.folder, self._settings.metric, scenario.evaluated_splits[0])[-1][1])
             rounds += scenario.run.rounds
         last = outcomes[-1].status
         status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
@@ -123,18 +126,24 @@ class _Trier:
         return Trial(self._group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
     def _run(self, scenario: Scenario, folder: Path | None, pruner: _Pruner) -> RunOutcome:
-        """Runs a scenario, or takes what it gave before. folder: of a run that is not out of date; None: no such."""
-        if folder is None:
-            return attempt(self._slots, scenario, self._out, pruner.watch)
-        run = open_run(folder)
-        if run.status == "diverged":
+        """Runs a scenario, or takes what it gave before. folder: of a run that is over; None: no such.
+
+        If a run of it ended early, that goes on, once its evaluations until there have been reported again.
+        """
+        if folder and (run := open_run(folder)).status == "diverged":
             return RunOutcome("diverged", folder, run.diverged)
+        early = None if folder else self._done.to_resume(scenario)
+        metric, split = self._settings.metric, scenario.evaluated_splits[0]
         try:
-            for round, value in _history(folder, self._settings.metric):
+            for round, value in _history(folder, metric, split) if folder else _until_checkpoint(early, metric, split):
                 pruner.report(round, value)
         except StopRun as stop:
-            return RunOutcome("stopped", folder, str(stop))
-        return RunOutcome("done before", folder)
+            return RunOutcome("stopped", folder or early, str(stop))
+        except (DamagedCheckpoint, NotARun) as error:
+            return RunOutcome("failed", early, str(error))
+        if folder:
+            return RunOutcome("done before", folder)
+        return attempt(self._slots, scenario, self._out, pruner.watch, early)
 
 
 class _Pruner:
@@ -145,8 +154,7 @@ class _Pruner:
         self._reported = -1
 
     def watch(self, progress: Progress) -> None:
-        if progress.evaluated is not None and progress.evaluated != self._reported:
-            self._reported = progress.evaluated
+        if progress.evaluated is not None and progress.evaluated > self._reported:
             self.report(progress.evaluated, self._measured(progress.metrics))
 
     def _measured(self, metrics: dict[str, float]) -> float:
@@ -157,6 +165,7 @@ class _Pruner:
 
     def report(self, round: int, value: float) -> None:
         """Reports a value. Raises StopRun if the trial lags behind and pruning is on."""
+        self._reported = round
         self._suggestion.report(value, self._before + round)
         if self._settings.prune and self._suggestion.should_prune():
             metric = self._settings.metric
@@ -207,18 +216,34 @@ def _tell(study: optuna.Study, suggestion: optuna.Trial, trial: Trial) -> None:
         study.tell(suggestion, trial.score)
 
 
-def _history(folder: Path, metric: str) -> list[tuple[int, float]]:
-    """Returns (rounds over, value) of each evaluation of the global model or, if there is none, of the peers' mean."""
+def _history(folder: Path, metric: str, split: str) -> list[tuple[int, float]]:
+    """Returns (rounds over, value) of each evaluation of a run that is over. Raises ScenarioError if there is none."""
+    found = _evaluated(folder, metric, split)
+    if not found:
+        raise _unmeasured(metric, open_run(folder).table("evaluations", ["metric"])["metric"].unique().to_pylist())
+    return found
+
+
+def _until_checkpoint(folder: Path | None, metric: str, split: str) -> list[tuple[int, float]]:
+    """Returns the same of a run that ended early, as far as it need not be done again; [] where there is no run."""
+    checkpoint = Checkpoint.read(folder) if folder else None
+    if folder is None or checkpoint is None:
+        return []
+    return _evaluated(folder, metric, split, checkpoint.rows["evaluations"])
+
+
+def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -> list[tuple[int, float]]:
+    """Returns (rounds over, value) of evaluations of the global model or, if there is none, of the peers' mean.
+
+    rows: how many rows of the table count; None: all.
+    """
     import pyarrow.compute as pc
 
     run = open_run(folder)
-    split = run.info["scenario"]["run"]["evaluate_on"][0]
     wanted = (pc.field("metric") == metric) & (pc.field("split") == split)
     wanted &= ~pc.field("subject").isin(["client", "unseen"])
-    rows = run.table("evaluations", ["round", "value"], wanted)
-    means = rows.group_by("round", use_threads=False).aggregate([("value", "mean")]).sort_by("round")
-    if not means.num_rows:
-        raise _unmeasured(metric, run.table("evaluations", ["metric"])["metric"].unique().to_pylist())
+    found = run.table("evaluations", ["round", "value", "metric", "split", "subject"]).slice(0, rows).filter(wanted)
+    means = found.group_by("round", use_threads=False).aggregate([("value", "mean")]).sort_by("round")
     values = ((row["round"] + 1, row["value_mean"]) for row in means.to_pylist())
     return [(round, math.nan if value is None else value) for round, value in values]
 
@@ -226,8 +251,3 @@ def _history(folder: Path, metric: str) -> list[tuple[int, float]]:
 def _unmeasured(metric: str, measured: Iterable[str]) -> ScenarioError:
     text = f"must be one of {', '.join(measured)}, which these runs measure, got {metric!r}"
     return ScenarioError("sweep", [Problem("search.metric", text)])
-
-
-def _last(outcome: RunOutcome, metric: str) -> float:
-    assert outcome.folder is not None
-    return _history(outcome.folder, metric)[-1][1]

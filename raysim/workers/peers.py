@@ -151,7 +151,7 @@ class PeersWorker(Workbench):
         for asked in request.peers:
             self.net.take_solves()
             with self.net.evaluating(self._personal(asked, request.version)) as module:
-                splits: tuple[str, ...] = self.scenario.run.evaluate_on
+                splits = self.scenario.evaluated_splits
                 evaluated.append({split: self.measure(module, *self.evaluated[split]) for split in splits})
         return evaluated
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
+
 import torch
 
 from raysim.models.layout import Layout
@@ -54,6 +57,22 @@ def merge(chunks: list[Record], summed: bool) -> Record:
             total.add(chunk, 1.0)
         return total.record
     return {key: torch.cat([chunk[key] for chunk in chunks]) for key in (chunks[0] if chunks else {})}
+
+
+def weighed(stacks: list[Record], weights: Sequence[float]) -> list[Record]:
+    """Returns the weighted sum of each stack. weights: one for each record of all stacks, in order."""
+    totals, left = [], iter(weights)
+    for stack in stacks:
+        total = Total()
+        for place, weight in enumerate(islice(left, length([stack]))):
+            total.add({key: values[place] for key, values in stack.items()}, weight)
+        totals.append(total.record)
+    return totals
+
+
+def length(stacks: Sequence[Record]) -> int:
+    """Returns the number of records in all stacks; 0 if they have no entries."""
+    return sum(len(next(iter(stack.values()))) for stack in stacks if stack)
 
 
 def scale(record: Record, weight: float) -> Record:

@@ -109,6 +109,7 @@ class StepReply(NamedTuple):
     diverged: str | None  # what of the next model is not finite, "w" or "buffers"; None if all is
     own: Logged  # columns of the algorithm's own in the table `steps`
     own_coefficients: dict[str, list[float]]  # and in the table `coefficients`
+    compared: list[Logged]  # for each update, columns of the table `updates`; [] if they are not compared
 
 
 class TrainedPeer(NamedTuple):

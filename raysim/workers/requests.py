@@ -106,6 +106,9 @@ class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
     def leaves(self) -> TrainedChunk:
         return TrainedChunk(update=Value(), states=tuple(Value() for member in self.members if member.state))
 
+    def remade(self, left: TrainedChunk) -> tuple[Value[Wire]]:
+        return (left.update,)  # the next step uses it up; states live on, and with them would what they came from
+
     def call(self, worker: ClientWorker, gang: Gang) -> Answer[list[TrainedClient], TrainedChunk]:
         return worker.train(self)
 
@@ -126,9 +129,13 @@ class StepRequest(Request[StepReply, SteppedState]):
     version: int  # version of the model that the step makes
     arrivals: tuple[Arrival, ...]
     summed: bool  # whether the algorithm gets the sum of updates; otherwise it gets a stack of them
-    factors: tuple[tuple[float, float], ...] | None
-    """The weights of each chunk's update and of its buffers, if each chunk is one client that was trained at its
-    dispatch. None: the chunks were weighed when they were trained."""
+    weights: tuple[float, ...] | None
+    """The weights with which the server sums the updates, which the chunks left stacked. None: the chunks have summed
+    them already, or nobody is to."""
+    shares: tuple[float, ...] | None
+    """The weights of the chunks' buffers, if each chunk is one client that was trained at its dispatch. None: the
+    chunks have weighed them already."""
+    compared: bool  # whether the reply tells how the updates compare; they must then be stacked
     state: dict[str, Value[np.ndarray]]
     chunks: tuple[Value[Wire], ...]  # what the training jobs left
 
@@ -174,6 +181,9 @@ class EvaluateKeepingRequest(Request[MetricSums, KeptOutputs]):
 
     def leaves(self) -> KeptOutputs:
         return KeptOutputs(outputs=Value())
+
+    def remade(self, left: KeptOutputs) -> KeptOutputs:
+        return left
 
     def call(self, worker: ClientWorker, gang: Gang) -> Answer[MetricSums, KeptOutputs]:
         return worker.evaluate_keeping(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -16,8 +17,9 @@ from raysim.rng import SERVER_ID
 from raysim.terms import Buffer, Record, SearchResult
 from raysim.workers import contract, records, wire
 from raysim.workers.client import ClientWorker
+from raysim.workers.comparison import compare
 from raysim.workers.finite import not_finite
-from raysim.workers.replies import ServerDescribed, StepReply, UpdateCost
+from raysim.workers.replies import Logged, ServerDescribed, StepReply, UpdateCost
 from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest
 from raysim.workers.workbench import LOGGED
 
@@ -72,8 +74,8 @@ class ServerWorker(ClientWorker):
         For an entry of the state that did not change, it leaves the Value that came, so that it is not stored again.
         """
         before = wire.receive({name: value.content for name, value in request.state.items()}, self.device)
-        updates, buffers = self._merged(request)
-        task = self.server_task(gang, request.version, before)
+        updates, buffers, chunks, compared = self._merged(request)
+        task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
         with self.calling("step", request.version, state=before, updates=given) as where:
             step = contract.step(where, self.algorithm.step(before, request.arrivals, given, task), before)
@@ -89,25 +91,34 @@ class ServerWorker(ClientWorker):
             diverged=not_finite({key: after[key] for key in ("w", "buffers")}),
             own=dict(task.logged),
             own_coefficients=_own_columns(step.search),
+            compared=compared,
         )
         changed = wire.send({name: after[name] for name in request.state if after[name] is not before[name]})
         state = {name: Value(changed[name]) if name in changed else value for name, value in request.state.items()}
         message = self.message(after, request.version)
         return Answer(reply, SteppedState(message=Value(wire.send(message)), state=state))
 
-    def _merged(self, request: StepRequest) -> tuple[Record, Record]:
-        """Returns the step's updates, summed or stacked, and its buffers, averaged over the step's samples."""
+    def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Logged]]:
+        """Returns the step's updates, summed or stacked, its buffers, averaged over the step's samples, the number of
+        updates in each chunk, if they are stacked, and how they compare, if that is asked."""
         parts = [records.split(wire.receive(chunk.content, self.device), "buffers") for chunk in request.chunks]
-        where, summed = f"{type(self.algorithm).__name__}.update", request.summed and not request.factors
-        contract.same_updates(where, [vectors for vectors, _ in parts], summed)
-        if request.factors:
-            pairs = zip(parts, request.factors, strict=True)
-            parts = [_weighed(*part, *factor, request.summed) for part, factor in pairs]
-        buffers = records.merge([own for _, own in parts], summed=True)
-        return records.merge([vectors for vectors, _ in parts], request.summed), buffers
+        vectors, buffers = [part[0] for part in parts], [part[1] for part in parts]
+        stacked = request.weights is not None or not request.summed
+        contract.same_updates(f"{type(self.algorithm).__name__}.update", vectors, not stacked)
+        compared = compare(vectors, request.arrivals) if request.compared else []
+        sizes = [] if request.summed else [records.length([stack]) for stack in vectors]
+        if request.weights is not None:
+            vectors = records.weighed(vectors, request.weights)
+        if request.shares is not None:
+            buffers = [records.scale(own, share) for own, share in zip(buffers, request.shares, strict=True)]
+        return records.merge(vectors, request.summed), records.merge(buffers, summed=True), sizes, compared
 
-    def server_task(self, gang: Gang, version: int, state: Record) -> ServerTask:
-        """Returns the task of the step that makes this version of the model. state: the server's before that step."""
+    def server_task(self, gang: Gang, version: int, state: Record, chunks: Sequence[int] = ()) -> ServerTask:
+        """Returns the task of the step that makes this version of the model.
+
+        state: the server's before that step. chunks: the number of updates in each chunk of the step, if they are
+        stacked; () if all are in one.
+        """
         server = self.federation.server
         reference = self._samples(server.reference, np.arange(len(server.reference)))
         return ServerTask(
@@ -122,6 +133,7 @@ class ServerWorker(ClientWorker):
             in_domain=server.in_domain,
             reference=reference if len(reference) else None,
             company=Company(gang, self.scenario.resources.shards),
+            chunks=chunks,
         )
 
     def _server_samples(self, split: Split) -> Samples:
@@ -163,10 +175,3 @@ def _own_columns(search: SearchResult | None) -> dict[str, list[float]]:
             raise ValueError(f"SearchResult: the own column {name!r} {text}")
         columns[name] = found.double().tolist()
     return columns
-
-
-def _weighed(vectors: Record, buffers: Record, weight: float, share: float, summed: bool) -> tuple[Record, Record]:
-    """Weighs a chunk of one client, as a step sums it. vectors: its update, stacked with a leading axis of length 1."""
-    if summed:
-        vectors = records.scale({key: stack[0] for key, stack in vectors.items()}, weight)
-    return vectors, records.scale(buffers, share)

@@ -11,10 +11,10 @@ from raysim.scenario import Scenario
 from raysim.workers.replies import Described
 
 if TYPE_CHECKING:
+    from raysim.workers.loader import FederationLoader
     from raysim.workers.workbench import Workbench
-    from raysim.workers.workshop import Workshop
 
-CLIENT, SERVER = "client", "aggregator"  # names of the two groups of workers
+CLIENT, SERVER, LOADER = "client", "aggregator", "loader"  # names of the groups of workers
 
 
 class Loaded(NamedTuple):
@@ -34,7 +34,7 @@ class LoadRequest(Request[None, Loaded]):
     def leaves(self) -> Loaded:
         return Loaded(federation=Value())
 
-    def call(self, worker: Workshop, gang: Gang) -> Answer[None, Loaded]:
+    def call(self, worker: FederationLoader, gang: Gang) -> Answer[None, Loaded]:
         return Answer(None, Loaded(federation=Value(worker.load(self.scenario.content))))
 
 

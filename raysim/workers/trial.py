@@ -32,8 +32,8 @@ def try_model(bench: Workbench) -> None:
         except Exception as error:
             error.add_note(_given(error, x, y))
             raise
-        if bench.scenario.algorithm.embeds(bench.scenario):
-            _try_embedding(bench, x)
+        if at := bench.scenario.algorithm.embeds(bench.scenario):
+            _try_embedding(bench, x, None if at is True else at)
     net.load(bench.start)
     net.take_solves()
 
@@ -55,18 +55,18 @@ def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: 
 
 def try_metrics(bench: Workbench) -> None:
     """Computes own metrics on samples from all over the first split that is evaluated. Raises what a metric raises."""
-    split, rows = bench.evaluated[bench.scenario.run.evaluate_on[0]]
+    split, rows = bench.evaluated[bench.scenario.evaluated_splits[0]]
     some = rows[np.unique(np.linspace(0, len(rows) - 1, _MEASURED, dtype=np.int64))]
     if bench.scenario.run.metrics:
         with bench.net.evaluating(bench.start) as module:
             bench.measure(module, split, some)
 
 
-def _try_embedding(bench: Workbench, x: Tensor) -> None:
+def _try_embedding(bench: Workbench, x: Tensor, at: str | None) -> None:
     name = bench.scenario.algorithm.name
     task = bench.task(0, 0, bench.start)
     try:
-        embedded = task.embed(bench.start, x)
+        embedded = task.embed(bench.start, x, at)
     except Exception as error:
         text = "must give embeddings, and what enters its head is not known; name a sub-module that is called with one "
         raise ValueError(f"model: {text}tensor, as `head` of the model `module`, for {name}: {error}") from error

@@ -142,6 +142,7 @@ class Workbench:
         return {
             "test": (federation.test, federation.evaluation_rows),
             "train": (federation.train, federation.training_rows),
+            "validation": (federation.validation, np.arange(len(federation.validation))),
         }
 
     def measure(self, predict: Any, split: Split, rows: np.ndarray, client: int | None = None) -> Evaluated:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from actors import Setup, Value
-from raysim.data import Federation, federate
+from raysim.data import Federation
 from raysim.scenario import Scenario
+from raysim.workers.device import open_device
 
 if TYPE_CHECKING:
-    import torch
-
     from raysim.workers.client import ClientWorker
     from raysim.workers.peers import PeersWorker
     from raysim.workers.server import ServerWorker
@@ -30,34 +28,15 @@ class OpenWorkshop:
 
 
 class Workshop:
-    """Holds the scenario and the device of an actor, and has set up torch. It can load the data."""
+    """Holds the scenario and the device of an actor, and has set up torch."""
 
     def __init__(self, scenario: Scenario, gpus: float) -> None:
         import torch
 
         torch.set_num_threads(scenario.resources.threads)
         self.scenario = scenario
-        self.device = _device(gpus)
-
-    def load(self, scenario: Scenario) -> Federation:
-        """Loads the data and divides them among clients. scenario: with the contents of arrays in memory."""
-        return federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-
-
-def _device(share: float) -> torch.device:
-    """Returns the GPU if a share of one was asked for. An actor that asked for none still sees all GPUs of its node."""
-    import torch
-
-    if share == 0:
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise RuntimeError("the scenario's resources ask for a GPU, but torch finds none here")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.backends.cudnn.benchmark = False
-    if share < 1:  # Ray counts shares of GPUs, but does not enforce them
-        torch.cuda.set_per_process_memory_fraction(share)
-    return torch.device("cuda")
+        self.share = open_device(gpus)
+        self.device = torch.device(self.share.kind)
 
 
 # --- set-ups ----------------------------------------------------------------------------------------------------------

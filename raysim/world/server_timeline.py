@@ -166,13 +166,24 @@ class ServerTimeline:
             self._look_again()
         elif self.length is not None:
             self._clock.schedule((self.round + 1) * self.length, _CLOSE, (_CLOSE, None))
-        else:  # the round ends with its last arrival
+        else:  # the round ends with an arrival
             for dispatched in list(self._flying.values()):
                 if dispatched.arrives == math.inf:
                     self._ask(dispatched)
-            nobody = self._picker.next_change(now) or now
-            last = max((d.arrives for d in self._flying.values()), default=nobody)
-            self._clock.schedule(last, _ARRIVE, (_CLOSE, None))
+            self._clock.schedule(self._end_of_round(), _ARRIVE, (_CLOSE, None))
+
+    def _end_of_round(self) -> float:
+        """Returns when the round ends that has no fixed length: with its last arrival, or as soon as enough clients
+        have reported. If it picked nobody, it ends with the next arrival of an earlier round, or at once."""
+        now, wanted = self._clock.now, self.world.dispatch.reports
+        picked = [dispatched for dispatched in self._flying.values() if dispatched.round == self.round]
+        reported = sorted(dispatched.arrives for dispatched in picked if dispatched.reports)
+        if wanted is not None and len(reported) >= wanted:
+            return reported[wanted - 1]
+        if picked:
+            return max(dispatched.arrives for dispatched in picked)
+        late = [dispatched.arrives for dispatched in self._flying.values()]
+        return min(late, default=self._picker.next_change(now) or now)
 
     def _look_again(self) -> None:
         """Without rounds: schedules another pick, if it may be time for one before anybody arrives."""

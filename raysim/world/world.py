@@ -36,6 +36,10 @@ class Dispatch(Part):
     after updates that arrive at the same time. Other columns are not read."""
     round_s: Positive | None = None
     """Length of a round in seconds, if delays are in seconds. null: a round then ends with its last arrival."""
+    reports: Count | None = None
+    """A round ends as soon as so many of the clients that it picked have reported, if delays are in seconds; the others
+    are late. So it can pick more clients than it waits for (Bonawitz et al., Towards federated learning at scale,
+    2019). null: a round waits for all of them, or for `round_s`."""
 
     @model_validator(mode="after")
     def _at_most_one(self) -> Self:
@@ -48,6 +52,10 @@ class Dispatch(Part):
             raise ValueError("policy goes with per_round or concurrency, got it where clients are given; leave it out")
         if self.round_s is not None and (self.concurrency is not None or self.given == ["order"]):
             raise ValueError("round_s goes with per_round or picks: with concurrency in seconds there are no rounds")
+        if self.reports is not None and (self.given not in (["per_round"], ["picks"]) or self.round_s is not None):
+            raise ValueError("reports goes with per_round or picks, and without round_s; leave one of them out")
+        if self.reports is not None and self.per_round is not None and self.reports > self.per_round:
+            raise ValueError(f"reports must be at most per_round, {self.per_round}, got {self.reports}; lower it")
         return self
 
     @property
@@ -105,6 +113,8 @@ class World(Part):
             raise ValueError("dispatch.order alone needs a delay in seconds, got one in rounds; add per_round")
         if self.dispatch.round_s is not None and self.delay.unit == "rounds":
             raise ValueError("dispatch.round_s needs a delay in seconds, got one in rounds")
+        if self.dispatch.reports is not None and self.delay.unit == "rounds":
+            raise ValueError("dispatch.reports needs a delay in seconds, got one in rounds; set delay.unit: seconds")
         if self.staleness == "rounds" and not self.has_rounds:
             raise ValueError("staleness must be versions where delays are in seconds and dispatch keeps a concurrency")
         return self

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from results.keys import Value, flatten
+from results.keys import Value
 from results.reader import Run
 from results.runs import Runs
 from results.texts import short_names, written
@@ -41,11 +41,14 @@ class RunGroup:
 
 
 class Groups:
-    """The groups of a report's runs, in order of appearance. keys: the scenario keys that tell them apart."""
+    """The groups of a report's runs, in order of appearance.
 
-    def __init__(self, runs: Runs, keys: Sequence[str], groups: Sequence[RunGroup]) -> None:
-        self.runs, self.keys, self.groups = runs, tuple(keys), tuple(groups)
-        self._drawn = runs.only(run for group in groups for run in group.drawn)
+    keys: the scenario keys that tell them apart. picked: whether clients are left out until they have taken part.
+    """
+
+    def __init__(self, runs: Runs, keys: Sequence[str], groups: Sequence[RunGroup], picked: bool = False) -> None:
+        self.runs, self.keys, self.groups, self.picked = runs, tuple(keys), tuple(groups), picked
+        self.drawn = runs.only(run for group in groups for run in group.drawn)
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -68,7 +71,7 @@ class Groups:
 
     def frame(self, table: str, columns: Sequence[str], filter: pc.Expression | None = None) -> pd.DataFrame:
         """Returns a table's rows of all runs to draw, with these columns, `run`, and `group`, the group's place."""
-        frame = self._drawn.pandas(table, ["run", *columns], filter, keys=[])
+        frame = self.drawn.pandas(table, ["run", *columns], filter, keys=[])
         places = np.array([self._places[run] for run in frame["run"].cat.categories], np.int64)
         return frame.assign(group=places[frame["run"].cat.codes])
 
@@ -79,7 +82,7 @@ class Groups:
     @cached_property
     def unit(self) -> str:
         """The unit of virtual time in brackets, to follow a label; empty if the runs have different units."""
-        units = {flatten(run.info.get("scenario") or {}).get("world.delay.unit") for run in self.runs.runs}
+        units = {run.keys.get("world.delay.unit") for run in self.runs.runs}
         return f" ({units.pop()})" if len(units) == 1 and None not in units else ""
 
     @property
@@ -90,10 +93,10 @@ class Groups:
         return " Line: mean over the runs of a group. Band: from their smallest to their largest value."
 
 
-def grouped(runs: Runs, by: Iterable[str] | None = None) -> Groups:
+def grouped(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) -> Groups:
     """Groups runs by the values of keys; by default of all keys that differ and change numbers, except the seed.
 
-    Raises UnknownKey for a key that no run has.
+    picked: whether clients are left out until they have taken part. Raises UnknownKey for a key that no run has.
     """
     keys = list(runs.keys(by)) if by else [key for key in runs.varying if _matters(key)]
     values = [column.to_pylist() for column in runs.keys(keys).values()]
@@ -108,11 +111,11 @@ def grouped(runs: Runs, by: Iterable[str] | None = None) -> Groups:
     for place, (label, places) in enumerate(zip(labels, members.values(), strict=True)):
         of_group = tuple(runs[place] for place in places)
         found.append(RunGroup(place, label, of_group, _once(of_group)))
-    return Groups(runs, keys, found)
+    return Groups(runs, keys, found, picked)
 
 
 def _matters(key: str) -> bool:
-    return key not in ("seed", "name") and (not key.startswith("resources.") or key in _NUMERIC)
+    return key not in ("seed", "name", "forked_from.run") and (not key.startswith("resources.") or key in _NUMERIC)
 
 
 def _once(runs: Sequence[Run]) -> tuple[Run, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
+from results.picked import never_picked
 from results.report.draw import ranks, series, whole_numbers, wide_scale
 from results.report.frames import by_group, by_text
 from results.report.groups import Groups
@@ -29,15 +30,21 @@ def members(groups: Groups) -> Section | None:
     """Returns the section; None if neither clients' nor peers' models were evaluated."""
     metric = pc.field("metric").cast("string")
     consensus = pc.starts_with(metric, "consensus")
-    own = groups.frame("evaluations", _COLUMNS, pc.field("subject").isin([*_MEMBERS]) & ~consensus)
+    own = pc.field("subject").isin([*_MEMBERS]) & ~consensus
+    if groups.picked:
+        own &= (pc.field("subject") != "client") | (pc.field("picked") > 0)
     apart = groups.frame("evaluations", _COLUMNS, consensus)
-    pictures = [*_spreads(groups, own), *_consensus(groups, apart)]
+    pictures = [*_spreads(groups, groups.frame("evaluations", _COLUMNS, own)), *_consensus(groups, apart)]
     if not pictures:
         return None
     text = (
         "What each client or peer predicts with was evaluated by itself. Means give every client or peer the same "
         "weight, however many samples it has."
     )
+    if groups.picked:
+        text += " Clients are left out until they have taken part."
+    elif note := never_picked(groups.drawn):
+        text += f" {note}; with --picked, they are left out."
     return Section("members", "Clients' and peers' own models", text, pictures)
 
 

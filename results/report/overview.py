@@ -54,7 +54,7 @@ def overview(groups: Groups) -> Overview:
     found = {run.id: summary(run) for run in groups.runs.runs}
     runs = groups.runs
     lines = [_line(run, found[run.id]) for run in runs.runs]
-    firsts = [flatten(group.runs[0].info.get("scenario") or {}) for group in groups.groups]
+    firsts = [group.runs[0].keys for group in groups.groups]
     differ = [
         (key, [text(scenario[key]) if key in scenario else "" for scenario in firsts])
         for key in runs.varying

@@ -45,17 +45,18 @@ class Report:
                 (figures / f"{picture.name}.svg").write_text(picture.svg, encoding="utf-8")
 
 
-def report(runs: Runs, by: Iterable[str] | None = None) -> Report:
+def report(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) -> Report:
     """Makes a report on runs, whether they are over, under way or were killed.
 
     by: scenario keys; runs with the same values of them are one group, which is one line of a figure. By default, a
     group is runs that differ in their seed alone.
+    picked: whether clients' own models are left out of evaluations before which the client had not taken part.
 
     Raises NotARun where the columns of a table are not this version's, and UnknownKey for a key that no run has.
     """
     for run in runs.runs:
         open_run(run.folder)  # raises NotARun where its tables cannot be read
-    groups = grouped(runs, by)
+    groups = grouped(runs, by, picked)
     sections = [section for make in _SECTIONS if (section := make(groups))]
     pictures = [
         picture

@@ -1,4 +1,4 @@
-"""Real time: what each worker spent it on."""
+"""Real time: what each worker, and each node, spent it on."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def real_time(groups: Groups) -> Section | None:
     if not (panels := [panel for panel in panels if panel.pictures]):
         return None
     text = (
-        f"What each worker spent its real time on. {groups.representatives}Starting the workers, loading the data and "
-        "saving the final model are not counted."
+        f"What each worker, and each of several nodes, spent its real time on. {groups.representatives}Starting the "
+        "workers, loading the data and saving the final model are not counted."
     )
     return Section("real_time", "Real time", text, details=panels)
 
 
 def _pictures(place: int, run: Run) -> Iterator[Picture]:
-    tasks = run.table("tasks", ["task", "worker", "started_s", "seconds"]).to_pandas()
+    tasks = run.table("tasks", ["task", "worker", "node", "pid", "started_s", "seconds"]).to_pandas()
     if tasks.empty:
         return
     tasks["task"] = tasks["task"].astype(str).str.partition("_")[0]  # such as evaluate_clients
@@ -44,30 +44,62 @@ def _pictures(place: int, run: Run) -> Iterator[Picture]:
     found = set(tasks["task"])
     kinds = {kind: place for place, kind in enumerate((*_KINDS, *sorted(found.difference(_KINDS)))) if kind in found}
     yield _shares(place, run, tasks, workers, kinds)
+    if tasks["node"].nunique() > 1:
+        yield _nodes(place, run, tasks, kinds)
     yield _start(place, tasks, workers, kinds)
 
 
 def _shares(place: int, run: Run, tasks: pd.DataFrame, workers: list[str], kinds: dict[str, int]) -> Picture:
     lasted = (run.info.get("seconds") or {}).get("loop") or (tasks["started_s"] + tasks["seconds"]).max()
-    sums = tasks.groupby(["worker", "task"], observed=True)["seconds"].sum().unstack().fillna(0.0).loc[workers]
+    sums = _sums(tasks, "worker").loc[workers]
     busy = sums.sum(axis="columns")
     sums["waiting"] = (lasted - busy).clip(lower=0)
 
     def draw(axes: Axes) -> None:
-        start = sums["waiting"] * 0
-        for kind, number in kinds.items():
-            axes.barh(workers, sums[kind], 0.62, start, label=kind, color=style.colour(number))
-            start = start + sums[kind]
+        left = _bars(axes, sums, kinds)
         shape: dict[str, Any] = {"facecolor": "none", "edgecolor": style.MUTED[0], "linewidth": 0.6}
-        axes.barh(workers, sums["waiting"], 0.62, start, label="waiting", hatch="////", **shape)
-        axes.set(xlabel="real time in seconds", ylim=(len(workers) - 0.4, -0.6))
-        axes.grid(axis="y", visible=False)
+        axes.barh(workers, sums["waiting"], 0.62, left, label="waiting", hatch="////", **shape)
 
     which = "" if tasks["worker"].nunique() == len(workers) else f" Only the first {len(workers)} workers are shown."
     caption = (
         f"{run.id}: {lasted:.3g} s, of which workers were busy {100 * busy.mean() / lasted:.0f} % on average.{which}"
     )
     return picture(f"real-time-{place}", "Time per worker", caption, draw, 0.8 + _ROW * len(workers))
+
+
+def _nodes(place: int, run: Run, tasks: pd.DataFrame, kinds: dict[str, int]) -> Picture:
+    """Draws what a worker on each node spent its time on, so that nodes with more workers are not longer."""
+    processes = tasks.groupby("node", observed=True)["pid"].nunique()
+    sums = _sums(tasks, "node").div(processes, axis="index")
+    hosts = {entry["node"]: entry["host"] for entry in run.info.get("workers") or []}
+    names = {node: f"{node} ({hosts[node]})" if hosts.get(node, node) != node else node for node in sums.index}
+    kind = "train" if "train" in kinds else next(iter(kinds))
+    middle = tasks[tasks["task"] == kind].groupby("node", observed=True)["seconds"].median().sort_values()
+    caption = (
+        f"Busy time for each process on a node. The median task of kind {kind} took {middle.iloc[0]:.3g} s on "
+        f"{names[middle.index[0]]}, and {middle.iloc[-1]:.3g} s on {names[middle.index[-1]]}."
+    )
+
+    def draw(axes: Axes) -> None:
+        _bars(axes, sums.rename(index=names), kinds)
+
+    return picture(f"real-time-nodes-{place}", "Time by node", caption, draw, 0.8 + _ROW * len(sums))
+
+
+def _sums(tasks: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Returns the seconds of tasks, a row for each worker or node, and a column for each kind of task."""
+    return tasks.groupby([by, "task"], observed=True)["seconds"].sum().unstack().fillna(0.0)
+
+
+def _bars(axes: Axes, sums: pd.DataFrame, kinds: dict[str, int]) -> pd.Series[float]:
+    """Draws a bar for each row, with a piece for each kind of task. Returns where the bars end."""
+    left = sums.iloc[:, 0] * 0
+    for kind, number in kinds.items():
+        axes.barh(list(sums.index), sums[kind], 0.62, left, label=kind, color=style.colour(number))
+        left = left + sums[kind]
+    axes.set(xlabel="real time in seconds", ylim=(len(sums) - 0.4, -0.6))
+    axes.grid(axis="y", visible=False)
+    return left
 
 
 def _start(place: int, tasks: pd.DataFrame, workers: list[str], kinds: dict[str, int]) -> Picture:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from results.report.draw import series, whole_numbers, wide_scale
 from results.report.frames import quantiles
 from results.report.groups import Groups
+from results.report.penalties import penalties
 from results.report.picture import Picture, picture
 from results.report.section import Section
 
@@ -37,7 +38,7 @@ def updates(groups: Groups) -> Section | None:
         "The updates that were used, of all runs of a group together. Line: median. Band: from their 10 % to their "
         "90 % quantile."
     )
-    return Section("updates", "Updates", text, pictures)
+    return Section("updates", "Updates", text, [*pictures, *penalties(groups)])
 
 
 def _over_rounds(groups: Groups, frame: pd.DataFrame, name: str) -> Picture:

@@ -38,7 +38,7 @@ def ray_pool(ray_session: None) -> Iterator[Any]:
 
 
 def start(pool: Pool, workers: int) -> None:
-    pool.start(Group("aggregator", object, workers, 0.0, 0.0))
+    pool.start(Group("aggregator", object, workers))
 
 
 @pytest.mark.ray

@@ -4,6 +4,8 @@ import threading
 
 import pytest
 
+from actors import Needs
+
 
 @pytest.mark.ray
 def test_runs_that_share_a_cluster_wait_for_room(ray_session: None) -> None:
@@ -11,7 +13,7 @@ def test_runs_that_share_a_cluster_wait_for_room(ray_session: None) -> None:
     from actors.placement import Budget, Demand
 
     def demand(cpus: int) -> Demand:
-        return Demand({f"actor-{number}": (1.0, 0.0) for number in range(cpus)})
+        return Demand({f"actor-{number}": Needs(1.0) for number in range(cpus)})
 
     def started(budget: Budget, cpus: int) -> threading.Event:
         """Set once a run that asks for so many has had them."""

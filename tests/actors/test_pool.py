@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Die, DieOnce, Telling, dying
 
-from actors import Group, InlinePool, Job, JobFailed, MissingResources, Pool, Query, Request, Setup, Value
+from actors import Group, InlinePool, Job, JobFailed, MissingResources, Needs, Pool, Query, Request, Setup, Value
 from actors.interrupt import ask, deferring
 from actors.job import values_of
 
@@ -64,7 +64,7 @@ def test_a_job_has_no_outcome_before_it_is_done() -> None:
 
 def test_what_an_answer_leaves_must_be_as_many_values_as_its_request_says() -> None:
     pool = InlinePool()
-    pool.start(Group("client", Adder, 1, 1.0, 0.0))
+    pool.start(Group("client", Adder, 1, Needs(1.0)))
 
     class Generous(Add):
         def leaves(self) -> Any:
@@ -76,8 +76,8 @@ def test_what_an_answer_leaves_must_be_as_many_values_as_its_request_says() -> N
 
 def test_in_this_process_every_group_is_one_worker_of_its_own() -> None:
     pool = InlinePool()
-    pool.start(Group("one", Adder, 2, 1.0, 0.0))
-    pool.start(Group("two", Adder, 1, 1.0, 0.0))
+    pool.start(Group("one", Adder, 2, Needs(1.0)))
+    pool.start(Group("two", Adder, 1, Needs(1.0)))
     pool.set_up({"one": Attach(5)})
     assert finish(pool, "one", Add(1)).result == 5
     assert finish(pool, "two", Add(1)).result == 0
@@ -99,7 +99,7 @@ def ray_pool(ray_session: None) -> Iterator[Any]:
 def test_a_worker_that_dies_again_and_again_in_its_set_up_is_named(
     ray_pool: Any, factory: Callable[[], Adder], setup: Setup
 ) -> None:
-    ray_pool.start(Group("client", factory, 1, 0.0, 0.0))
+    ray_pool.start(Group("client", factory, 1))
     with pytest.raises(JobFailed, match=r"client-0: set-up: it died 3 times; the last time: ") as caught:
         ray_pool.set_up({"client": setup})
     assert caught.value.label == "client-0: set-up"
@@ -110,7 +110,7 @@ def test_a_set_up_that_kills_a_replacement_is_not_blamed_on_the_job_that_waits(r
     """The worker dies of its job, its replacement of its set-up, the next one of nothing."""
     marks = tmp_path / "job", tmp_path / "set-up"
     marks[1].touch()
-    ray_pool.start(Group("client", Adder, 1, 0.0, 0.0))
+    ray_pool.start(Group("client", Adder, 1))
     ray_pool.set_up({"client": Attach(10)})
     ray_pool.set_up({"client": DieOnce(str(marks[1]))})
     job = ray_pool.submit("client", AddOrDieOnce(str(marks[0]), 1))
@@ -132,15 +132,19 @@ def test_a_replacement_gets_the_place_of_the_dead_worker(ray_session: None, tmp_
     from actors.cluster import RayPool
     from actors.placement import Demand, reserved
 
-    with reserved(Demand({"client-0": (1.5, 0.0), "client-1": (2.5, 0.0), "aggregator-0": (0.0, 0.0)})) as placement:
+    with reserved(Demand({"client-0": Needs(1.5), "client-1": Needs(2.5), "aggregator-0": Needs()})) as placement:
         assert placement.names == ("client-0", "client-1")
-        assert placement.strategy("aggregator-0") is None
         pool = RayPool(f"test-{time.time_ns()}", placement)
-        pool.start(Group("client", Adder, 1, 1.5, 0.0))
-        pool.start(Group("aggregator", Adder, 1, 0.0, 0.0))
+        pool.start(Group("client", Adder, 1, Needs(1.5)))
+        pool.start(Group("aggregator", Adder, 1))
         pool.set_up({"client": Attach(3)})
         assert finish(pool, "client", AddOrDieOnce(str(tmp_path / "mark"), 4)).result == 7
         assert finish(pool, "aggregator", Add(4)).result == 0
+        dead, new = pool.lives
+        assert dead.worker == new.worker == "client-0"
+        assert dead.until is not None and dead.until <= new.since and new.until is None
+        assert (dead.process.node, dead.process.host) == (new.process.node, new.process.host)
+        assert dead.process.pid != new.process.pid
         pool.close()
 
 
@@ -152,19 +156,19 @@ def test_what_others_hold_is_waited_for_and_then_told(
     from actors import placement
     from actors.placement import Demand, reserved
 
-    with reserved(Demand({"client-0": (3.0, 0.0)})):
+    with reserved(Demand({"client-0": Needs(3.0)})):
         time.sleep(1.5)  # until Ray tells others that three CPUs are taken
         monkeypatch.setattr(placement, "GRACE_S", 0.0)
         started = time.monotonic()
         wanted = r"room for 2 x \(1 CPU\), each on one node, got 4 CPU in all, of which 1 CPU free, after . s; ask for"
         with (
             pytest.raises(MissingResources, match=wanted),
-            reserved(Demand({"client-0": (1.0, 0.0), "client-1": (1.0, 0.0)}, wait_s)),
+            reserved(Demand({"client-0": Needs(1.0), "client-1": Needs(1.0)}, wait_s)),
         ):
             pass
         assert wait_s <= time.monotonic() - started < wait_s + 5
     monkeypatch.undo()
-    with reserved(Demand({"client-0": (4.0, 0.0)})) as again:  # nothing is left behind
+    with reserved(Demand({"client-0": Needs(4.0)})) as again:  # nothing is left behind
         assert again.group is not None
 
 
@@ -174,9 +178,9 @@ def test_a_cluster_that_may_grow_is_waited_for(ray_session: None, monkeypatch: p
     from actors.placement import Demand, reserved
 
     monkeypatch.setattr(placement, "GRACE_S", 0.0)
-    with pytest.raises(MissingResources, match="must have 5 CPU, got 4"), reserved(Demand({"a": (5.0, 0.0)})):
+    with pytest.raises(MissingResources, match="must have 5 CPU, got 4"), reserved(Demand({"a": Needs(5.0)})):
         pass
-    with pytest.raises(MissingResources, match=r"1 x \(5 CPU\)"), reserved(Demand({"a": (5.0, 0.0)}, 1.0)):
+    with pytest.raises(MissingResources, match=r"1 x \(5 CPU\)"), reserved(Demand({"a": Needs(5.0)}, 1.0)):
         pass
 
 
@@ -188,7 +192,7 @@ def test_a_local_ray_is_large_enough_for_every_run_to_come(monkeypatch: pytest.M
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(session.ray, "is_initialized", lambda: False)
     monkeypatch.setattr(session.ray, "init", lambda **options: seen.update(options))
-    session.connect([Demand({"a": (1.0, 0.0)}), Demand({f"c{n}": (1.5, 0.0) for n in range(99)})])
+    session.connect([Demand({"a": Needs(1.0)}), Demand({f"c{n}": Needs(1.5) for n in range(99)})])
     assert (seen["address"], seen["num_cpus"]) == ("local", 149)
 
 
@@ -238,5 +242,5 @@ def test_a_signal_does_not_end_the_making_of_an_inline_worker() -> None:
         return made[0]
 
     with pytest.raises(KeyboardInterrupt), deferring():
-        InlinePool().start(Group("client", factory, 1, 0.0, 0.0))
+        InlinePool().start(Group("client", factory, 1))
     assert made

@@ -48,6 +48,12 @@ def with_head(body: nn.Module, head: Any) -> nn.Module:
     return nn.Sequential(OrderedDict(body=body, head=head))
 
 
+def normalised(model: MLP, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    """A network with batch normalisation, to be built instead of an MLP."""
+    body = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 8), nn.ReLU())
+    return with_head(body, nn.Linear(8, num_classes))
+
+
 def bilinear_clients(monkeypatch: pytest.MonkeyPatch) -> Raw:
     """A scenario of the bilinear clients, whose steps are 0.5, without its algorithm."""
 

@@ -100,7 +100,16 @@ def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
         sums = {key: value if key == "buffers" else value[None] for key, value in sums.items()}
     state = {name: Value(entry.numpy()) for name, entry in server.items()}
     chunk = Value({name: entry.numpy() for name, entry in sums.items()})
-    request = StepRequest(version=1, arrivals=arrivals, summed=summed, factors=None, state=state, chunks=(chunk,))
+    request = StepRequest(
+        version=1,
+        arrivals=arrivals,
+        summed=summed,
+        weights=None,
+        shares=None,
+        compared=False,
+        state=state,
+        chunks=(chunk,),
+    )
     left = worker.step(request, Alone()).left
     stepped = {name: torch.tensor(entry.content) for name, entry in left.state.items()}
     there = {name: entry for name, entry in server.items() if entry.numel() or name == "buffers"}

@@ -16,6 +16,9 @@ from witness import Arrays, WitnessPool, execute
 
 from raysim import Result, ScenarioError, parse_scenario
 from raysim.algorithms import Arrival
+from results import load, open_run
+from results.report import report
+from results.report.penalties import of_all_clients
 
 ALL_THREE = ["fedadmm", "fedadmm_in", "fedadmm_insa"]
 NEVER = 1e-30  # of convexity: the fraction sigma is so small that no client stops early
@@ -183,6 +186,31 @@ def test_an_adapted_penalty_enters_duals_and_sums(simulate: Simulate) -> None:
     assert got == pytest.approx([u - dual / 5], abs=1e-6)
 
 
+@pytest.mark.parametrize(("penalties", "z"), [("last", 48.5 / 121), ("current", 61 / 121)])
+def test_a_client_that_is_not_selected_counts_with_its_last_or_its_current_penalty(
+    simulate: Simulate, penalties: str, z: float
+) -> None:
+    """Client 0: u = 1/11, lambda = -10/11, beta 10, then 5. Client 1, from z = 1/11: u = 43/121, lambda = -320/121.
+
+    z is the mean of (10 + 10) / 11 or (5 + 10) / 11 and of 750 / 121, over the mean of 10 or 5 and of 10.
+    """
+    block = {"name": "fedadmm_insa", "beta": 10.0, "convexity": NEVER, "memory": 0.0, "penalties": penalties}
+    world = {"dispatch": {"picks": [[0], [1]]}}
+    result = simulate(admm([1.0, 3.0], block, 2, {"lr": 1 / 11, "steps": 60}, world=world))
+    assert vector(result) == pytest.approx([z], abs=1e-6)
+    updates = result.pandas("updates")
+    assert updates.next_penalty.tolist() == [5.0, 5.0]
+    of_all = of_all_clients(open_run(result.folder), updates)  # as the report draws them
+    assert of_all[["mean", "min", "max"]].to_numpy().tolist() == [[7.5, 5.0, 10.0], [5.0, 5.0, 5.0]]
+    assert "updates-penalties-of-all" in report(load(result.folder)).html
+
+
+def test_only_a_server_that_counts_all_clients_can_use_their_current_penalties() -> None:
+    block = {"name": "fedadmm_insa", "aggregate": "selected", "penalties": "current"}
+    with pytest.raises(ScenarioError, match="penalties must be last with `aggregate: selected`"):
+        parse_scenario(digits(algorithm=block))
+
+
 # --- identities -------------------------------------------------------------------------------------------------------
 
 
@@ -225,15 +253,19 @@ def test_a_vanishing_tolerance_is_an_exact_solve(simulate: Simulate) -> None:
 # --- sums, bytes, rates -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ALL_THREE)
-def test_the_servers_sums_are_those_over_the_clients(tmp_path: Path, algorithm: str) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "penalties"),
+    [("fedadmm", None), ("fedadmm_in", None), ("fedadmm_insa", "last"), ("fedadmm_insa", "current")],
+)
+def test_the_servers_sums_are_those_over_the_clients(tmp_path: Path, algorithm: str, penalties: str | None) -> None:
     """After 40 rounds in which most updates are late; some clients never take part."""
     world = {"dispatch": {"per_round": 6}, "delay": {"name": "half_normal", "sigma": 4}}
-    raw = digits(algorithm={"name": algorithm, "beta": 0.5}, world=world, run__rounds=40, data__clients=100)
+    block = {"name": algorithm, "beta": 0.5} | ({"penalties": penalties} if penalties else {})
+    raw = digits(algorithm=block, world=world, run__rounds=40, data__clients=100)
     server, clients, shares = finished(raw, tmp_path)
     fresh = sum(not client["dual"].any() for client in clients)
     assert 0 < fresh < 60
-    betas = [float(client.get("last", 0.5)) for client in clients]
+    betas = [float(client.get("beta" if penalties == "current" else "last", 0.5)) for client in clients]
     pairs = list(zip(betas, clients, shares, strict=True))
     term = sum(share * (beta * client["u"].astype(float) - client["dual"]) for beta, client, share in pairs)
     assert np.linalg.norm(server["term"] - term) < 1e-5 * np.linalg.norm(term)

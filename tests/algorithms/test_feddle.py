@@ -19,6 +19,7 @@ from raysim.models.layout import Layout
 from raysim.terms import ServerStep
 
 SEARCH: Raw = {"server_optimizer": "sgd", "server_lr": 0.01, "server_epochs": 1, "server_batch_size": None}
+HEAD: Raw = {"head_lr": 0.01, "head_epochs": 1}
 STILL: Raw = {**SEARCH, "server_epochs": 0}
 BARE: Raw = {"normalize": False, "score": "age", "fallback": "none", "regularization": 0.0}
 PARAMETERS = 64 * 16 + 16 + 16 * 10 + 10  # of the model of `digits`
@@ -82,6 +83,9 @@ def three_anchors(shards: int = 1, **options: Any) -> tuple[Feddle, Record]:
     [
         ({}, [0.0, 0.375, 0.25], [1.5, 1.0]),  # FedBuff's step: (a1 + a2 / 2) / 2
         ({"fallback_lr": 0.1}, [0.0, 0.0375, 0.025], [0.15, 0.1]),
+        ({"fallback_buffer": 4}, [0.0, 0.1875, 0.125], [0.75, 0.5]),  # FedBuff with K = 4, of which two arrived
+        ({"search_after": 4}, [0.0, 0.1875, 0.125], [0.75, 0.5]),
+        ({"search_after": 4, "fallback_buffer": "arrivals"}, [0.0, 0.375, 0.25], [1.5, 1.0]),
         ({"staleness": "none"}, [0.0, 0.375, 0.5], [1.5, 2.0]),
         ({"normalize": False}, [0.0, 0.5, 0.25], [1.5, 1.0]),
         ({"fallback": "spread"}, [5 / 12, 0.25, 1 / 6], [8 / 3, 2 / 3]),
@@ -250,7 +254,7 @@ def test_out_of_domain_a_surrogate_head_is_fitted_and_then_searched_with() -> No
     """The head that clients use is moved like the rest, though it gives nothing to the surrogate loss."""
     reference = Reference()
     options: Raw = {"server_optimizer": "sgd", "server_lr": 0.5, "server_epochs": 5, "server_batch_size": None}
-    feddle = Feddle(atlas=4, **options)
+    feddle = Feddle(atlas=4, **options, head_lr=0.25, head_epochs=7)
     task = reference.task(1, in_domain=False, shards=2)
     state = step(feddle, before(feddle, task), task, reference.deltas, arriving(*range(4)))
 
@@ -262,7 +266,7 @@ def test_out_of_domain_a_surrogate_head_is_fitted_and_then_searched_with() -> No
     def surrogate(features: Tensor, head: Tensor) -> Tensor:
         return cross_entropy(linear(features, head[:, :-1], head[:, -1]), reference.y)
 
-    head = minimise(torch.zeros(10, 17), lambda head: surrogate(features, head), "sgd", 0.5, 5)
+    head = minimise(torch.zeros(10, 17), lambda head: surrogate(features, head), "sgd", 0.25, 7)
 
     def loss(c: Tensor) -> Tensor:
         pull = (c - fallback).square().sum() * 0.01 / 2
@@ -277,7 +281,7 @@ def test_out_of_domain_a_surrogate_head_is_fitted_and_then_searched_with() -> No
 
 def test_the_head_is_kept_from_search_to_search() -> None:
     reference = Reference()
-    feddle = Feddle(atlas=4, **SEARCH)
+    feddle = Feddle(atlas=4, **SEARCH, **HEAD)
     task = reference.task(1, in_domain=False)
     first = step(feddle, before(feddle, task), task, reference.deltas[:2], arriving(0, 1))
     task = reference.task(2, in_domain=False)

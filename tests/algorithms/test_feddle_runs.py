@@ -49,6 +49,46 @@ def test_without_an_epoch_it_is_fedbuff(simulate: Simulate, options: Raw, buffer
     same_updates(searched, buffered)
 
 
+@pytest.mark.parametrize("server_data", [SERVER, OTHER])
+def test_without_a_search_after_ten_updates_it_is_fedbuff_bit_for_bit(simulate: Simulate, server_data: Raw) -> None:
+    """The control of all comparisons of the two: with batch normalisation, and clients that are twice in a buffer."""
+    small: Raw = {"model": {"name": "resnet", "depth": 14, "personal": []}, "data__clients": 12, "local__steps": 1}
+    world: Raw = {"dispatch": {"per_round": 5}, "delay": {"name": "half_normal", "sigma": 1}}
+    options = {"search_after": 10, "atlas": 12, "server_epochs": 0}
+    searched, buffered = (
+        simulate(digits(algorithm=algorithm, server_data=server_data, world=world, **small, run__rounds=6))
+        for algorithm in ({"name": "feddle", **options}, {"name": "fedbuff", "buffer": 10})
+    )
+    used = buffered.pandas("updates").query("status == 'used'")
+    assert used.duplicated(["step", "client"]).any()
+    assert used.step.nunique() >= 2
+    assert searched.info["digest"]["model"] == buffered.info["digest"]["model"]
+    for metric in ("accuracy", "loss"):
+        values = [
+            run.pandas("evaluations").query(f"metric == '{metric}'").value.tolist() for run in (searched, buffered)
+        ]
+        assert values[0] == values[1]
+
+
+def test_statistics_may_move_by_the_servers_rate(simulate: Simulate) -> None:
+    """Halfway from where they start, means of 0, variances of 1, to the mean of those that arrive."""
+    small: Raw = {"model": {"name": "resnet", "depth": 14, "personal": []}, "data__clients": 8, "local__steps": 1}
+    world: Raw = {"dispatch": {"per_round": 4}}
+    half: Raw = {"server_lr": 0.5, "buffer": 4}
+    buffered = {"name": "fedbuff", **half}
+    slow: list[Raw] = [{**buffered, "scale_buffers": True}, {"name": "ca2fl", **half, "scale_buffers": True}]
+    slow += [{"name": "feddle", "fallback_lr": 0.5, "server_epochs": 0, "scale_buffers": True}]
+    whole, *halves = (
+        simulate(digits(algorithm=algorithm, server_data=SERVER, world=world, **small, run__rounds=1)).state_dict()
+        for algorithm in (buffered, *slow)
+    )
+    for half_way in halves:
+        for name, value in whole.items():
+            if name.endswith(("running_mean", "running_var")):
+                expected = (value + name.endswith("running_var")) / 2
+                np.testing.assert_allclose(half_way[name], expected, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
 def test_the_table_of_coefficients_has_a_row_an_anchor(simulate: Simulate) -> None:
     """The atlas has twice as many places as clients are picked in a round."""
     result = simulate(feddle())

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from conftest import Raw, Simulate, quadratic
-from personal import after_rounds, bilinear_clients, saved, with_head
+from personal import after_rounds, bilinear_clients, normalised, saved, with_head
 from torch import Tensor, nn
 
-from raysim.models import Vector
+from raysim.models import MLP, Vector
 
 
 @pytest.fixture
@@ -73,6 +74,46 @@ class _Bystander(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x
+
+
+@pytest.mark.parametrize(("picks", "same"), [([[0, 1]] * 3, False), ([[0], [1], [0], [1], [0]], True)])
+def test_a_client_starts_at_theta_after_a_pause(
+    bilinear: Raw, tmp_path: Path, picks: list[list[int]], same: bool
+) -> None:
+    """Then it is one that always does; and without a pause one that never does."""
+    algorithm = {"name": "fedeq", "rho": 0.5, "head_epochs": 1}
+    one, other = (
+        after_rounds(bilinear, {**algorithm, "reset_local_theta": reset}, picks, tmp_path / str(reset))
+        for reset in ("after_pause", same)
+    )
+    for client, as_client in zip(one[1], other[1], strict=True):
+        assert all(np.array_equal(client[key], as_client[key]) for key in as_client)
+    assert np.array_equal(one[0]["w"], other[0]["w"])
+
+
+def test_duals_may_start_elsewhere(bilinear: Raw, tmp_path: Path) -> None:
+    """theta_i = 1.375 - 0.5 * 0.1, lambda_i = 0.1 + 0.5 * 0.325."""
+    algorithm = {"name": "fedeq", "rho": 0.5, "head_epochs": 1, "first_dual": 0.1}
+    _, (client, _) = after_rounds(bilinear, algorithm, [[0]], tmp_path)
+    assert [float(client[key][0]) for key in ("w", "dual")] == pytest.approx([1.325, 0.2625], abs=1e-6)
+
+
+@pytest.mark.parametrize("reset", [True, "after_pause"])
+def test_statistics_that_move_while_a_head_is_fitted_are_kept(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch, reset: bool | str
+) -> None:
+    """As in FedRep, bit for bit, of clients that never take part in two rounds running."""
+    monkeypatch.setattr(MLP, "build", normalised)
+    world: Raw = {"dispatch": {"picks": [[0, 1, 2], [3, 4, 5], [0, 1, 2]]}}
+    eq, rep = (
+        saved(simulate, {"name": name, "head_epochs": 2, **choice}, world=world, run__rounds=3)
+        for name, choice in (
+            ("fedeq", {"rho": 0.0, "reset_local_theta": reset}),
+            ("fedrep", {"weights": "uniform"}),
+        )
+    )
+    assert np.array_equal(eq.vectors()["buffers"], rep.vectors()["buffers"])
+    assert np.array_equal(eq.vectors()["w"], rep.vectors()["w"])
 
 
 @pytest.mark.parametrize("head_on_global", [True, False])

@@ -1,6 +1,7 @@
 """kNN-Per: how neighbours vote, what an embedding is, and where it is FedAvg."""
 
 from collections import OrderedDict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from conftest import Raw, Simulate
 from personal import headed, scores
 from torch import Tensor, nn
 
+from raysim import RunFailed, parse_scenario, run
 from raysim.algorithms import KNNPer, Population
 from raysim.local import Local
 from raysim.local.net import Net
@@ -73,6 +75,18 @@ def test_an_embedding_is_what_enters_the_personal_part_or_the_last_linear_layer(
         task = task_of(module, x, torch.zeros(600, dtype=torch.int64), personal)
         with torch.no_grad():
             assert task.embed(task.received, x).equal(module[:depth](x)), personal
+
+
+def test_an_embedding_may_be_what_enters_another_module(simulate: Simulate, tmp_path: Path) -> None:
+    layers = OrderedDict(first=nn.Linear(4, 3), norm=nn.BatchNorm1d(3), out=nn.Linear(3, 2))
+    x, module = torch.randn(600, 4), nn.Sequential(layers)
+    task = task_of(module, x, torch.zeros(600, dtype=torch.int64))
+    with torch.no_grad():
+        assert task.embed(task.received, x, "norm").equal(module[:1](x))
+    whole, hidden = (scores(simulate(headed({"name": "knn_per", **at}))) for at in ({}, {"embedding": "hidden1"}))
+    assert not whole.equals(hidden)
+    with pytest.raises(RunFailed, match="sub-module, got 'hidden'; nearest are 'hidden1'"):
+        run(parse_scenario(headed({"name": "knn_per", "embedding": "hidden"})), out=tmp_path, inline=True)
 
 
 def test_sequences_have_a_neighbourhood_at_each_place() -> None:

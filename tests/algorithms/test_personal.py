@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import Raw, Simulate, digits, quadratic
-from personal import HEADED, PERSONAL, WITH_HEADS, bilinear_clients, headed, own_models, saved, scores, with_head
+from personal import HEADED, PERSONAL, WITH_HEADS, bilinear_clients, headed, normalised, own_models, saved, scores
 from plain_run import PlainRun
-from torch import nn
 
 from raysim import RunFailed, ScenarioError, load, parse_scenario, run
 from raysim.algorithms import Central
@@ -32,6 +31,21 @@ def test_fine_tuning_starts_from_the_global_model(simulate: Simulate, epochs: in
     assert result.vectors()["w"] == pytest.approx([2.5], abs=1e-6)
     assert own_models(result)[:, 0] == pytest.approx(own, abs=1e-6)
     assert result.clients()["client"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("picks", "own"),
+    [([[0, 1]], [2.5, 2.5]), ([[0, 1], [0]], [0.625, 2.5]), ([[0, 1], [0], [0], [1]], [0.15625, 3.625])],
+)
+def test_fine_tuning_goes_on_from_round_to_round(simulate: Simulate, picks: list[list[int]], own: list[float]) -> None:
+    """Once the average stays, at 2.5. Each training takes two steps of 0.5, which leave a quarter of the way."""
+    raw = quadratic([0.0, 4.0], {"name": "fedavg_ft", "finetune_after": 1}, {}, len(picks), start=1.0)
+    raw = {**raw, "world": {"dispatch": {"picks": picks}}, "local": {"lr": 0.5, "steps": 2, "batch_size": None}}
+    raw["data"]["samples"] = [1, 3]
+    result = simulate(raw, "--set", "run.save_clients=true")
+    assert result.vectors()["w"] == pytest.approx([2.5], abs=1e-6)
+    assert own_models(result)[:, 0] == pytest.approx(own, abs=1e-6)
+    assert result.pandas("updates").groupby("round").up_bytes.sum().tolist() == [8, *[0] * (len(picks) - 1)]
 
 
 # --- the engine's part ------------------------------------------------------------------------------------------------
@@ -190,12 +204,7 @@ def test_whose_batch_norm_statistics_clients_predict_with(
     simulate: Simulate, monkeypatch: pytest.MonkeyPatch, name: str, own: bool, adapted: bool
 ) -> None:
     """Their own, in models that they keep, else the server's; so do clients that adapt. Of local none travel."""
-
-    def build(model: MLP, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        body = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 8), nn.ReLU())
-        return with_head(body, nn.Linear(8, num_classes))
-
-    monkeypatch.setattr(MLP, "build", build)
+    monkeypatch.setattr(MLP, "build", normalised)
     result = simulate(unseen(name, world={"dispatch": {"per_round": 18}}), "--set", "run.save_clients=true")
     others = (result.clients()["buffers"] != result.vectors()["buffers"]).any(axis=1)
     assert others[:18].tolist() == [own] * 18

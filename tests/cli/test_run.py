@@ -12,6 +12,7 @@ from conftest import Simulate, digits, quadratic
 from safetensors import safe_open
 
 import raysim
+from raysim.cli import progress_lines
 from results import TABLES
 
 
@@ -36,6 +37,21 @@ def test_a_run_prints_its_summary_and_leaves_tables_model_and_run_json(tmp_path:
         assert set(model.keys()) == {"w", "buffers"}
         parameters = json.loads(model.metadata()["parameters"])
     assert sum(int(np.prod(shape)) for _, shape, _ in parameters) == info["parameters"] == 65 * 16 + 17 * 10
+
+
+def test_a_log_names_the_folder_first_and_then_has_lines_of_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no terminal here. By default, a line comes every ten seconds."""
+    monkeypatch.setattr(progress_lines, "EVERY_S", 0.0)
+    path = write(tmp_path, digits(run__rounds=3, run__evaluate_every=1))
+    lines = command("run", path, "--inline", "--out", tmp_path / "runs").stdout.splitlines()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert lines[:2] == ["digits  starting in this process", f"{folder.name} writes to {folder}"]
+    assert [line.partition("  t=")[0] for line in lines[2:5]] == [f"digits  round {n} of 3" for n in (1, 2, 3)]
+    assert "accuracy" in lines[3] and lines[3].endswith(" left") and not lines[2].endswith(" left")
+    assert lines[4].endswith("0:00:00 left")
+    assert lines[5] == "digits  finished"
 
 
 def test_tables_are_read_by_everybody(simulate: Simulate) -> None:

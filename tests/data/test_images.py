@@ -1,8 +1,10 @@
 """Images as data: the digits, how pixels are scaled, and subsets with as many of each label."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from data_sets import digits, random_images
+from data_sets import digits, part, random_images
 
 from raysim.data.images import channel_statistics
 
@@ -58,3 +60,20 @@ def test_subsets_that_cannot_be_balanced_are_errors() -> None:
     assert len(digits(test_samples=fewest * 10).load().test) == fewest * 10
     with pytest.raises(ValueError, match=rf"takes {fewest + 1} samples of each label, got {fewest} of label \d"):
         digits(test_samples=fewest * 10 + 10).load()
+
+
+def test_the_scenario_chooses_size_and_channels() -> None:
+    """As Feddle brings Fashion-MNIST to the form of CIFAR-10; the scale is that of the images as they are then."""
+    plain, made = digits().load(), digits(size=32, channels=3).load()
+    assert made.train.x.shape == (1438, 32, 32, 3)
+    assert made.test.x.shape == (359, 32, 32, 3)
+    assert (made.train.x == made.train.x[..., :1]).all()
+    assert (made.mean, made.std) == channel_statistics(made.train.x)
+    np.testing.assert_array_equal(digits(channels=3).load().train.x[..., 1:2], plain.train.x)
+
+
+def test_only_images_of_bytes_can_be_resized(tmp_path: Path) -> None:
+    np.savez(tmp_path / "rows.npz", x=np.zeros((4, 3), np.float32), y=np.arange(4) % 2)
+    rows = {"name": "arrays", "path": str(tmp_path / "rows.npz"), "clients": 2, "partition": "iid"}
+    with pytest.raises(ValueError, match="`size` and `channels` must be null unless inputs are images of bytes"):
+        part(**rows, size=8).load()

@@ -52,3 +52,11 @@ def test_some_clients_are_noisy_by_chance_and_at_least_by_a_share() -> None:
 
 def test_shares_must_be_as_many_as_clients() -> None:
     assert digits(label_noise=[0.1] * 3).problems() == ["`label_noise` must have a share for each of 10 clients, got 3"]
+
+
+def test_random_labels_may_be_right() -> None:
+    labels = np.full(9000, 2)
+    noisy = mislabel(labels, Holdings.of([np.arange(9000)]), np.ones(1), 3, seed=0, kind="random")
+    assert np.bincount(noisy) == pytest.approx(3000, abs=200)
+    plain, random = federation(), federation(label_noise=1.0, noisy_labels="random")
+    assert (random.train.y == plain.train.y).mean() == pytest.approx(0.1, abs=0.03)

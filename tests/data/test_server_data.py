@@ -106,6 +106,19 @@ def test_other_data_are_made_as_the_clients_images_are(colours: Raw) -> None:
     assert len(given.evaluation_rows) == 359
 
 
+def test_other_data_may_keep_their_form_for_a_model_that_resizes_them(colours: Raw, simulate: Simulate) -> None:
+    """In colour, 5 × 5, though clients have grey images of 8 × 8: the network brings both to 16 × 16 in colour."""
+    other = {"name": "out_of_domain", "data": colours, "fit": "model"}
+    assert federation(other).server.split.x.shape == (12, 5, 5, 3)
+    algorithm = {"name": "feddle", "server_epochs": 1, "server_batch_size": 4}
+    small: Raw = {"data__clients": 4, "world": {"dispatch": {"per_round": 2}}, "run__rounds": 1, "local__steps": 1}
+    raw = digits(algorithm=algorithm, server_data=other, **small)
+    with pytest.raises(ScenarioError, match=r"server_data.fit: model needs a model that resizes images, got mlp"):
+        parse_scenario(raw)
+    raw["model"] = {"name": "torchvision", "model": "shufflenet_v2_x0_5", "image_size": 32}
+    assert simulate(raw).info["status"] == "finished"
+
+
 def test_some_of_the_other_data_are_drawn(colours: Raw) -> None:
     first, again, other = (
         federation({"name": "out_of_domain", "data": {**colours, "scale": "unit"}, "samples": 6}, seed=seed).server

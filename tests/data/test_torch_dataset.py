@@ -1,5 +1,6 @@
 """Data sets of torch, by import path."""
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,13 @@ def test_a_class_is_read_with_its_arguments() -> None:
     dataset = load(name="torch", scale="unit", **waves)
     assert dataset.train.x[2].tolist() == [0.5, 2.5, 4.5, 6.5]
     assert (len(dataset.train), dataset.test.y.tolist(), dataset.num_classes) == (12, [0, 1, 2, 0, 1, 2], 3)
+
+
+def test_a_class_may_be_given_itself() -> None:
+    waves = importlib.import_module("waves").Waves
+    data = part(name="torch", clients=2, partition="iid", train=waves, args={"samples": 5})
+    assert data.model_dump(mode="json")["train"] == "waves:Waves"
+    assert len(load(name="torch", train=waves, test=waves, args={"samples": 10}).train) == 10
 
 
 def test_a_function_may_return_it_and_a_share_tests() -> None:

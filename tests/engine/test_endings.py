@@ -50,7 +50,7 @@ def test_a_worker_that_stops_is_replaced(where: str) -> None:
 
     pool = RayPool(f"test-{time.time_ns()}", Placement(), patience_s=10.0)
     try:
-        pool.start(Group("client", Adder, 1, 0.0, 0.0))
+        pool.start(Group("client", Adder, 1))
         pool.set_up({"client": Attach(1)})
         first = pool._workers["client"][0]
         pid = ray.get(first.actor.__ray_call__.remote(lambda self: os.getpid()))

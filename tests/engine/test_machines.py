@@ -58,6 +58,10 @@ def test_a_pinned_run_on_ray_equals_one_in_a_process(tmp_path: Path) -> None:
     (kind,) = on_ray.info["machines"]
     assert kind["workers"] == ["aggregator-0", "client-0", "client-1"]
     assert kind["capability"] == OTHER.upper()
+    workers = {(worker["worker"], worker["node"], worker["pid"]) for worker in on_ray.info["workers"]}
+    assert {name for name, *_ in workers} == set(kind["workers"])
+    tasks = on_ray.pandas("tasks")
+    assert set(zip(tasks.worker, tasks.node, tasks.pid, strict=True)) <= workers
 
 
 def test_a_process_whose_torch_has_another_instruction_set_is_refused(tmp_path: Path) -> None:

@@ -214,6 +214,10 @@ def test_losses_are_their_formulas(loss: Any, expected: Any) -> None:
             {"metrics": [{"name": "own_modules:above", "threshhold": 1}]},
             "run.metrics.0.threshhold: unknown argument (did you mean 'threshold'?); known here: threshold",
         ),
+        (
+            {"metrics": ["ece", {"name": "mcc", "nam": 1}]},
+            "run.metrics.1.nam: unknown key (did you mean 'name'?); known",
+        ),
         ({"metrics": ["rmse"]}, "run.metrics.0: rmse needs targets, and digits has none; take another"),
         ({"metrics": ["ece", "ece"]}, "run.metrics.1: must have another name than all other metrics, got 'ece'"),
         (

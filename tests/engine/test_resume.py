@@ -39,6 +39,13 @@ RUNS: dict[str, Raw] = {
     "cached clients": digits(algorithm="ca2fl", world=CONCURRENT),
     "search": digits(algorithm={"name": "feddle", "search_after": 2}, **SEARCHED),
     "own models": digits(algorithm="ditto", **OWN),
+    "own models after averaging": digits(algorithm={"name": "fedavg_ft", "finetune_after": 3}, **OWN),
+    "pauses": digits(
+        algorithm={"name": "fedeq", "reset_local_theta": "after_pause"},
+        model={"name": "mlp", "hidden": [16], "personal": ["head"]},
+        world={"dispatch": {"per_round": 15}},
+    ),
+    "current penalties": digits(algorithm={"name": "fedadmm_insa", "penalties": "current"}),
     "delays that follow the work": computed(FOLLOWED, {"per_round": 5}, UNEVEN),
     "delays that follow the work, late ones discarded": computed(
         FOLLOWED, {"per_round": 5, "round_s": 1.0}, UNEVEN, run__rounds=9
@@ -129,13 +136,27 @@ def test_a_run_without_a_checkpoint_starts_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_a_finished_run_can_be_extended(name: str, tmp_path: Path) -> None:
     """It goes on from its end, and the longer run has no sign of the shorter one's last evaluation."""
-    raw = RUNS[name]
+    raw = override(RUNS[name], run__checkpoint__at_end=True)
     rounds = raw["run"]["rounds"]
     short = undisturbed(raw, tmp_path)
     longer = raysim.resume(short.folder, [f"run.rounds={rounds + 5}"], inline=True)
     assert_same(longer, undisturbed(override(raw, run__rounds=rounds + 5), tmp_path))
     done = longer.info["resumed"][0]["round"]
     assert done >= (rounds - 2 if name != "peers without waiting" else 0)
+
+
+@pytest.mark.parametrize("dear", [True, False])
+def test_a_last_checkpoint_that_would_take_long_is_left_out(
+    dear: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The run is then extended from its beginning, and this is said."""
+    raw = digits(algorithm="scaffold")
+    monkeypatch.setattr("raysim.engine.saver.BYTES_PER_S", 1.0 if dear else 1e15)
+    short = undisturbed(raw, tmp_path)
+    assert (short.folder / "checkpoint").exists() != dear
+    told = command("resume", short.folder, "--set", "run.rounds=10", "--inline").stdout
+    assert ("goes on from its beginning, because it has no checkpoint" in told) == dear
+    assert_same(Result(short.folder), undisturbed(override(raw, run__rounds=10), tmp_path))
 
 
 @pytest.mark.ray
@@ -225,6 +246,27 @@ def test_a_fork_differs_from_its_version_on(tmp_path: Path) -> None:
     assert not same.any().loc[6:].any()
 
 
+def test_tables_of_a_fork_say_from_which_run_and_version_it_is(tmp_path: Path) -> None:
+    """A run from scratch with the fork's scenario has another past, so it is another case."""
+    out, lr = tmp_path / "runs", "algorithm.server_lr"
+    whole = raysim.run(raysim.parse_scenario(digits()), out=out, inline=True)
+    fork = raysim.fork(whole.folder, 2, [f"{lr}=0.3"], out=out, inline=True)
+    scratch = raysim.run(raysim.parse_scenario(digits(algorithm__server_lr=0.3)), out=out, inline=True)
+    origin = {"forked_from.run": whole.run.id, "forked_from.version": 2}
+    frame = fork.pandas("updates")
+    assert frame[list(origin)].drop_duplicates().to_dict("records") == [origin]
+    assert "forked_from.run" in frame.attrs["columns"] and not set(origin) & set(whole.pandas("updates"))
+    runs = raysim.load(out)
+    table = runs.pandas("steps").groupby("run", observed=True)[list(origin)].first()
+    assert table.loc[fork.run.id].to_dict() == origin
+    assert table.drop(fork.run.id).isna().all(axis=None)
+    compared = runs.compare()[[lr, "forked_from.version", "runs"]]
+    assert compared.fillna(0).to_numpy().tolist() == [[0.3, 0, 1], [0.3, 2, 1], [1.0, 0, 1]]
+    assert scratch.digest != fork.digest
+    told = command("columns", "updates").stdout
+    assert all(key in told for key in origin)
+
+
 def test_a_fork_by_hand(tmp_path: Path) -> None:
     """Two clients with centers 1 and 3: full steps bring the model to 2, which half of one then leaves at 2."""
     raw = quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, rounds=4, start=0.0, local__lr=0.5)
@@ -247,13 +289,16 @@ def test_a_fork_by_hand(tmp_path: Path) -> None:
         ("resources.chunk", 1),
         ("algorithm.server_lr", 0.5),
         ("run.rounds", 2),
+        ("name", "other"),
     ],
 )
 def test_keys_that_would_change_the_past_are_refused(key: str, value: object, tmp_path: Path) -> None:
     early = stopped(digits(), tmp_path, after=4)
     with pytest.raises(ScenarioError, match=key.replace(".", r"\.")) as refused:
         raysim.resume(early.folder, [f"{key}={value}"], inline=True)
-    assert f"got {value}" in str(refused.value)
+    assert f"got {value!r}" in str(refused.value)
+    why = "its folder is named after it" if key == "name" else "the past depends on it"
+    assert key == "run.rounds" or f"because {why}, " in str(refused.value)
 
 
 def test_a_finished_run_has_nothing_to_go_on_with(tmp_path: Path) -> None:
@@ -391,7 +436,7 @@ def test_a_run_that_is_extended_has_no_model_until_its_end(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
 def test_a_run_without_its_rows_stays_as_it_is(damage: str, tmp_path: Path) -> None:
-    whole = undisturbed(digits(), tmp_path)
+    whole = undisturbed(digits(run__checkpoint__at_end=True), tmp_path)
     before = (whole.folder / "run.json").read_text()
     (part,) = whole.run.files("updates")
     if damage == "gone":
@@ -401,6 +446,25 @@ def test_a_run_without_its_rows_stays_as_it_is(damage: str, tmp_path: Path) -> N
     with pytest.raises((CannotGoOn, NotARun), match="updates"):
         raysim.resume(whole.folder, ["run.rounds=12"], inline=True)
     assert (whole.folder / "run.json").read_text() == before
+
+
+@pytest.mark.parametrize("other", ["copy of 000000.parquet", "notes", ".DS_Store"])
+def test_other_files_in_the_folder_of_a_table_are_left_alone(other: str, tmp_path: Path) -> None:
+    """Their rows are not the run's. What a user can see is named before anything is written anew; it is not deleted."""
+    early = stopped(digits(), tmp_path, after=4)
+    (part,) = early.run.files("updates")
+    rows = len(early.table("updates"))
+    path = part.with_name(other)
+    shutil.copy(part, path)
+    assert len(raysim.load(early.folder).table("updates")) == len(Result(early.folder).table("updates")) == rows
+    if not other.startswith("."):
+        with pytest.raises(CannotGoOn, match=f"{part.parent}: must hold only files of the run, .* got '{other}'; move"):
+            raysim.resume(early.folder, inline=True)
+        (outcome,) = raysim.run_all([raysim.parse_scenario(digits())], out=early.folder.parent, inline=True)
+        assert outcome.why is not None and "must hold only files of the run" in outcome.why
+        assert (path.stat().st_size, len(Result(early.folder).table("updates"))) == (part.stat().st_size, rows)
+        path.unlink()
+    assert_same(raysim.resume(early.folder, inline=True), undisturbed(digits(), tmp_path))
 
 
 def test_a_scenario_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What tables say of a timeline with a server."""
 
-from conftest import Simulate, digits, quadratic
+import pytest
+from conftest import Raw, Simulate, digits, quadratic
 
 
 def test_tables_of_a_world_without_rounds(simulate: Simulate) -> None:
@@ -53,3 +54,32 @@ def test_a_run_that_loses_all_its_clients_is_evaluated_at_its_end(simulate: Simu
     assert result.pandas("evaluations").step.tolist() == [totals["steps"]]
     assert dry.info["totals"] == totals
     assert dry.info["ended_early"] == "no client is left to pick"
+
+
+def test_updates_are_compared_with_their_mean(simulate: Simulate) -> None:
+    """Two clients go 3 and 4 along an axis each, and have as many samples: their mean is (1.5, 2)."""
+    world = {"dispatch": {"per_round": 2}}
+    raw = quadratic([[3.0, 0.0], [0.0, 4.0]], "fedavg", world, 1, run__compare_updates=True)
+    updates = simulate(raw).pandas("updates").sort_values("client")
+    assert updates.update_norm.tolist() == pytest.approx([3.0, 4.0])
+    assert updates.update_cosine.tolist() == pytest.approx([0.6, 0.8])
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedbuff", "ca2fl", {"name": "fedadmm_in", "convexity": 5.0}])
+def test_comparing_updates_changes_no_bit(simulate: Simulate, algorithm: Raw | str) -> None:
+    """Though the server then sums them instead of the clients' workers; also where arrivals follow the work done."""
+    speeds = {key: {"name": "constant", "value": 2e6} for key in ("flops_per_s", "up_bytes_per_s", "down_bytes_per_s")}
+    computed = {"name": "compute", **speeds}
+    world = {"dispatch": {"per_round": 6}, "delay": {"name": "half_normal", "sigma": 1}}
+    if isinstance(algorithm, dict):
+        world = {"dispatch": {"per_round": 6}, "delay": computed}
+    plain, compared = (
+        simulate(digits(algorithm=algorithm, world=world, run__rounds=3, run__compare_updates=asked))
+        for asked in (False, True)
+    )
+    assert plain.info["digest"]["model"] == compared.info["digest"]["model"]
+    shown = compared.pandas("updates").query("status == 'used'")
+    if algorithm in ("fedavg", "fedbuff"):
+        assert shown.update_cosine.between(-1.001, 1.001).all()
+    else:
+        assert "update_cosine" not in shown

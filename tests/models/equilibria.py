@@ -3,11 +3,16 @@
 import torch
 from torch import Tensor, nn
 
-from raysim.models import Anderson, Iteration
+from raysim.models import Anderson, Broyden, Iteration
 from raysim.models.solver import Solver
 
 EXACT = {"tolerance": 1e-6, "max_iterations": 200}
-SOLVERS: list[Solver] = [Iteration(**EXACT), Anderson(**EXACT), Anderson(**EXACT, history=2, ridge=0.0, damping=0.5)]
+SOLVERS: list[Solver] = [
+    Iteration(**EXACT),
+    Anderson(**EXACT),
+    Anderson(**EXACT, history=2, ridge=0.0, damping=0.5),
+    Broyden(**EXACT),
+]
 CPU = torch.device("cpu")
 
 

@@ -9,7 +9,7 @@ from conftest import Simulate, digits, override
 from equilibria import CPU, MODEL, draw
 
 from raysim.local.net import Net
-from raysim.models import DEQMLP, DEQResNet, DEQTransformer
+from raysim.models import DEQMLP, Broyden, DEQResNet, DEQTransformer
 from raysim.models.build import initialise
 from raysim.models.equilibrium import Solves
 
@@ -25,14 +25,16 @@ def test_epochs_after_the_first_take_fewer_iterations_where_solves_start_at_the_
     assert found["last"].loss_after.to_numpy() == pytest.approx(found["injection"].loss_after.to_numpy(), rel=0.02)
 
 
-@pytest.mark.parametrize("backward", ["jacobian_free", "implicit"])
+@pytest.mark.parametrize("backward", ["jacobian_free", "implicit", "conjugate_gradient"])
 @pytest.mark.parametrize(
     ("model", "shape"),
     [
         (DEQMLP(width=16, hidden=8), (1, 8, 8)),
         (DEQMLP(width=16, hidden=8, activation="tanh", start="zeros", kappa=None), (1, 8, 8)),
         (DEQResNet(), (1, 8, 8)),
+        (DEQResNet(activation="relu"), (1, 8, 8)),
         (DEQTransformer(width=8, heads=2, layers=2), (5,)),
+        (DEQTransformer(width=8, heads=2, layers=2, positions_in_last=False, solver=Broyden()), (5,)),
     ],
 )
 def test_every_parameter_of_a_model_gets_a_gradient(model: Any, shape: tuple[int, ...], backward: Any) -> None:
@@ -46,7 +48,7 @@ def test_every_parameter_of_a_model_gets_a_gradient(model: Any, shape: tuple[int
     _, gradients = net.gradients(x, y, net.parameters)
     named = {entry.name: gradient for entry, gradient in zip(net.layout.entries, gradients, strict=True)}
     assert [name for name, gradient in named.items() if not gradient.any()] == []
-    assert net.take_solves().solves == (4 if backward == "implicit" else 2)
+    assert net.take_solves().solves == (2 if backward == "jacobian_free" else 4)
     assert net.take_solves() == Solves()
 
 

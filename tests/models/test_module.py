@@ -31,6 +31,11 @@ def test_a_module_trains_and_comes_back(simulate: Simulate, tmp_path: Path) -> N
     assert module(torch.zeros(3, 1, 8, 8)).shape == (3, 10)
 
 
+def test_a_class_may_be_named_alone() -> None:
+    short, long = (raysim.parse_scenario(digits(model=model)) for model in ("own_modules:Net", own("Net")["model"]))
+    assert short == long
+
+
 def test_a_module_computes_what_it_computes_outside_of_raysim() -> None:
     for shape in (MNIST, CIFAR):
         part = Module(module=own_modules.Net, args={"hidden": 4})

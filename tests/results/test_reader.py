@@ -15,6 +15,7 @@ from results.parts import part_files
 def test_columns_filter_and_pandas(tmp_path: Path) -> None:
     """A table can be read in part, and as a data frame whose texts are categories."""
     written(tmp_path, [update(k) for k in range(10)], flush_after=(4,)).close()
+    write_json(tmp_path, {})
     run = Run(tmp_path)
     late = run.table("updates", ["client", "dispatch"], pc.field("dispatch") >= 8)
     assert late.to_pydict() == {"client": [3, 4], "dispatch": [8, 9]}
@@ -25,6 +26,7 @@ def test_columns_filter_and_pandas(tmp_path: Path) -> None:
 
 def test_a_table_without_rows_is_empty_and_typed(tmp_path: Path) -> None:
     Writer(tmp_path, "r").close()
+    write_json(tmp_path, {})
     for name, schema in TABLES.items():
         table = Run(tmp_path).table(name)
         assert table.num_rows == 0

@@ -162,6 +162,21 @@ def test_coefficients_are_a_section_of_their_own(tmp_path: Path) -> None:
     assert "400 of 500 coefficients of all rounds." in html
 
 
+def test_a_slow_node_is_seen(tmp_path: Path) -> None:
+    """Node b has two workers and a, like every inline run, has one; figures are means over workers."""
+
+    def task(worker: int, node: str, seconds: float) -> dict[str, Any]:
+        where = {"worker": f"client-{worker}", "node": node, "pid": worker}
+        return {**when(1), **where, "task": "train", "started_s": 0.0, "seconds": seconds}
+
+    tasks = [task(0, "a", 0.5), task(0, "a", 0.7), task(1, "b", 2.0), task(2, "b", 3.0)]
+    workers = [{"worker": "client-0", "node": "a", "host": "a"}, {"worker": "client-1", "node": "b", "host": "slow"}]
+    html = page(made(tmp_path / "several", {"tasks": tasks}, workers=workers))
+    assert "The median task of kind train took 0.6 s on a, and 2.5 s on b (slow)." in html
+    assert 'id="real-time-nodes-0"' in html
+    assert 'id="real-time-nodes-0"' not in page(made(tmp_path / "one", {"tasks": tasks[:2]}))
+
+
 def test_what_a_dry_run_has(simulate: Simulate) -> None:
     found = sections(page(simulate(digits(), "--dry").folder))
     assert {"staleness", "timeline"} <= set(found)

@@ -119,6 +119,9 @@ def test_tasks_say_what_each_worker_did_when(simulate: Simulate) -> None:
     assert -(-len(used) // 3) <= counts["train"] <= len(used)  # chunks of at most three clients
     assert counts["evaluate"] == result.pandas("evaluations").step.nunique()
     assert set(tasks.worker) == {"inline"}
+    (worker,) = result.info["workers"]
+    assert worker["worker"] == "inline" and worker["until"] is None and worker["gpu"] is None
+    assert {(worker["node"], worker["pid"])} == set(zip(tasks.node, tasks.pid, strict=True))
     assert (tasks.seconds > 0).all()
     trained = tasks[tasks.task == "train"].groupby("step").seconds.sum()
     np.testing.assert_array_less(used.groupby("step").seconds.sum(), trained)

@@ -192,9 +192,10 @@ def test_a_class_of_a_script_works_on_ray_too(tmp_path: Path) -> None:
 NOTEBOOK = """
 import sys
 sys.path[:0] = ["{root}/tests"]
-import conftest, raysim
+import conftest, raysim, torch
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.utils.data import Dataset
 
 class Net(nn.Module):
     def __init__(self, classes, width):
@@ -209,9 +210,18 @@ def sure(outputs, labels):
 def surprise(outputs, labels):
     return cross_entropy(outputs, labels, reduction="none")
 
+class Waves(Dataset):
+    def __init__(self, samples):
+        self.samples = samples
+    def __len__(self):
+        return self.samples
+    def __getitem__(self, place):
+        return torch.arange(64.0) * place, place % 10
+
+data = {{"name": "torch", "train": Waves, "args": {{"samples": 300}}, "clients": 30, "partition": "iid"}}
 model = {{"name": "module", "module": Net, "args": {{"width": 4}}}}
 run = {{"rounds": 3, "metrics": [sure], "loss": surprise}}
-raw = conftest.digits(model=model, run=run, resources__client_actors=2, resources__cpus_per_client=0.5)
+raw = conftest.digits(data=data, model=model, run=run, resources__client_actors=2, resources__cpus_per_client=0.5)
 runs = [raysim.run(raw, out="runs", inline=inline) for inline in (True, False)]
 (outcome,) = raysim.run_all([raysim.parse_scenario(raw)], out="sweep", inline=True)
 print(runs[0].digest == runs[1].digest == raysim.Result(outcome.folder).digest)
@@ -225,7 +235,8 @@ def test_functions_and_modules_of_a_notebook_work_in_other_processes_too(tmp_pat
     code = NOTEBOOK.format(root=ROOT)
     answer = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     text = "of a script or notebook, which cannot be imported elsewhere; put it into a module"
-    notes = [f"{name} {text}" for name in ("Net is a class", "sure is a function", "surprise is a function")]
+    kinds = ("Net is a class", "Waves is a class", "sure is a function", "surprise is a function")
+    notes = [f"{kind} {text}" for kind in kinds]
     assert answer.stdout.splitlines() == ["True", *notes], answer.stderr
 
 

@@ -68,6 +68,59 @@ def test_labels_name_what_differs(write: Any) -> None:
     assert labels(scenarios) == ["seed=0, fedavg", "seed=1, fedavg", "seed=0, fedbuff", "seed=1, fedbuff"]
 
 
+CASES: Raw = {
+    "average": {"algorithm": "fedavg"},
+    "small": {"algorithm": {"name": "fedbuff", "buffer": 2}},
+    "large": {"algorithm": {"name": "fedbuff", "buffer": 9}},
+}
+
+
+def test_a_single_case_is_a_run_with_its_name(write: Any, tmp_path: Path) -> None:
+    path = write({"grid": {"seed": [5, 6]}, "cases": CASES})
+    answer = command("run", path, "--inline", "--case", "small", "--set", "run.rounds=2", "--out", tmp_path / "runs")
+    assert answer.exit_code == 0, answer.output
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("digits-small-")
+    made = raysim.Result(folder).info["scenario"]
+    assert (made["algorithm"]["buffer"], made["seed"], made["run"]["rounds"]) == (2, 0, 2)
+    assert raysim.load_scenario(path, ["run.rounds=2"], case="small").resolved() == made
+
+
+def test_some_cases_are_taken_by_name(write: Any) -> None:
+    plan = load_sweep(write({"cases": CASES, "grid": {"seed": [0, 1]}}), cases=["large", "average"])
+    assert [s.name for s in plan.scenarios()] == ["digits-large"] * 2 + ["digits-average"] * 2
+
+
+def test_a_key_is_set_in_the_cases_that_have_it(write: Any, tmp_path: Path) -> None:
+    path = write({"cases": CASES})
+    plan = load_sweep(path, ["algorithm.server_lr=0.1,0.5", "algorithm.scale_buffers=true", "local.lr=0.3"])
+    made = [(s.name, s.local.lr, *s.algorithm.model_dump().values()) for s in plan.scenarios()]
+    assert made[0] == ("digits-average", 0.3, "fedavg", "samples")
+    assert [(name, server_lr, scaled) for name, _, _, _, server_lr, _, scaled in made[1:]] == [
+        (f"digits-{case}", server_lr, True) for case in ("small", "large") for server_lr in (0.1, 0.5)
+    ]
+    answer = sweep(path, tmp_path, "--set", "algorithm.server_lr=0.5", "--set", "run.rounds=1")
+    assert "algorithm.server_lr is set in the cases that have it: small, large" in answer.output
+    assert "3 runs: 3 finished" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["run", "--case", "huge"], "--case: must be one of average, small, large, got huge"),
+        (["sweep", "--cases", "small,huge"], "--cases: must be some of average, small, large, got huge"),
+        (["sweep", "--set", "algorithm.sever_lr=1"], "algorithm.sever_lr: unknown key"),
+        (["run"], "run it with `raysim sweep`, or one of its cases with --case, such as --case average"),
+    ],
+)
+def test_cases_and_keys_that_are_not_there_are_refused(write: Any, tmp_path: Path, words: list[str], text: str) -> None:
+    name, *options = words
+    answer = command(name, write({"cases": CASES}), "--inline", "--out", tmp_path / "runs", *options)
+    assert answer.exit_code == 2
+    assert text in " ".join(answer.output.split())
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("block", "text"),
     [
@@ -252,6 +305,30 @@ def test_trials_that_lag_behind_are_pruned(write: Any, tmp_path: Path) -> None:
     assert "pruned" not in unpruned.stdout
 
 
+@pytest.mark.slow
+def test_trials_that_were_interrupted_go_on(write: Any, tmp_path: Path) -> None:
+    """With the same suggestions, pruned trials among them, because earlier evaluations are reported again."""
+    over = {"local.lr": {"choices": [1e-9, 0.5]}, "local.momentum": {"low": 0.0, "high": 0.1}}
+    path = write({"search": {"over": over, "trials": 9, "batch": 6}}, run__rounds=6)
+    whole = sweep(path, tmp_path / "whole")
+    assert "pruned" in whole.stdout
+    for run in raysim.load(tmp_path / "whole").runs:
+
+        def stop(progress: Any) -> None:
+            if progress.round >= 3:
+                raise raysim.StopRun("enough")
+
+        scenario = raysim.parse_scenario(run.info["scenario"])
+        raysim.run(scenario, out=tmp_path / "early" / "digits", inline=True, progress=stop)
+    early = {run.id for run in raysim.load(tmp_path / "early").runs}
+    assert sweep(path, tmp_path / "early").stdout == whole.stdout
+    runs = raysim.load(tmp_path / "early").runs
+    assert {run.id for run in runs} == early
+    digests = [{str(run.info.get("digest")) for run in found} for found in (runs, raysim.load(tmp_path / "whole").runs)]
+    assert digests[0] == digests[1]
+    assert all(run.info["resumed"][0]["round"] >= 2 for run in runs if run.status == "finished")
+
+
 def test_a_metric_that_is_not_measured_is_named(write: Any, tmp_path: Path) -> None:
     answer = sweep(write({"search": SEARCH | {"metric": "f1"}}), tmp_path / "runs")
     assert answer.exit_code == 2
@@ -262,6 +339,21 @@ def test_a_metric_that_is_not_measured_is_named(write: Any, tmp_path: Path) -> N
         answer = sweep(path, tmp_path / "done")
         assert answer.exit_code == code
     assert "which these runs measure, got 'f1'" in answer.stderr
+
+
+def test_a_search_tunes_on_validation_samples_and_says_where_it_does_not(write: Any, tmp_path: Path) -> None:
+    search = {"over": {"local.lr": {"low": 0.01, "high": 1.0}}, "trials": 1}
+    on_test = sweep(write({"search": search}), tmp_path / "test")
+    assert "tunes on the split test" in on_test.output
+    assert "data.validation sets samples aside to tune on" in on_test.output
+    on_others = sweep(write({"search": search}, data__validation=0.2), tmp_path / "validation")
+    assert "tunes on the split validation" in on_others.output
+    assert "data.validation" not in on_others.output
+    (run,) = raysim.load(tmp_path / "validation").runs
+    evaluations = run.pandas("evaluations").query("metric == 'accuracy'")
+    last = evaluations[evaluations["round"] == evaluations["round"].max()].set_index("split").value
+    assert last["validation"] != last["test"]
+    assert f"accuracy {last['validation']:.4g}" in on_others.output
 
 
 def test_ranges_on_the_command_line(write: Any, tmp_path: Path) -> None:

@@ -47,6 +47,43 @@ def test_the_scripted_rounds_of_feddle() -> None:
     assert arrived == [(0, 0, 0.0), (1, 2, 0.0), (1, 3, 0.0), (2, 1, 2.0), (2, 2, 0.0)]
 
 
+@pytest.mark.parametrize("late", ["discard", "keep"])
+def test_a_round_may_end_with_the_first_reports(late: Any) -> None:
+    """The first two of three report after 1 and 2 s; one of one after another; then nobody is picked, and one comes."""
+    scripted = {"name": "scripted", "delays": ((1.0,), (2.0,), (5.0,), (1.0,)), "unit": "seconds"}
+    picks = ((0, 1, 2), (3,), ())
+    happenings = happen(world(dispatch={"picks": picks, "reports": 2}, delay=scripted), Round(late), 3, 4)
+    assert [h.time for h in happenings if isinstance(h, Closed)] == [2.0, 3.0, 5.0]
+    used = [[member.client for member in step.members] for step in steps(happenings)]
+    assert used == ([[0, 1], [3]] if late == "discard" else [[0, 1], [3], [2]])
+    assert [(h.dispatched.client, h.status, h.time) for h in happenings if isinstance(h, Ended)] == (
+        [(2, "discarded", 5.0)] if late == "discard" else []
+    )
+
+
+def test_more_are_picked_than_a_round_waits_for() -> None:
+    """So each step of a synchronous algorithm has as many updates, and some clients stay busy for rounds."""
+    dispatch = {"per_round": 13, "reports": 10}
+    delay = {"name": "half_normal", "sigma": 20.0, "unit": "seconds"}
+    happenings = happen(world(dispatch=dispatch, delay=delay), Round(), 50)
+    assert [len(step.members) for step in steps(happenings)] == [10] * 50
+    assert ended(happenings)["discarded"] > 100
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "unit", "text"),
+    [
+        ({"per_round": 5, "reports": 6}, "seconds", "reports must be at most per_round, 5, got 6"),
+        ({"per_round": 5, "reports": 3, "round_s": 1.0}, "seconds", "reports goes with per_round or picks"),
+        ({"concurrency": 5, "reports": 3}, "seconds", "reports goes with per_round or picks"),
+        ({"per_round": 5, "reports": 3}, "rounds", "dispatch.reports needs a delay in seconds"),
+    ],
+)
+def test_reports_that_no_round_can_wait_for_are_refused(dispatch: Any, unit: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        world(dispatch=dispatch, delay={"name": "half_normal", "sigma": 1.0, "unit": unit})
+
+
 @pytest.mark.parametrize(("unit", "staleness"), [("rounds", (1.0, 4.0)), ("versions", (1.0, 1.0))])
 def test_an_update_left_in_the_buffer_has_the_staleness_of_its_arrival(unit: str, staleness: tuple[float, ...]) -> None:
     """Clients 0 and 1 make a step in round 0. Client 2 arrives in round 1 and waits; client 3 never arrives."""

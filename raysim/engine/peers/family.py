@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from actors import Group, Pool, Value
 from raysim.data import federate
-from raysim.data.in_memory import light
+from raysim.engine import groups
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.recorder import PeersRecorder
@@ -14,8 +14,7 @@ from raysim.engine.peers.simulation import PeersSimulation
 from raysim.engine.peers.timeline import new_timeline
 from raysim.scenario import Scenario
 from raysim.workers.replies import PeerCost
-from raysim.workers.shared_requests import CLIENT
-from raysim.workers.workshop import BecomePeers, OpenWorkshop, Workshop
+from raysim.workers.workshop import BecomePeers, Workshop
 from results import Writer
 
 
@@ -27,9 +26,7 @@ class PeersFamily:
 
     @property
     def groups(self) -> list[Group]:
-        wanted = self.scenario.resources
-        factory = OpenWorkshop(light(self.scenario), wanted.gpus_per_client)
-        return [Group(CLIENT, factory, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client)]
+        return [groups.loader(self.scenario), groups.clients(self.scenario)]
 
     def recorder(self, writer: Writer) -> PeersRecorder:
         return PeersRecorder(writer, synchronous=self.scenario.world.synchronous)

@@ -27,7 +27,7 @@ from raysim.workers.peer_requests import (
     Turn,
 )
 from raysim.workers.replies import MixedPeer, PeerCost
-from raysim.workers.shared_requests import CLIENT, DescribeRequest, LoadRequest
+from raysim.workers.shared_requests import CLIENT, LOADER, DescribeRequest, LoadRequest
 from raysim.workers.workshop import BecomePeers
 from raysim.world.peers_timeline import Exchanged, Mixed, Next
 
@@ -46,7 +46,7 @@ class PeersJobs:
         """Loads the data. The pool's workers must have been started. Raises JobFailed if loading fails."""
         self.scenario, self.pool = scenario, pool
         self.peers = scenario.data.clients
-        loading = pool.submit(CLIENT, LoadRequest(pool.put(scenario)), label="load data")
+        loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
         federation = finished(pool, loading).left.federation
         pool.set_up({CLIENT: BecomePeers(federation)})
         self.described = finished(pool, pool.submit(CLIENT, DescribeRequest(), label="describe data")).result

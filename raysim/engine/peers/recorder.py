@@ -52,7 +52,7 @@ class PeersRecorder(Recorder):
                 edge = {"source": sent.source, "target": sent.target, "bytes": size, "arrived_at": sent.arrives}
                 self.writer.add("exchanges", {**when, "virtual_time": sent.time, **edge})
         sizes = {"up_bytes": up, "down_bytes": down} if trained is not None else {}
-        self.add("steps", [when | self._step_row(exchanged) | sizes | (measured or {})])
+        self.step(when | self._step_row(exchanged) | sizes | (measured or {}))
         mixes = len(exchanged.mixed)
         self.totals.update(dispatched=mixes, used=mixes, steps=1, rounds=1)
 

@@ -10,7 +10,7 @@ from typing import Any
 from raysim.engine import rows
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.committed import Change, Committed
-from raysim.engine.family import JOBS_AHEAD, Final
+from raysim.engine.family import Final
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
 from raysim.engine.peers.recorder import PeersRecorder, spread
@@ -27,7 +27,6 @@ class PeersSimulation:
         self, scenario: Scenario, jobs: PeersJobs, recorder: PeersRecorder, checkpoint: Checkpoint | None
     ) -> None:
         self.scenario, self.described = scenario, jobs.described
-        self.ahead = JOBS_AHEAD * scenario.resources.client_actors
         self._jobs, self._recorder = jobs, recorder
         recorder.held(self.described.samples)
         self._timeline = new_timeline(scenario, self.described.samples, jobs.cost)
@@ -72,7 +71,7 @@ class PeersSimulation:
         of_peers, apart = pending.of_peers, pending.apart
         self._recorder.evaluated(exchanged, of_peers, apart)
         self._recorder.jobs(exchanged, pending.jobs, self.stopwatch.began)
-        first = self.scenario.run.evaluate_on[0]
+        first = self.scenario.evaluated_splits[0]
         return rows.numbers({**spread([splits[first].values for _, splits in of_peers]), **apart})
 
     def _record_divergence(self, exchanged: Exchanged, pending: PendingRound) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from actors import Group, Pool, Value
 from raysim.data import federate
-from raysim.data.in_memory import light
+from raysim.engine import groups
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
@@ -15,8 +15,7 @@ from raysim.engine.server.timeline import new_timeline
 from raysim.engine.server.weights import weigh
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
-from raysim.workers.shared_requests import CLIENT, SERVER
-from raysim.workers.workshop import BecomeServer, OpenWorkshop, Workshop
+from raysim.workers.workshop import BecomeServer, Workshop
 from raysim.world.server_timeline import Closed, Ended, Stepped
 from results import Writer
 
@@ -29,14 +28,7 @@ class ServerFamily:
 
     @property
     def groups(self) -> list[Group]:
-        wanted = self.scenario.resources
-        scenario = light(self.scenario)
-        client = OpenWorkshop(scenario, wanted.gpus_per_client)
-        server = OpenWorkshop(scenario, wanted.gpus_per_aggregator)
-        return [
-            Group(CLIENT, client, wanted.client_actors, wanted.cpus_per_client, wanted.gpus_per_client),
-            Group(SERVER, server, wanted.aggregators, 0.0, wanted.gpus_per_aggregator),
-        ]
+        return [groups.loader(self.scenario), groups.clients(self.scenario), groups.aggregators(self.scenario)]
 
     def recorder(self, writer: Writer) -> ServerRecorder:
         return ServerRecorder(writer)

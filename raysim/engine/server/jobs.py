@@ -28,7 +28,7 @@ from raysim.workers.requests import (
     SaveClientsRequest,
     StepRequest,
 )
-from raysim.workers.shared_requests import CLIENT, SERVER, LoadRequest
+from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, LoadRequest
 from raysim.workers.workshop import BecomeClient, BecomeServer
 from raysim.world.server_timeline import Closed, Stepped
 
@@ -48,7 +48,7 @@ class ServerJobs:
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
         """Loads the data and makes the first model. The workers must have started. Raises JobFailed if that fails."""
         self.scenario, self.pool = scenario, pool
-        loading = pool.submit(SERVER, LoadRequest(pool.put(scenario)), label="load data")
+        loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
         federation = finished(pool, loading).left.federation
         pool.set_up({SERVER: BecomeServer(federation), CLIENT: BecomeClient(federation)})
         found = finished(pool, pool.submit(SERVER, DescribeServerRequest(), label="describe data")).result
@@ -68,16 +68,19 @@ class ServerJobs:
 
     def step(self, stepped: Stepped, weights: list[float] | None) -> PendingStep:
         """Trains the clients of a server step, unless they were trained at their dispatch, and then does the step."""
-        factors = None
+        shares, compared = None, self.scenario.run.compare_updates
+        stacked = compared or self.scenario.follows_training
         if self.scenario.follows_training:
-            chunks, factors = self.training.take(stepped, weights)
+            chunks, shares = self.training.take(stepped)
         else:
-            chunks = self.training.train(stepped, weights)
+            chunks = self.training.train(stepped, None if stacked else weights)
         request = StepRequest(
             version=stepped.version,
             arrivals=stepped.arrivals,
             summed=weights is not None,
-            factors=factors,
+            weights=tuple(weights) if stacked and weights is not None else None,
+            shares=shares,
+            compared=compared,
             state=self._state,
             chunks=tuple(chunk.left.update for chunk in chunks),
         )
@@ -91,7 +94,7 @@ class ServerJobs:
     def evaluate(self, closed: Closed) -> PendingEvaluation:
         """Evaluates the newest version of the model. Returns the earlier evaluation if that version had one."""
         if self._last is None or self._last[0] != closed.version:
-            splits: tuple[str, ...] = self.scenario.run.evaluate_on
+            splits = self.scenario.evaluated_splits
             shards: dict[str, list[Job[MetricSums, Any]]] = {}
             metrics = {}
             for split in splits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from raysim.engine import rows
@@ -18,13 +19,14 @@ class ServerRecorder(Recorder):
     def __init__(self, writer: Writer) -> None:
         super().__init__(writer, "dispatched", "used", "discarded", "dropped", "unfinished", "steps", "rounds")
         self._late = 0  # updates discarded since the last step
+        self._picked: Counter[int] = Counter()  # by client, how many of its updates steps have used
 
     def memory(self) -> dict[str, Any]:
-        return {**super().memory(), "late": self._late}
+        return {**super().memory(), "late": self._late, "picked": list(self._picked.items())}
 
     def recall(self, totals: dict[str, int], memory: dict[str, Any]) -> None:
         super().recall(totals, memory)
-        self._late = memory["late"]
+        self._late, self._picked = memory["late"], Counter(dict(memory["picked"]))
 
     def ended(self, ended: Ended, samples: int) -> None:
         """Writes a dispatch whose update no step uses. samples: number of samples that the client trains on."""
@@ -47,8 +49,9 @@ class ServerRecorder(Recorder):
         used = len(stepped.members)
         updates = zip(server_rows.used_rows(stepped, weights), trained or [{}] * used, strict=True)
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
+        self._picked.update(dispatched.client for dispatched in stepped.members)
         self.add("updates", [row | more for row, more in updates])
-        self.add("steps", [server_rows.step_row(stepped, self._late) | (measured or {})])
+        self.step(server_rows.step_row(stepped, self._late) | (measured or {}))
         self._late = 0
 
     def searched(self, stepped: Stepped, columns: dict[str, list[float]], own: dict[str, list[float]]) -> None:
@@ -69,4 +72,7 @@ class ServerRecorder(Recorder):
         subject: whose model it is, which is "global", "client" or "unseen". client: the client's number, unless the
         model is the global one.
         """
-        self.add("evaluations", rows.evaluation_rows(closed, subject, client, split, found.values, found.samples))
+        new = rows.evaluation_rows(closed, subject, client, split, found.values, found.samples)
+        if client is not None and subject == "client":
+            new = [row | {"picked": self._picked[client]} for row in new]
+        self.add("evaluations", new)

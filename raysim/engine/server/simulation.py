@@ -10,7 +10,7 @@ from actors import finished
 from raysim.engine import rows
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.committed import Change, Committed
-from raysim.engine.family import JOBS_AHEAD, Final
+from raysim.engine.family import Final
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
@@ -28,7 +28,6 @@ class ServerSimulation:
         self, scenario: Scenario, jobs: ServerJobs, recorder: ServerRecorder, checkpoint: Checkpoint | None
     ) -> None:
         self.scenario, self.described = scenario, jobs.described
-        self.ahead = JOBS_AHEAD * scenario.resources.client_actors
         self._jobs, self._recorder = jobs, recorder
         self._samples = self.described.samples
         self._population = scenario.population(self._samples)
@@ -111,7 +110,10 @@ class ServerSimulation:
         return None
 
     def _record_step(self, stepped: Stepped, pending: PendingStep) -> None:
-        updates, reply = pending.updates, pending.step.result
+        reply = pending.step.result
+        compared = reply.compared or [{}] * len(stepped.members)
+        rows_of_updates = zip(pending.updates, compared, strict=True)
+        updates = [{**row, "own": {**row["own"], **own}} for row, own in rows_of_updates]
         measured = {
             "up_bytes": sum(row["up_bytes"] for row in updates),
             "down_bytes": sum(row["down_bytes"] for row in updates),

@@ -92,15 +92,13 @@ class Training:
         if begun and (state := self._state(dispatched.client)):
             self._next[dispatched.client] = state
 
-    def take(
-        self, stepped: Stepped, weights: list[float] | None
-    ) -> tuple[list[TrainJob], tuple[tuple[float, float], ...]]:
-        """Returns the jobs of a step's members, which were all begun, and the weights of their updates and buffers."""
+    def take(self, stepped: Stepped) -> tuple[list[TrainJob], tuple[float, ...]]:
+        """Returns the jobs of a step's members, which were all begun, and the weights of their buffers."""
         jobs = [self._begun.pop(dispatched.serial) for dispatched in stepped.members]
         if self._fresh:
             for dispatched, job in zip(stepped.members, jobs, strict=True):
                 (self._states[dispatched.client],) = job.left.states
-        return jobs, tuple(zip(weights or [1.0] * len(jobs), _shares(stepped), strict=True))
+        return jobs, tuple(_shares(stepped))
 
     # --- for a step ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,173 @@
+"""The workers of one group on Ray. The dead are replaced, and further ones join where the cluster has room."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ray
+
+from actors.gang import JOIN_S, Address, Seat
+from actors.job import Job, Setup, values_of
+from actors.placement import Placement
+from actors.pool import Group, JobFailed
+from actors.pulse import Pulse
+from actors.worker import Worker, actor_class, process
+
+ATTEMPTS = 3  # a run fails if so many workers die with the same job, or in a row in the same set-up
+LATE_S = 20.0  # a worker that Ray has not started by then waits for a node
+
+
+class Crew:
+    """The workers of one group. The first `group.workers` of them have places of their own in the placement group."""
+
+    def __init__(
+        self,
+        group: Group,
+        run: str,
+        placement: Placement,
+        environment: Mapping[str, str],
+        warn: Callable[[str], None],
+    ) -> None:
+        """environment: variables of the workers' processes. warn: is told what whoever watches the run should know."""
+        self.group = group
+        self._class = actor_class(group.name)
+        self._run, self._placement, self._environment, self._warn = run, placement, environment, warn
+        self._setups: list[Setup] = []
+        self._address: Address | None = None  # where its gang meets
+        self.workers = [self._make(number) for number in range(group.workers)]
+
+    # --- who is there -------------------------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether work can begin: all workers that have a place of their own are set up, but for those without node.
+
+        At least one is.
+        """
+        due = [worker for worker in self.workers if self._is_regular(worker) and worker.waits_s < LATE_S]
+        return all(worker.is_set_up for worker in due) and any(worker.is_set_up for worker in self.workers)
+
+    def _is_regular(self, worker: Worker) -> bool:
+        return worker.number < self.group.workers
+
+    # --- workers come -------------------------------------------------------------------------------------------------
+
+    def _make(self, number: int, deaths: int = 0, failures: int = 0) -> Worker:
+        name = f"{self.group.name}-{number}"
+        # Ray must not restart it or run its tasks again: the pool does that, and knows which jobs are suspect.
+        actor = self._class.options(
+            name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
+            max_restarts=0,
+            max_task_retries=0,
+            **self._placement.options(name, self.group),
+            **({"runtime_env": {"env_vars": dict(self._environment)}} if self._environment else {}),
+        )
+        handle = actor.remote(self.group.factory, process)
+        worker = Worker(name, number, handle, Pulse(name, handle.answer.remote, is_there), deaths, failures)
+        worker.calls[handle.node.remote()] = None
+        worker.calls[handle.open.remote()] = None
+        for setup in self._setups:
+            _set_up(worker, setup)
+        return worker
+
+    def set_up(self, setup: Setup) -> None:
+        """Begins a set-up on all workers. Those that come later do it, too."""
+        self._setups.append(setup)
+        for worker in self.workers:
+            _set_up(worker, setup)
+
+    def grow(self) -> None:
+        """Asks for further workers: for all that the group may have, or as many as there is room for now."""
+        most = self.group.workers + self.group.further
+        missing = most - len(self.workers)
+        if missing <= 0:
+            return
+        if not self.group.eager:
+            waits = any(worker.node_id is None for worker in self.workers)
+            missing = 0 if waits else min(missing, self._room())
+        taken = {worker.number for worker in self.workers}
+        free = (number for number in range(most) if number not in taken)
+        self.workers += [self._make(number) for number, _ in zip(free, range(missing), strict=False)]
+
+    def _room(self) -> int:
+        """Returns how many more workers the cluster's free resources are enough for, as far as Ray knows by now."""
+        free = ray.available_resources()
+        needs = {"CPU": self.group.needs.cpus, "GPU": self.group.needs.gpus, **self.group.needs.resources}
+        room: int = min(math.floor(free.get(kind, 0.0) / need) for kind, need in needs.items() if need)
+        return room
+
+    def seats(self) -> list[Seat]:
+        """Returns the workers' seats in a gang. Raises RayActorError or GetTimeoutError if the first cannot tell."""
+        if self._address is None and len(self.workers) > 1:
+            self._address = ray.get(self.workers[0].actor.address.remote(), timeout=JOIN_S)
+        return [Seat(rank, len(self.workers), self._address) for rank in range(len(self.workers))]
+
+    # --- workers go ---------------------------------------------------------------------------------------------------
+
+    def replace(self, dead: Worker, cause: str, *, blame: bool) -> list[Job[Any, Any]]:
+        """Replaces a dead worker, and returns the jobs that it had.
+
+        If its gang has met, all members are replaced, because their connections are lost. blame: whether its job or
+        set-up may be the cause. Raises JobFailed if it was one of several that died so.
+        """
+        gone = list(self.workers) if self._address else [dead]
+        self._address = None
+        suspects = dead.jobs if blame and dead.is_set_up else []  # none of its jobs ran before its set-up had ended
+        for worker in gone:
+            ray.kill(worker.actor)  # it may be alive but out of reach, and would keep its resources
+            self._make_again(worker, cause, blame=blame)
+        jobs = [job for job in dict.fromkeys(job for worker in gone for job in worker.jobs) if not job.done]
+        for job in jobs:
+            job.attempts += job in suspects
+            if job.attempts == ATTEMPTS:
+                raise JobFailed(job.label, f"its worker died {ATTEMPTS} times; the last time: {cause}", "")
+        return jobs
+
+    def _make_again(self, worker: Worker, cause: str, *, blame: bool) -> None:
+        place = self.workers.index(worker)
+        if worker.life:
+            worker.life.until = time.time()
+        if not self._is_regular(worker):
+            del self.workers[place]  # another comes when there is room
+            return
+        failures = 0 if worker.is_set_up else worker.failures + blame
+        if failures == ATTEMPTS:
+            raise JobFailed(f"{worker.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")
+        self.workers[place] = self._make(worker.number, worker.deaths + 1, failures)
+
+    def silent(self, passed_s: float, patience_s: float) -> list[Worker]:
+        """Pings the workers that run. Returns those that have not answered for too long.
+
+        passed_s: seconds since the last call.
+        """
+        running = [worker for worker in self.workers if worker.node_id]
+        for worker in running:
+            if warning := worker.pulse.beat(passed_s, patience_s):
+                self._warn(warning)
+        return [worker for worker in running if worker.pulse.silent_s >= patience_s]
+
+    def late(self) -> list[Worker]:
+        """Returns the workers that wait for a node though they have places of their own. Tells once of each."""
+        late = [worker for worker in self.workers if self._is_regular(worker) and worker.waits_s >= LATE_S]
+        for worker in late:
+            if not worker.told:
+                self._warn(f"{worker.name} waits for a node, {worker.waits_s:.0f} s")
+                worker.told = True
+        return late
+
+    def further(self) -> list[Worker]:
+        """Returns the workers that run without places of their own. They must make room for those that have some."""
+        return [worker for worker in self.workers if worker.node_id and not self._is_regular(worker)]
+
+
+def _set_up(worker: Worker, setup: Setup) -> None:
+    contents = [value.content for value in values_of(setup)]
+    worker.calls[worker.actor.set_up.remote(setup, *contents)] = None
+
+
+def is_there(reference: object) -> bool:
+    """Whether an answer is there, or the actor that was asked has died."""
+    return bool(ray.wait([reference], num_returns=1, timeout=0, fetch_local=False)[0])

@@ -1,0 +1,21 @@
+"""A node of a cluster, and what was found out there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+Answer = TypeVar("Answer")
+
+
+class OnNode(NamedTuple, Generic[Answer]):
+    """A node, and what it answered."""
+
+    address: str
+    is_driver: bool  # whether it is the node of the process that asks
+    resources: Mapping[
+        str, float
+    ]  # that Ray shares out: CPU, GPU, memory and object_store_memory in bytes, custom ones
+    labels: Mapping[str, str]
+    answer: Answer | None  # None if the call failed
+    error: str = ""  # why

@@ -1,0 +1,37 @@
+"""Where a worker runs, and when it lived: its node, host, GPUs and process."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Process(NamedTuple):
+    """A process, as whoever looks for a slow machine wants to know it."""
+
+    node: str  # address of its node in the cluster; inline, the name of the host
+    host: str  # name of its machine
+    gpu: str | None  # numbers of the GPUs on its node that were given to it, such as "0" or "2,3"; None without any
+    pid: int
+
+    @classmethod
+    def this(cls, node: str | None = None, gpus: Sequence[str] = ()) -> Process:
+        """Describes this process. node: the address of its node, if it has one. gpus: those that were given to it."""
+        host = socket.gethostname()
+        return cls(node or host, host, ",".join(gpus) or None, os.getpid())
+
+
+@dataclass
+class Life:
+    """A worker's process, from the end of its first set-up on. Elastic workers come and go, and dead ones are replaced.
+
+    A replacement has the name of the worker before it, and a life of its own.
+    """
+
+    worker: str
+    process: Process
+    since: float  # seconds since the epoch
+    until: float | None = None  # when it was found dead, or was given up; None while it lives

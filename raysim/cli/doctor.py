@@ -1,0 +1,157 @@
+"""The command `doctor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from raysim.cli.bad_input import refuse
+from raysim.cli.options import Address, Overrides
+from raysim.cli.signals import ending_by_signals
+from raysim.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from raysim.doctor.diagnosis import Diagnosis
+    from raysim.doctor.findings import Finding
+    from raysim.doctor.measurement import Measured
+    from raysim.doctor.proposal import Proposal
+
+_STYLES = {"wrong": "red", "differs": "yellow", "note": "dim"}
+
+
+def doctor(
+    scenario: Annotated[Path, typer.Argument(help="Scenario file (YAML); of a sweep, its first run.")],
+    overrides: Overrides = None,
+    inline: Annotated[bool, typer.Option("--inline", help="Look at this process only, without Ray.")] = False,
+    address: Address = None,
+    seconds: Annotated[float, typer.Option(help="How long to let clients train.")] = 10.0,
+) -> None:
+    """Examine all nodes for a scenario, measure a client, and propose resources. Exit code 1: a run would fail."""
+    from raysim.sweep import load_sweep
+
+    try:
+        first = load_sweep(scenario, overrides or []).scenarios()[0]
+    except ScenarioError as error:
+        refuse([error])
+        return
+    from rich.console import Console
+
+    from raysim.doctor.diagnosis import diagnose
+
+    console = Console(highlight=False)
+    with ending_by_signals(), console.status("starting") as status:
+        found = diagnose(first, inline=inline, address=address, seconds=seconds, tell=status.update)
+    _show(console, found)
+    raise typer.Exit(1 if found.wrong else 0)
+
+
+def _show(console: Any, found: Diagnosis) -> None:
+    console.print(_software(found))
+    console.print(_hardware(found))
+    for finding in found.findings:
+        console.print(_line(finding), soft_wrap=True)
+    if not found.findings:
+        console.print("nothing is wrong, and nodes do not differ")
+    if found.measured and found.asked and found.proposal:
+        console.print(_measured(found.measured))
+        console.print(_compared(found.asked, found.proposal))
+        console.print(f"proposed: {' '.join(found.proposal.settings)}", soft_wrap=True)
+
+
+def _line(finding: Finding) -> Any:
+    from rich.text import Text
+
+    return Text.assemble((f"{finding.kind}: ", _STYLES[finding.kind]), finding.text)
+
+
+def _table(title: str, *heads: str) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for head in heads:
+        table.add_column(head)
+    return table
+
+
+def _software(found: Diagnosis) -> Table:
+    table = _table("software", "node", "Python", "raysim", "Ray", "torch", "CUDA", "CPU")
+    for place in found.nodes:
+        if (node := place.answer) is not None:
+            machine = node.machine
+            versions = (
+                node.python,
+                f"{node.raysim} {node.code}",
+                node.ray,
+                machine.torch,
+                node.cuda,
+                machine.capability,
+            )
+            table.add_row(_name(place), *(text or "none" for text in versions))
+    return table
+
+
+def _hardware(found: Diagnosis) -> Table:
+    table = _table("room", "node", "CPUs", "memory free", "GPUs (memory free)", "disk free", "object store", "data")
+    for place in found.nodes:
+        if (node := place.answer) is not None:
+            gpus = ", ".join(f"{gpu.name} {_size(gpu.free_bytes)} of {_size(gpu.total_bytes)}" for gpu in node.gpus)
+            store = place.resources.get("object_store_memory")
+            table.add_row(
+                _name(place),
+                f"{place.resources.get('CPU', 0):g}",
+                f"{_size(node.free_memory_bytes)} of {_size(node.memory_bytes)}",
+                gpus or "none",
+                _size(node.free_disk_bytes),
+                _size(int(store)) if store else "none",
+                f"{len(node.missing)} paths missing" if node.missing else "there",
+            )
+    return table
+
+
+def _name(place: Any) -> str:
+    return f"{place.address} (here)" if place.is_driver else str(place.address)
+
+
+def _measured(measured: Measured) -> Table:
+    usage = measured.usage
+    table = _table(f"measured on {measured.clients} clients", "of", "is")
+    table.add_row("a client", _time(measured.client_s))
+    table.add_row("a server step", _time(measured.step_s))
+    table.add_row(
+        "an evaluation", _time(measured.evaluation_s) if measured.evaluation_s is not None else "not measured"
+    )
+    table.add_row("memory of an actor", _size(usage.actor_bytes))
+    if usage.gpu_bytes is not None:
+        table.add_row("GPU memory of an actor", _size(usage.gpu_bytes))
+    table.add_row("data, once a node", _size(usage.data_bytes))
+    table.add_row("the model", _size(usage.model_bytes))
+    planned = measured.planned
+    table.add_row("the run", f"{planned.trained:,.0f} trainings, {planned.steps:,.0f} steps")
+    return table
+
+
+def _compared(asked: Proposal, proposal: Proposal) -> Table:
+    table = _table("resources", "", "client_actors", "gpus_per_client", "chunk", "time", "memory of client actors")
+    for name, one in (("asked", asked), ("proposed", proposal)):
+        numbers = f"{one.client_actors}", f"{one.gpus_per_client:g}", f"{one.chunk}"
+        table.add_row(name, *numbers, f"about {_time(one.seconds)}", _size(one.actors_bytes))
+    return table
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "not measured"
+    for least, length, unit in ((7200, 3600, "h"), (120, 60, "min"), (1, 1, "s")):
+        if seconds >= least:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{1000 * seconds:.3g} ms"
+
+
+def _size(size: int) -> str:
+    from rich.filesize import decimal
+
+    return decimal(size)

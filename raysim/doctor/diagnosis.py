@@ -1,0 +1,104 @@
+"""Looks at every node, measures a client of a scenario, and proposes resources."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from actors import InlinePool, JobFailed, MissingResources, OnNode
+from raysim.doctor.findings import Finding, findings
+from raysim.doctor.measurement import Measured, Measurement, to_measure
+from raysim.doctor.node import Examination, Node
+from raysim.doctor.places import Places
+from raysim.doctor.proposal import Proposal, as_asked, propose
+from raysim.engine.machines import environment, pin
+from raysim.engine.memory import with_cure
+from raysim.rng import globals_kept
+from raysim.runner import connect, demand_of
+from raysim.scenario import Scenario
+from raysim.workers.device import stand_in
+
+EXAMINED_S = 120.0  # how long the nodes may take to be examined
+
+Tell = Callable[[str], None]
+
+
+class Diagnosis(NamedTuple):
+    """What was found out."""
+
+    nodes: Sequence[OnNode[Node]]
+    findings: Sequence[Finding]
+    measured: Measured | None  # None if nothing could be measured; a finding then says why
+    asked: Proposal | None  # what the scenario asks for
+    proposal: Proposal | None
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a run would fail."""
+        return any(finding.kind == "wrong" for finding in self.findings)
+
+
+def diagnose(scenario: Scenario, *, inline: bool, address: str | None, seconds: float, tell: Tell) -> Diagnosis:
+    """Looks at the nodes of a cluster, or at this process, and measures the scenario's work there.
+
+    address: as in `raysim.run`. seconds: for how long clients train. tell: is called with what goes on. Raises
+    MissingResources if no cluster answers.
+    """
+    stand_in()  # refuses one outside of tests
+    examination = Examination(Places.of(scenario).all)
+    if inline:
+        node = examination({})
+        nodes = [OnNode("this process", True, {"CPU": float(node.cpus)}, {}, node)]
+    else:
+        tell("connecting to Ray")
+        connect([scenario], address)
+        from actors.nodes import on_every_node
+
+        tell("examining the nodes")
+        nodes = on_every_node(examination, environment(scenario.resources.cpu_capability) | stand_in(), EXAMINED_S)
+    found = findings(scenario, nodes)
+    if not inline:
+        found += _room(scenario)
+    tell("measuring a client")
+    measured = None
+    try:
+        with closing((_inline if inline else _on_ray)(Measurement(scenario, seconds))) as program:
+            measured = next(program)
+    except JobFailed as failed:
+        found.append(Finding("wrong", str(with_cure(failed, scenario))))
+    except MissingResources as missing:
+        found += [] if any(finding.kind == "wrong" for finding in found) else [Finding("wrong", str(missing))]
+    if measured is None:
+        return Diagnosis(nodes, found, None, None, None)
+    return Diagnosis(nodes, found, measured, as_asked(scenario, measured), propose(scenario, measured, nodes))
+
+
+def _room(scenario: Scenario) -> list[Finding]:
+    """Returns what is wrong if the cluster has no room for the run."""
+    from actors.placement import reserved
+
+    try:
+        with reserved(demand_of(scenario)):
+            return []
+    except MissingResources as missing:
+        return [Finding("wrong", str(missing))]
+
+
+def _inline(measurement: Measurement) -> Generator[Measured, None, None]:
+    pin(measurement.scenario.resources.cpu_capability)
+    with globals_kept():
+        yield from measurement(InlinePool())
+
+
+def _on_ray(measurement: Measurement) -> Generator[Measured, None, None]:
+    from actors.placement import reserved
+    from actors.session import run_on_ray
+
+    scenario = measurement.scenario
+    asked = scenario.resources
+    variables = environment(asked.cpu_capability) | stand_in()
+    with reserved(demand_of(to_measure(scenario))) as placement:
+        name = f"{scenario.name}-doctor-{time.time_ns()}"
+        yield from run_on_ray(measurement, name, placement, asked.patience_s, variables)

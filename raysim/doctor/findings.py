@@ -1,0 +1,124 @@
+"""What is wrong with the nodes of a cluster for a scenario, and in what they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from actors import OnNode
+from raysim.doctor.node import Node
+from raysim.doctor.places import Places
+from raysim.scenario import Scenario
+from raysim.scenario.nodes import Nodes
+
+_LITTLE_DISK = 1 << 30  # bytes
+_CAPABILITIES = ("default", "avx2", "avx512")  # each CPU that has one has those before it
+_SOFTWARE: dict[str, tuple[Callable[[Node], object], str]] = {
+    "Python": (lambda node: node.python, "install the same everywhere, or what is sent between nodes may not be read"),
+    "raysim": (lambda node: f"{node.raysim} ({node.code})", "install the same code everywhere, or bits may differ"),
+    "Ray": (lambda node: node.ray, "install the same everywhere"),
+    "torch": (lambda node: node.machine.torch, "install the same everywhere, or the last bits may differ"),
+    "NumPy": (lambda node: node.machine.numpy, "install the same everywhere, or the last bits may differ"),
+    "libc": (lambda node: node.machine.libc, "the last bits may differ; take one image for all nodes"),
+    "CPU capability": (lambda node: node.machine.capability, "set resources.cpu_capability to what all have"),
+    "CPU vendor": (lambda node: node.machine.vendor, "the last bits may differ, whatever cpu_capability says"),
+    "GPU": (lambda node: ", ".join(sorted({gpu.name for gpu in node.gpus})) or None, "the last bits may differ"),
+}
+
+
+class Finding(NamedTuple):
+    """What whoever starts the run should know."""
+
+    kind: Literal["wrong", "differs", "note"]  # wrong: the run would fail
+    text: str  # where, what, and what to do
+
+
+def findings(scenario: Scenario, places: Sequence[OnNode[Node]]) -> list[Finding]:
+    """Returns what is wrong with nodes for a scenario, then in what they differ, then what else is worth knowing."""
+    found = [*_unanswered(places), *_paths(scenario, places), *_capability(scenario, places), *_gpus(scenario, places)]
+    found += [*_differences(places), *_space(places)]
+    return sorted(found, key=lambda finding: ("wrong", "differs", "note").index(finding.kind))
+
+
+def _examined(places: Sequence[OnNode[Node]]) -> Iterator[tuple[OnNode[Node], Node]]:
+    for place in places:
+        if place.answer is not None:
+            yield place, place.answer
+
+
+def _unanswered(places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
+    for place in places:
+        if place.answer is None:
+            lacks = "No module named" in place.error or "failed to import" in place.error
+            cure = "install raysim there, in the Python that runs Ray" if lacks else "see Ray's logs there"
+            yield Finding("wrong", f"{place.address}: could not be examined: {place.error}; {cure}")
+
+
+def _paths(scenario: Scenario, places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
+    asked, read = scenario.resources, Places.of(scenario)
+    for place, node in _examined(places):
+        loads = place.is_driver if asked.load_on is None else _allowed(asked.load_on, place)
+        if loads and (lost := [path for path in read.loading if path in node.missing]):
+            there = [other.address for other, found in _examined(places) if not set(lost) & set(found.missing)]
+            cure = (
+                f"it is on {', '.join(there)}: start the run there, or name that node by resources.load_on"
+                if there
+                else "put the data there, or correct the path"
+            )
+            yield Finding("note", f"{place.address}: loads the data, and has no {', '.join(lost)}; {cure}")
+        works = _allowed(asked.clients_on, place) or (scenario.has_server and _allowed(asked.aggregators_on, place))
+        if works and (lost := [path for path in read.working if path in node.missing]):
+            text = f"{place.address}: may have workers, and has no {', '.join(lost)}"
+            yield Finding("wrong", f"{text}; put it there, or keep workers off by resources.clients_on")
+
+
+def _allowed(nodes: Nodes, place: OnNode[Node]) -> bool:
+    return nodes.allow(place.labels) and all(name in place.resources for name in nodes.custom)
+
+
+def _capability(scenario: Scenario, places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
+    pinned = scenario.resources.cpu_capability
+    for place, node in _examined(places):
+        has = (node.machine.capability or "").lower()
+        if pinned and has in _CAPABILITIES and _CAPABILITIES.index(has) < _CAPABILITIES.index(pinned):
+            text = f"resources.cpu_capability is {pinned}, and the CPU has {has} at most"
+            yield Finding("wrong", f"{place.address}: {text}; take {has}, or keep workers off this node")
+
+
+def _gpus(scenario: Scenario, places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
+    asked = scenario.resources
+    shares = asked.gpus_per_client or asked.gpus_per_aggregator
+    for place, node in _examined(places):
+        declared = place.resources.get("GPU", 0)
+        stands_in = any(gpu.name == "stand-in" for gpu in node.gpus)
+        if shares and declared and not stands_in and node.torch_sees < declared:
+            built = f"torch {node.machine.torch} is built for CUDA {node.cuda}" if node.cuda else "torch has no CUDA"
+            text = f"Ray has {declared:g} GPU there, and torch sees {node.torch_sees} ({built})"
+            yield Finding("wrong", f"{place.address}: {text}; install a driver and a torch that fit each other")
+        for number, gpu in enumerate(node.gpus):
+            if shares and gpu.free_bytes < 0.9 * gpu.total_bytes:
+                used = (gpu.total_bytes - gpu.free_bytes) / 2**30
+                yield Finding("note", f"{place.address}: {used:.1f} GiB of GPU {number} are in use by others")
+    if not shares and any(place.resources.get("GPU", 0) for place in places):
+        yield Finding("note", "the scenario uses no GPU, and there are some; see resources.gpus_per_client")
+
+
+def _differences(places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
+    for what, (value, cure) in _SOFTWARE.items():
+        having: dict[object, list[str]] = {}
+        for place, node in _examined(places):
+            having.setdefault(value(node), []).append(place.address)
+        if len(having) > 1:
+            text = ", ".join(f"{value or 'none'} on {_some(where)}" for value, where in having.items())
+            yield Finding("differs", f"{what}: {text}; {cure}")
+
+
+def _some(addresses: list[str]) -> str:
+    return ", ".join(addresses[:3]) + (f" and {len(addresses) - 3} more" if len(addresses) > 3 else "")
+
+
+def _space(places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
+    for place, node in _examined(places):
+        if node.free_disk_bytes < _LITTLE_DISK:
+            text = f"{node.free_disk_bytes / 2**20:.0f} MiB of disk are free, where Ray spills what memory cannot hold"
+            yield Finding("note", f"{place.address}: {text}; free some")

@@ -1,0 +1,137 @@
+"""What a node has for a run, found out by a process on it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+from actors import Machine, this_machine
+from raysim import __version__
+from raysim.workers.device import stand_in, stand_in_bytes
+from results.location import UnknownLocation, location
+from results.store import reaching
+
+_SMI = ["nvidia-smi", "--query-gpu=name,memory.total,memory.free,driver_version", "--format=csv,noheader,nounits"]
+_SMI_S = 20.0  # how long nvidia-smi may take
+
+
+class Gpu(NamedTuple):
+    """A GPU of a node."""
+
+    name: str
+    total_bytes: int
+    free_bytes: int
+    driver: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a node has for a run."""
+
+    python: str
+    raysim: str
+    code: str  # a hash of the code of raysim there
+    ray: str | None
+    machine: Machine
+    cuda: str | None  # version that torch is built for
+    torch_sees: int  # GPUs
+    gpus: tuple[Gpu, ...]
+    cpus: int  # that the process may use
+    memory_bytes: int
+    free_memory_bytes: int
+    free_disk_bytes: int  # where temporary files go, which is where Ray spills to
+    missing: tuple[str, ...]  # of the paths that were asked about
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Examines the node on which it is called."""
+
+    paths: tuple[str, ...]  # that are looked for
+
+    def __call__(self, resources: Mapping[str, float]) -> Node:
+        """resources: what Ray shares out there; {} without Ray."""
+        import torch
+
+        total, free = _memory()
+        return Node(
+            python=platform.python_version(),
+            raysim=__version__,
+            code=_code(),
+            ray=_version("ray"),
+            machine=this_machine(),
+            cuda=torch.version.cuda,
+            torch_sees=torch.cuda.device_count(),
+            gpus=_stand_ins(resources) if stand_in() else _gpus(),
+            cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+            memory_bytes=total,
+            free_memory_bytes=free,
+            free_disk_bytes=shutil.disk_usage("/tmp").free,
+            missing=tuple(path for path in self.paths if not _is_there(path)),
+        )
+
+
+def _is_there(path: str) -> bool:
+    """Tells whether a file or a folder can be reached from here; it may have a URI."""
+    try:
+        found = location(path).expanduser()
+        with reaching(found):
+            return found.exists()
+    except (OSError, UnknownLocation):  # no credentials on this node, or no library
+        return False
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _code() -> str:
+    """Returns a hash of raysim's code, because two copies may differ and have one version."""
+    hashed = hashlib.sha256()
+    for package in ("raysim", "actors", "results"):
+        root = Path(str(importlib.import_module(package).__file__)).parent
+        for file in sorted(root.rglob("*.py")):
+            hashed.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
+    return hashed.hexdigest()[:8]
+
+
+def _memory() -> tuple[int, int]:
+    """Returns the bytes of memory of the machine, all of them and those that are available."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:  # not Linux
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return pages, pages
+    kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+    return kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
+
+
+def _gpus() -> tuple[Gpu, ...]:
+    """Asks nvidia-smi, because torch would take memory on each GPU to find out how much is free."""
+    try:
+        shown = subprocess.run(_SMI, capture_output=True, text=True, timeout=_SMI_S, check=True).stdout
+    except (OSError, subprocess.SubprocessError):  # there is none, or it finds no driver
+        return ()
+    rows = [[cell.strip() for cell in line.split(",")] for line in shown.splitlines() if line.strip()]
+    return tuple(Gpu(name, _bytes(total), _bytes(free), driver) for name, total, free, driver in rows)
+
+
+def _bytes(mebibytes: str) -> int:
+    return int(mebibytes) << 20 if mebibytes.isdigit() else 0
+
+
+def _stand_ins(resources: Mapping[str, float]) -> tuple[Gpu, ...]:
+    size = stand_in_bytes()
+    return (Gpu("stand-in", size, size, ""),) * int(resources.get("GPU", 0))

@@ -1,0 +1,59 @@
+"""What a run shows on dashboards beside what its pool of workers measures."""
+
+from __future__ import annotations
+
+from actors import Instrument, Reading
+from raysim.engine.progress import Progress
+from raysim.engine.recorder import Recorder
+
+ROUND = Instrument("round", "gauge", "Rounds that are over.")
+ROUNDS = Instrument("rounds", "gauge", "Rounds of the whole run, if it does not end early.")
+VIRTUAL_TIME = Instrument("virtual_time", "gauge", "Simulated time.", "rounds or seconds, as world.delay.unit says")
+METRIC = Instrument(
+    "metric",
+    "gauge",
+    "Last value of each metric, such as accuracy and loss, on the first of run.evaluate_on: that of the global model, "
+    "or the mean over peers.",
+    tags=("metric",),
+)
+IN_FLIGHT = Instrument("in_flight", "gauge", "Clients that are under way in virtual time, or peers at work.")
+STALENESS = Instrument(
+    "staleness",
+    "gauge",
+    "Mean staleness of the updates of the last server step, or mean age of the messages of the last round of peers.",
+    "rounds or server steps, as world.staleness says; virtual time between peers",
+)
+STEPS = Instrument("steps", "counter", "Server steps, or rounds of peers.")
+UPDATES = Instrument(
+    "updates",
+    "counter",
+    "Dispatches that ended, by what became of the update: used, discarded, dropped or unfinished. Only those that are "
+    "used are trained; with peers, each time that one trained and mixed.",
+    tags=("status",),
+)
+MESSAGES = Instrument(
+    "message_bytes",
+    "counter",
+    "Size of the simulated messages: up to the server and down to clients, or sent and received by peers.",
+    "bytes",
+    tags=("direction",),
+)
+OF_RUNS = (ROUND, ROUNDS, VIRTUAL_TIME, METRIC, IN_FLIGHT, STALENESS, STEPS, UPDATES, MESSAGES)
+ENDS = ("used", "discarded", "dropped", "unfinished")
+
+
+def readings(progress: Progress, recorder: Recorder) -> list[Reading]:
+    """Returns what a run shows."""
+    shown = [
+        Reading(ROUND, progress.round),
+        Reading(ROUNDS, progress.rounds),
+        Reading(VIRTUAL_TIME, progress.virtual_time),
+        Reading(IN_FLIGHT, progress.in_flight),
+        Reading(STEPS, progress.steps),
+        *(Reading(METRIC, value, (name,)) for name, value in progress.metrics.items()),
+        *(Reading(UPDATES, recorder.totals[status], (status,)) for status in ENDS if status in recorder.totals),
+        *(Reading(MESSAGES, size, (direction,)) for direction, size in recorder.traffic.items()),
+    ]
+    if recorder.staleness is not None:
+        shown.append(Reading(STALENESS, recorder.staleness))
+    return shown

@@ -1,0 +1,58 @@
+"""The cases of a sweep: which of them are taken, and which have the keys that the command line sets."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from raysim.errors import Problem, ScenarioError
+from raysim.scenario.load import read_back, set_case
+from raysim.scenario.yaml import assign
+
+
+def choose(block: dict[str, Any], cases: Sequence[str]) -> list[Problem]:
+    """Leaves only these cases in the plain data of a sweep, in place. Returns a problem if there is no such case."""
+    known = block.get("cases", {})
+    if strangers := [case for case in cases if case not in known]:
+        text = f"must be some of {', '.join(known) or 'none, for the file has no cases'}, got {', '.join(strangers)}"
+        return [Problem("--cases", text)]
+    block["cases"] = {case: known[case] for case in cases}
+    return []
+
+
+def missing(
+    raw: dict[str, Any], source: str, cases: Mapping[str, dict[str, Any]], given: Mapping[str, Any]
+) -> dict[str, frozenset[str]]:
+    """Returns, for each case, the keys that it lacks and another case has.
+
+    A key that no case has is not among them, so that it is refused like any unknown key. raw: the scenario file without
+    its sweep. source: its name, for errors. given: keys that the command line sets, each with a value.
+    """
+    lacking: dict[str, set[str]] = {}
+    for case, settings in cases.items():
+        of_case = copy.deepcopy(raw)
+        set_case(of_case, settings)
+        lacking[case] = set()
+        for key in sorted(given, key=lambda key: key.count(".")):  # a block comes before the keys in it
+            if _lacks(of_case, key, source):
+                lacking[case].add(key)
+            else:
+                assign(of_case, key, copy.deepcopy(given[key]), "--set")
+    nobodys = set.intersection(*lacking.values()) if lacking else set()
+    return {case: frozenset(keys - nobodys) for case, keys in lacking.items()}
+
+
+def _lacks(raw: dict[str, Any], key: str, source: str) -> bool:
+    """Returns whether a scenario, given as plain data, has no such key. One that is wrong lacks none."""
+    try:
+        found: Any = read_back(raw, source).resolved()
+    except ScenarioError:
+        return False  # what is wrong is told when the runs are made
+    for word in key.split("."):
+        if not isinstance(found, dict):
+            return False
+        if word not in found:
+            return True
+        found = found[word]
+    return False

@@ -1,0 +1,14 @@
+"""What the actor that loads the data hosts. It is where the files are, and needs no torch of its own."""
+
+from __future__ import annotations
+
+from raysim.data import Federation, federate
+from raysim.scenario import Scenario
+
+
+class FederationLoader:
+    """Loads the data."""
+
+    def load(self, scenario: Scenario) -> Federation:
+        """Loads the data and divides them among clients. scenario: with the contents of arrays in memory."""
+        return federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)

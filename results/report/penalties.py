@@ -1,0 +1,65 @@
+"""The figure of the penalties that all clients have, in algorithms whose clients adapt them (FedADMM-InSa)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+from matplotlib.axes import Axes
+
+from results.keys import flatten
+from results.reader import Run
+from results.report.draw import series, whole_numbers, wide_scale
+from results.report.groups import Groups
+from results.report.picture import Picture, picture
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ADAPTED = "next_penalty"  # the algorithm's own column: what a client has adapted to after an update
+
+
+def penalties(groups: Groups) -> Iterator[Picture]:
+    """Yields the figure, unless no client adapted its penalty."""
+    if _ADAPTED not in groups.runs.schema("updates").names:
+        return
+    frame = groups.frame("updates", ["round", "client", _ADAPTED], pc.field("status") == "used")
+    of_runs = [
+        of_all_clients(run, rows).assign(group=group.place)
+        for group in groups.groups
+        for run in group.drawn
+        if (rows := frame[frame["run"] == run.id].dropna(subset=_ADAPTED)).size
+    ]
+    if not of_runs:
+        return
+    import pandas as pd
+
+    table = pd.concat(of_runs).groupby(["group", "round"], as_index=False).mean()
+
+    def draw(axes: Axes) -> None:
+        series(axes, groups, table, "round", "mean", "min", "max")
+        axes.set(xlabel="round", ylabel="penalty")
+        wide_scale(axes, table["mean"])
+        whole_numbers(axes)
+
+    caption = (
+        "What clients have adapted to by the end of a round; those that have not taken part yet have the first "
+        "penalty. Line: mean over all clients. Band: from the smallest to the largest."
+    )
+    yield picture("updates-penalties-of-all", "Penalties of all clients", caption, draw)
+
+
+def of_all_clients(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
+    """Returns the mean, smallest and largest penalty of a run's clients by round. rows: its updates that were used."""
+    scenario = flatten(run.info.get("scenario") or {})
+    first = float(scenario["algorithm.beta"] or 0)
+    holders = run.table("partition", ["client"], pc.field("split") == "train")["client"]
+    clients = pc.count_distinct(holders).as_py()
+    clients -= int(float(scenario.get("data.unseen") or 0) * clients + 1e-9)
+    adapted = rows.pivot_table(index="round", columns="client", values=_ADAPTED, aggfunc="last").ffill()
+    table = adapted.fillna(first).agg(["mean", "min", "max"], axis="columns")
+    if fresh := clients - adapted.shape[1]:  # they never take part
+        table["mean"] = (table["mean"] * (clients - fresh) + first * fresh) / clients
+        table["min"], table["max"] = table["min"].clip(upper=first), table["max"].clip(lower=first)
+    return table.reset_index()

@@ -1,0 +1,86 @@
+"""Runs on several nodes, of which some die and others come late. Their digests are those of runs in this process."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Raw, digits, override
+from nodes import several_nodes, until
+
+import raysim
+
+pytestmark = pytest.mark.cluster
+
+LARGE = {"model__hidden": [400], "run__rounds": 150, "run__checkpoint": {"every_rounds": 10, "every_s": None}}
+# models of more than 100 KB, which Ray keeps in the memory of nodes
+STATEFUL = {"algorithm": {"name": "ditto"}, "run__evaluate_every": 50}
+
+
+def scenario(**changes: Any) -> Raw:
+    return override(digits(), **{**LARGE, "resources": {"client_actors": 2, "chunk": 2}, **changes})
+
+
+def begun(folder: Path) -> bool:
+    return any(folder.glob("runs/*/checkpoint/checkpoint.json"))
+
+
+def ended(folder: Path, run: Any, raw: Raw) -> str:
+    """Waits for a run's end. Returns what it printed, once its digest is that of a run in this process."""
+    printed: str = run.communicate(timeout=240)[0]
+    assert run.returncode == 0, printed
+    (done,) = (folder / "runs").iterdir()
+    expected = raysim.run(raw, out=folder / "inline", inline=True)
+    assert raysim.Result(done).digest == expected.digest
+    return printed
+
+
+def test_a_run_goes_on_without_the_node_of_a_client(tmp_path: Path) -> None:
+    """No other node has room for it."""
+    raw = scenario()
+    with several_nodes(1) as nodes:
+        lost = nodes.add(1)
+        run = nodes.start(tmp_path, raw)
+        until(lambda: begun(tmp_path), run)
+        nodes.kill(lost)
+        printed = ended(tmp_path, run, raw)
+    assert "goes on from" not in printed
+
+
+def test_a_run_that_lost_states_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    raw = scenario(**STATEFUL)
+    with several_nodes(1) as nodes:
+        lost = nodes.add(1)
+        run = nodes.start(tmp_path, raw)
+        until(lambda: begun(tmp_path), run)
+        nodes.kill(lost)
+        printed = ended(tmp_path, run, raw)
+    assert "was lost with a node; it goes on from its checkpoint of version" in " ".join(printed.split())
+
+
+def test_a_run_waits_for_a_node_if_it_has_none(tmp_path: Path) -> None:
+    raw = scenario(resources={"client_actors": 1, "chunk": 2})
+    with several_nodes(0) as nodes:
+        lost = nodes.add(1)
+        run = nodes.start(tmp_path, raw)
+        until(lambda: begun(tmp_path), run)
+        nodes.kill(lost)
+        nodes.add(1)
+        ended(tmp_path, run, raw)
+
+
+@pytest.mark.parametrize("actors", ["auto", "1-3"])
+def test_workers_join_with_nodes(tmp_path: Path, actors: str) -> None:
+    raw = scenario(resources={"client_actors": actors, "chunk": 2}, run__rounds=400)
+    with several_nodes(1) as nodes:
+        run = nodes.start(tmp_path, raw)
+        until(lambda: begun(tmp_path), run)
+        late = nodes.add(1)
+        until(lambda: "client-1" in workers(tmp_path), run)
+        nodes.kill(late)
+        ended(tmp_path, run, raw)
+
+
+def workers(folder: Path) -> set[str]:
+    """The workers that have done jobs of a run, as far as its tables are written."""
+    (run,) = (folder / "runs").iterdir()
+    return set(raysim.Result(run).table("tasks").column("worker").to_pylist())

@@ -1,0 +1,76 @@
+"""A Ray cluster of several nodes on this machine, whose nodes can be killed as a power cut would."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from command_line import write
+from conftest import PYTHONPATH, Raw
+
+QUICK = {  # the head sees within seconds that a node is gone
+    "health_check_initial_delay_ms": 500,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 1000,
+    "health_check_failure_threshold": 3,
+}
+
+
+class Nodes:
+    """The nodes of a cluster. The first is the head, on which runs are started."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+
+    def add(self, cpus: int, **options: Any) -> Any:
+        return self._cluster.add_node(num_cpus=cpus, **options)
+
+    def kill(self, node: Any) -> None:
+        self._cluster.remove_node(node, allow_graceful=False)
+
+    @property
+    def address(self) -> str:
+        return str(self._cluster.address)
+
+    def start(self, folder: Path, raw: Raw) -> subprocess.Popen[str]:
+        """Starts a run on the cluster, as a user on the head would."""
+        return self.call("run", write(folder, raw), "--out", folder / "runs", "--address", self.address)
+
+    def call(self, *line: object) -> subprocess.Popen[str]:
+        """Calls raysim on the head."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "raysim", *map(str, line)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONPATH": PYTHONPATH},
+        )
+
+
+@contextmanager
+def several_nodes(head_cpus: int, **options: Any) -> Iterator[Nodes]:
+    """Starts the head of a cluster, and ends all nodes after the block."""
+    from ray.cluster_utils import Cluster
+
+    with tempfile.TemporaryDirectory(prefix="nodes-", dir="/tmp", ignore_cleanup_errors=True) as temporary:
+        head = {"num_cpus": head_cpus, "include_dashboard": False, "_system_config": QUICK, "temp_dir": temporary}
+        head |= options
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        try:
+            yield Nodes(cluster)
+        finally:
+            cluster.shutdown()
+
+
+def until(condition: Callable[[], Any], run: subprocess.Popen[str], seconds: float = 90.0) -> None:
+    """Waits for a condition while a run goes on."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert run.poll() is None, run.communicate()[0]
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.1)

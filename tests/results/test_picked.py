@@ -1,0 +1,46 @@
+"""How often clients had taken part beside evaluations of their models, and leaving out those that never had."""
+
+from pathlib import Path
+
+import pytest
+from command_line import command
+from compared_runs import cells, compare, refused
+from conftest import Raw, Simulate, digits
+
+from results import load
+from results.report import report
+
+PICKS: Raw = {"dispatch": {"picks": [[0, 1], [0, 2]]}}
+
+
+def four_clients(simulate: Simulate) -> Path:
+    """Clients 0 to 2 take part in two rounds, client 3 never."""
+    data = {"name": "digits", "clients": 4, "partition": "iid", "local_test": 0.2}
+    run = {"rounds": 2, "evaluate_every": 1, "evaluate_clients": "all"}
+    return simulate(digits(algorithm="local_only", data=data, world=PICKS, run=run)).folder
+
+
+def test_evaluations_say_how_often_a_client_had_taken_part(simulate: Simulate) -> None:
+    frame = load(four_clients(simulate)).pandas("evaluations")
+    own = frame.query("subject == 'client' and metric == 'accuracy'")
+    assert own.groupby("round").picked.agg(list).tolist() == [[1, 1, 0, 0], [2, 1, 1, 0]]
+    assert frame.query("subject == 'global'").picked.isna().all()
+
+
+def test_a_comparison_says_who_never_took_part_and_can_leave_them_out(simulate: Simulate) -> None:
+    folder = four_clients(simulate)
+    frame = load(folder).pandas("evaluations").query("subject == 'client' and metric == 'accuracy' and round == 1")
+    all_of_them, some = (cells(folder, "--subject", "client", *options) for options in ([], ["--picked"]))
+    assert float(all_of_them[0]["mean"]) == pytest.approx(frame.value.mean())
+    assert float(some[0]["mean"]) == pytest.approx(frame.value[frame.picked > 0].mean())
+    note = "1 of 4 evaluated clients never took part in it, and count with what they began with; --picked leaves them"
+    assert note in compare(folder, "--subject", "client").stderr
+    assert "never took part" not in compare(folder, "--subject", "client", "--picked").output
+    assert "picked: must be given for subject client only" in refused(folder, "--picked")
+
+
+def test_a_report_says_so_too(simulate: Simulate, tmp_path: Path) -> None:
+    folder = four_clients(simulate)
+    assert "1 of 4 evaluated clients never took part in it" in report(load(folder)).html
+    assert command("report", folder, "--picked", "-o", tmp_path / "report.html").exit_code == 0
+    assert "Clients are left out until they have taken part." in (tmp_path / "report.html").read_text()
