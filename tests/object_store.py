@@ -36,7 +36,7 @@ def s3_server() -> Iterator[str]:
             for name, value in environment.items():
                 patch.setenv(name, value)
             S3FileSystem.clear_instance_cache()  # of a server that has ended
-            S3FileSystem().mkdir("bucket")
+            S3FileSystem().makedirs("bucket", exist_ok=True)  # servers of one process have the same buckets
             yield "s3://bucket"
     finally:
         server.stop()
