@@ -80,6 +80,8 @@ def machines(folder: Path, number: int) -> Iterator[list[Machine]]:
                 f"ip link add to-{host} type veth peer name eth0 netns {pid} && ip link set to-{host} master switch up",
             )
             _inside(pid, f"ip addr add {address}/24 dev eth0 && ip link set eth0 up && ip link set lo up")
+            # It leads nowhere, but by the route to the world, Ray tells which address is a machine's own.
+            _inside(pid, "ip route add default dev eth0")
             made.append(Machine(address, home, pid))
         yield made
 
