@@ -15,6 +15,7 @@ from actors.host import Done, Failure, Ready
 from actors.instrument import BUSY, DEATHS, DONE, JOBS, WORKERS, Reading
 from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Setup, Value, values_of
 from actors.machine import Machine
+from actors.memory import brief
 from actors.meter import Meter
 from actors.placement import Placement
 from actors.pool import Group, JobFailed, ValuesLost
@@ -122,7 +123,7 @@ class RayPool:
         """Gives a job to one worker, or to all workers of a gang. Only the first of a gang leaves values."""
         try:
             seats = crew.seats() if job.together else [None]
-        except (RayActorError, GetTimeoutError) as error:
+        except (RayActorError, OutOfMemoryError, GetTimeoutError) as error:
             self._queue.push(job)
             self._replace(workers[0], str(error))
             return
@@ -259,7 +260,7 @@ class RayPool:
         """Replaces a worker that Ray has ended because its node ran low on memory. Another may find more."""
         self.warnings.append(f"{worker.name}: its node ran low on memory, and Ray ended it")
         try:
-            self._replace(worker, str(error))
+            self._replace(worker, brief(error))
         except JobFailed as failed:
             raise JobFailed(failed.label, failed.cause, failed.traceback, "node") from error
 

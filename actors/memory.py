@@ -12,3 +12,8 @@ def exhausted(error: BaseException) -> Memory | None:
     if isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error):
         return "node"
     return None
+
+
+def brief(error: Exception) -> str:
+    """Returns what Ray says of a node that ran low on memory, without what follows: all processes there, and advice."""
+    return " ".join(str(error).partition("OOM kill reason")[0].split())

@@ -14,12 +14,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.cluster import PATIENCE_S, POLL_S, RayPool
 from actors.crew import is_there
 from actors.host import describe, trace
+from actors.memory import brief
 from actors.placement import Demand, Placement, within
 from actors.pool import JobFailed, MissingResources
 from actors.pulse import Pulse, interval
@@ -110,6 +111,8 @@ def run_on_ray(
             yield item
     except RayActorError as error:
         raise JobFailed("scheduler", f"the scheduler actor died: {error}", "") from error
+    except OutOfMemoryError as error:
+        raise JobFailed("scheduler", f"the scheduler actor died: {brief(error)}", "", "node") from error
     finally:
         _end(scheduler)
 
@@ -152,7 +155,7 @@ def _end(scheduler: Any) -> None:
     """Stops the scheduler, after it has written its files, unless that takes too long."""
     try:
         ray.get(scheduler.stop.remote(), timeout=STOP_S)
-    except (RayActorError, GetTimeoutError):
+    except (RayActorError, OutOfMemoryError, GetTimeoutError):
         pass
     finally:
         within(STOP_S, lambda: ray.kill(scheduler))

@@ -22,6 +22,7 @@ from raysim.engine.families import family_of
 from raysim.engine.lives import Lives
 from raysim.engine.lock import locked
 from raysim.engine.machines import environment, pin
+from raysim.engine.memory import with_cure
 from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
@@ -137,8 +138,9 @@ def _carry_out(
                 lives.count(lost)
                 execution = replace(execution, goes_on=True)
     except JobFailed as failed:
-        execution.settle("failed", f"{failed}\n{failed.traceback}".strip())
-        raise RunFailed(failed.label, failed.cause, failed.traceback, execution.folder) from None
+        told = with_cure(failed, execution.scenario)  # that of the execution itself has it already
+        execution.settle("failed", f"{told}\n{told.traceback}".strip())
+        raise RunFailed(told.label, told.cause, told.traceback, execution.folder) from None
     except StopRun as stop:
         execution.settle("stopped", early=str(stop))
     except BaseException:  # such as Ctrl-C

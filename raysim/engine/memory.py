@@ -11,7 +11,7 @@ def with_cure(failed: JobFailed, scenario: Scenario) -> JobFailed:
     if failed.memory is None:
         return failed
     cure = _of_gpu(scenario) if failed.memory == "gpu" else _of_node(scenario)
-    return JobFailed(failed.label, f"{failed.cause}; {cure}", failed.traceback, failed.memory)
+    return JobFailed(failed.label, f"{failed.cause}; {cure}", failed.traceback)
 
 
 def _of_gpu(scenario: Scenario) -> str:
