@@ -1,12 +1,15 @@
 """Kills parts of runs at random moments, resumes the runs, and compares their digests with undisturbed ones.
 
-python benchmarks/chaos.py [--kills 100] [--seed 0] [--inline-only] [--out FILE.md]
+python benchmarks/chaos.py [--kills 100] [--seed 0] [--inline-only] [--kinds client,peer] [--nodes 3] [--out FILE.md]
 
 Each scenario below runs undisturbed once. Then it runs again and again while one of its processes is killed with
-SIGKILL at a random moment: a client actor, an aggregator, the scheduler, the driver, the raylet, the GCS, or all of
-them at once. A run that ends early is resumed, in turn in this process, on one worker and on three. A few kills later
-it is left alone, and must end with the digest of the undisturbed run. It prints, for each kind of process, how often it
-was killed, how often the run went on by itself, and how many seconds each kill cost. Exit code 1 if a digest differs.
+SIGKILL at a random moment: a client actor, an aggregator, a peers' actor, the loader of the data, the scheduler, the
+driver, the raylet, the GCS, or all of them at once; workers are drawn most often. With `--nodes 3`, runs share a Ray of
+a head and three more nodes on this machine, of which one may be killed, too; another then takes its place. `--kinds`
+says what may be killed. A run that ends early is resumed, in turn in this process, on one worker and on three. A few
+kills later it is left alone, and must end with the digest of the undisturbed run. It prints, for each kind of process,
+how often it was killed, how often the run went on by itself, and how many seconds each kill cost; and for each family,
+how many of its runs ended with the right digest. Exit code 1 if one did not.
 
 All choices follow from the seed; the moments also depend on how fast the machine is. It needs Linux, whose /proc says
 which process is which.
@@ -26,7 +29,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,22 +57,33 @@ SCENARIOS: dict[str, tuple[str, list[str]]] = {  # a file, and keys to set
         ["algorithm=fedf_admm", "public={samples: 100}", "world={}", "run.rounds=25"],
     ),
 }
-INLINE = ("everything, in process",)
-ON_RAY = ("client", "aggregator", "scheduler", "driver", "raylet", "GCS", "everything")
-WORKERS = (["--inline"], ["--set", "resources.client_actors=1"], ["--set", "resources.client_actors=3"])
-OF_SERVER = ("ray::step", "ray::first", "ray::finish")
-OF_CLIENT = ("ray::train", "ray::mix", "ray::evaluate", "ray::compare", "ray::consensus", "ray::evaluate_clients")
+INLINE = "everything, in process"
+WORKERS = ("client", "aggregator", "peer")
+OF_RUN = (*WORKERS, "loader", "scheduler", "driver")  # what belongs to a run alone
+ON_RAY = (*OF_RUN, "raylet", "GCS", "everything")
+ON_NODES = (*OF_RUN, "node")
+OFTEN_DRAWN = 4  # how much more often each kind of worker is drawn than any other
+RESUMED = (["--inline"], ["--set", "resources.client_actors=1"], ["--set", "resources.client_actors=3"])
+TITLES = {  # of processes: Ray shows what they do, or what they are
+    "client": ("ray::Client", "ray::train", "ray::evaluate", "ray::metrics"),
+    "aggregator": ("ray::Aggregator", "ray::step", "ray::first"),
+    "peer": ("ray::Client", "ray::mix", "ray::evaluate", "ray::compare", "ray::consensus", "ray::metrics"),
+    "loader": ("ray::Loader", "ray::load"),
+    "scheduler": ("ray::Scheduler",),
+}
 LONGEST_S = 300.0  # a run that takes longer counts as hung
 
 
 @dataclass
 class Tally:
-    """What became of the kills of one kind of process."""
+    """What became of the kills of one kind of process, or of the runs of one family."""
 
     kills: int = 0
     survived: int = 0  # the run went on by itself
     resumed: int = 0
     costs: list[float] = field(default_factory=list)  # seconds that a run took longer, for each of its kills
+    right: int = 0  # runs that ended with the right digest
+    wrong: int = 0
 
 
 def main() -> int:
@@ -76,29 +91,74 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--inline-only", action="store_true", help="without Ray")
-    parser.add_argument("--out", type=Path, help="also write the table to this file")
+    parser.add_argument("--kinds", help="what may be killed on Ray, separated by commas; by default everything")
+    parser.add_argument("--nodes", type=int, default=0, help="nodes beside the head, on which runs share a Ray")
+    parser.add_argument("--out", type=Path, help="also write the tables to this file")
     given = parser.parse_args()
+    possible = ON_NODES if given.nodes else ON_RAY
+    kinds = given.kinds.split(",") if given.kinds else possible
+    if unknown := set(kinds) - set(possible):
+        parser.error(f"--kinds: must be of {', '.join(possible)}, got {', '.join(sorted(unknown))}")
     draw = random.Random(given.seed)
     tallies: dict[str, Tally] = defaultdict(Tally)
-    wrong = []
-    with tempfile.TemporaryDirectory(prefix="chaos-") as name:
+    families: dict[str, Tally] = defaultdict(Tally)
+    with tempfile.TemporaryDirectory(prefix="chaos-") as name, several_nodes(given.nodes) as nodes:
         whole = {label: undisturbed(label, Path(name) / "whole") for label in SCENARIOS}
         for number, label in enumerate(itertools.cycle(SCENARIOS)):
             if sum(tally.kills for tally in tallies.values()) >= given.kills:
                 break
-            inline = given.inline_only or number % 4 == 3
-            out = Path(name) / f"run-{number}"
-            killed, digest = disturbed(label, out, draw, tallies, whole[label], inline=inline)
+            run = Run(label, Path(name) / f"run-{number}", nodes, whole[label])
+            inline = given.inline_only or (number % 4 == 3 and not given.kinds)
+            if not (inline or run.choices(kinds)):
+                continue
+            killed, digest = disturbed(run, draw, tallies, run.choices(kinds), inline=inline)
             right = digest == whole[label].digest
             print(
                 f"{label}: killed {', '.join(killed) or 'nothing'}: {'same digest' if right else 'WRONG'}", flush=True
             )
-            wrong += [] if right else [label]
-    text = table(tallies)
+            families[label].kills += len(killed)
+            families[label].right += right
+            families[label].wrong += not right
+    text = f"{table(tallies)}\n\n{table_of_families(families)}"
     print(text)
     if given.out:
         given.out.write_text(text + "\n")
-    return 1 if wrong else 0
+    return 1 if any(tally.wrong for tally in families.values()) else 0
+
+
+class Nodes:
+    """A Ray of several nodes on this machine."""
+
+    def __init__(self, number: int) -> None:
+        from ray.cluster_utils import Cluster
+
+        # A node that is gone is then found so within seconds.
+        checks = ("initial_delay_ms", 500), ("period_ms", 500), ("timeout_ms", 1000), ("failure_threshold", 3)
+        settings = {f"health_check_{key}": value for key, value in checks}
+        head = {"num_cpus": 1, "include_dashboard": False, "_system_config": settings}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self._nodes = [self.cluster.add_node(num_cpus=2) for _ in range(number)]
+
+    @property
+    def address(self) -> str:
+        return str(self.cluster.address)
+
+    def kill(self, draw: random.Random) -> None:
+        """Kills one of the nodes with all its processes, and starts another."""
+        node = self._nodes.pop(draw.randrange(len(self._nodes)))
+        self.cluster.remove_node(node, allow_graceful=False)
+        self._nodes.append(self.cluster.add_node(num_cpus=2))
+
+
+@contextmanager
+def several_nodes(number: int) -> Iterator[Nodes | None]:
+    """Starts a Ray of a head and so many nodes, which ends after the block; 0: each run starts a Ray of its own."""
+    nodes = Nodes(number) if number else None
+    try:
+        yield nodes
+    finally:
+        if nodes:
+            nodes.cluster.shutdown()
 
 
 @dataclass(frozen=True)
@@ -107,58 +167,87 @@ class Whole:
 
     digest: str
     seconds: float
+    loop_s: float  # of that, for its timeline
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is to be disturbed."""
+
+    label: str
+    out: Path
+    nodes: Nodes | None
+    whole: Whole | None  # the undisturbed one, if that is known
+
+    @property
+    def folder(self) -> Path:
+        return next(self.out.iterdir())
+
+    def start(self, *, inline: bool) -> subprocess.Popen[bytes]:
+        file, keys = SCENARIOS[self.label]
+        sets = [word for key in (*keys, *OFTEN) for word in ("--set", key)]
+        where = ["--inline"] if inline else self._address
+        return command("run", str(ROOT / "scenarios" / file), "--out", str(self.out), *sets, *where)
+
+    def resume(self, how: list[str]) -> subprocess.Popen[bytes]:
+        return command("resume", str(self.folder), *how, *([] if "--inline" in how else self._address))
+
+    @property
+    def _address(self) -> list[str]:
+        return ["--address", self.nodes.address] if self.nodes else []
+
+    def choices(self, kinds: Sequence[str]) -> list[str]:
+        """Returns those of the kinds that it has on Ray, workers several times, because they are drawn more often."""
+        mine = WORKERS[2:] if self.label.startswith("peers") else WORKERS[:2]
+        others = [kind for kind in kinds if kind not in WORKERS]
+        return [kind for kind in mine if kind in kinds] * OFTEN_DRAWN + others
 
 
 def undisturbed(label: str, out: Path) -> Whole:
     started = time.monotonic()
-    process = start(label, out, inline=True)
-    if process.wait(LONGEST_S):
+    run = Run(label, out, None, None)
+    if run.start(inline=True).wait(LONGEST_S):
         raise SystemExit(f"{label}: the undisturbed run failed")
-    (folder,) = out.iterdir()
-    found = Whole(json.loads((folder / "run.json").read_text())["digest"]["run"], time.monotonic() - started)
+    folder = run.folder
+    info = json.loads((folder / "run.json").read_text())
+    found = Whole(info["digest"]["run"], time.monotonic() - started, info["seconds"]["loop"])
     print(f"{label}: undisturbed in {found.seconds:.1f} s", flush=True)
     subprocess.run(["rm", "-r", str(folder)], check=True)
     return found
 
 
 def disturbed(
-    label: str, out: Path, draw: random.Random, tallies: dict[str, Tally], whole: Whole, *, inline: bool
+    run: Run, draw: random.Random, tallies: dict[str, Tally], choices: Sequence[str], *, inline: bool
 ) -> tuple[list[str], str | None]:
     """Runs a scenario with kills on the way. Returns what was killed, and the digest at the end, if there is one."""
     killed: list[str] = []
     started = time.monotonic()
-    process, on_ray = start(label, out, inline=inline), not inline
-    for _ in range(draw.randint(2, 5)):
-        kind = draw.choice(ON_RAY if on_ray else INLINE)
-        if not strike(process, kind, draw, out, whole.seconds):
+    process, on_ray = run.start(inline=inline), not inline
+    for _ in range(draw.randint(3, 8)):
+        kind = draw.choice(choices) if on_ray else INLINE
+        if not strike(process, kind, draw, run):
             break  # the run was over before
         killed.append(kind)
         tallies[kind].kills += 1
-        ended = wait(process, until=20.0 if kind in ("client", "aggregator") else LONGEST_S)
+        ended = wait(process, until=1.0 if kind in (*WORKERS, "node") else LONGEST_S)
         if not ended or process.returncode == 0:
             tallies[kind].survived += 1
             if ended:
                 break
             continue
         tallies[kind].resumed += 1
-        choice = draw.choice(WORKERS[:1] if inline else WORKERS)
-        process, on_ray = resume(next(out.iterdir()), choice), choice != ["--inline"]
-    wait(process, until=LONGEST_S)
-    info = json.loads((next(out.iterdir()) / "run.json").read_text())
-    cost = (time.monotonic() - started - whole.seconds) / max(len(killed), 1)
+        choice = draw.choice(RESUMED[:1] if inline else RESUMED)
+        process, on_ray = run.resume(choice), choice != ["--inline"]
+    if wait(process, until=LONGEST_S) and process.returncode:  # it did not survive the last kill after all
+        tallies[killed[-1]].survived -= 1
+        tallies[killed[-1]].resumed += 1
+        wait(run.resume(RESUMED[0]), until=LONGEST_S)
+    info = json.loads((run.folder / "run.json").read_text())
+    assert run.whole
+    cost = (time.monotonic() - started - run.whole.seconds) / max(len(killed), 1)
     for kind in killed:
         tallies[kind].costs.append(cost)
     return killed, info.get("digest", {}).get("run")
-
-
-def start(label: str, out: Path, *, inline: bool) -> subprocess.Popen[bytes]:
-    file, keys = SCENARIOS[label]
-    sets = [word for key in (*keys, *OFTEN) for word in ("--set", key)]
-    return command("run", str(ROOT / "scenarios" / file), "--out", str(out), *sets, *(["--inline"] if inline else []))
-
-
-def resume(folder: Path, how: list[str]) -> subprocess.Popen[bytes]:
-    return command("resume", str(folder), *how)
 
 
 def command(*words: str) -> subprocess.Popen[bytes]:
@@ -168,41 +257,39 @@ def command(*words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(full, cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True)
 
 
-def strike(process: subprocess.Popen[bytes], kind: str, draw: random.Random, out: Path, seconds: float) -> bool:
+def strike(process: subprocess.Popen[bytes], kind: str, draw: random.Random, run: Run) -> bool:
     """Kills a process of this kind at a random moment. Returns whether there was one before the run ended."""
-    deadline = time.monotonic() + LONGEST_S
-    while not list(out.glob("*/run.json")) or not find(process.pid, kind):
-        if process.poll() is not None or time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    time.sleep(draw.uniform(0.0, seconds / 2))
-    victims = find(process.pid, kind)
-    if process.poll() is not None or not victims:
-        return False
+    root = os.getpid() if run.nodes else process.pid  # from which its processes descend
+    assert run.whole
+    for seconds in (0.0, draw.uniform(0.0, run.whole.loop_s / 4)):  # once there is one, a while, and until there is one
+        time.sleep(seconds)
+        deadline = time.monotonic() + LONGEST_S
+        while not list(run.out.glob("*/run.json")) or not (victims := find(root, process.pid, kind)):
+            if process.poll() is not None or time.monotonic() > deadline:
+                return False
+            time.sleep(0.002)
+    if kind == "node" and run.nodes:
+        run.nodes.kill(draw)
+        return True
     for pid in victims if kind.startswith("everything") else [draw.choice(victims)]:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
-    return True
+    return process.poll() is None or kind.startswith(("everything", "driver"))
 
 
-def find(driver: int, kind: str) -> list[int]:
-    """Returns the processes of a run that are of this kind now."""
-    processes = list(family(driver))
+def find(root: int, driver: int, kind: str) -> list[int]:
+    """Returns the processes of a run that are of this kind now. root: from which they all descend."""
+    if kind in ("driver", "node"):
+        return [driver]
+    processes = list(family(root))
     if kind.startswith("everything"):
         return [driver, *(pid for pid, _ in processes)]
-    wanted = {
-        "driver": lambda text: False,
-        "scheduler": lambda text: text.startswith("ray::Scheduler"),
-        "client": lambda text: text.startswith(OF_CLIENT),
-        "aggregator": lambda text: text.startswith(OF_SERVER),
-        "raylet": lambda text: "/raylet/raylet " in text,
-        "GCS": lambda text: "/gcs/gcs_server " in text,
-    }[kind]
-    if kind == "aggregator" and not any(text.startswith("ray::train") for _, text in processes):
-        wanted = lambda text: text.startswith((*OF_SERVER, *OF_CLIENT))  # noqa: E731 - a run of peers has none
-    return [driver] if kind == "driver" else [pid for pid, text in processes if wanted(text)]
+    paths = {"raylet": "/raylet/raylet ", "GCS": "/gcs/gcs_server "}
+    if kind in paths:
+        return [pid for pid, text in processes if paths[kind] in text]
+    return [pid for pid, text in processes if text.startswith(TITLES[kind])]
 
 
 def family(driver: int) -> Iterator[tuple[int, str]]:
@@ -243,6 +330,14 @@ def table(tallies: dict[str, Tally]) -> str:
         lines.append(f"| {kind} | {tally.kills} | {tally.survived} | {tally.resumed} | {cost} |")
     total = sum(tally.kills for tally in tallies.values())
     return "\n".join([*lines, f"| all | {total} | | | |"])
+
+
+def table_of_families(families: dict[str, Tally]) -> str:
+    """Returns how the runs of each family ended, as a table in Markdown."""
+    lines = ["| family | runs | kills | same digest |", "|---|---|---|---|"]
+    for label, tally in families.items():
+        lines.append(f"| {label} | {tally.right + tally.wrong} | {tally.kills} | {tally.right} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

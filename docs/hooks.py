@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from generate import algorithms, blocks, command_line, fields, tables
+from generate import algorithms, blocks, command_line, fields, instruments, tables
 
 GENERATORS: dict[str, Callable[..., str]] = {
     "algorithms": algorithms.algorithms,
@@ -17,6 +17,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "parts": blocks.parts,
     "commands": command_line.commands,
     "fields": fields.fields,
+    "instruments": instruments.instruments,
     "tables": tables.tables,
 }
 MARKER = re.compile(r"^\{\{ generate: (\w+) ?(.*?) \}\}$", re.MULTILINE)

@@ -1,13 +1,19 @@
-"""Finds the runs of a scenario that are in a folder already."""
+"""Finds the runs of a scenario that are in a folder already, to use them or to go on with them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from raysim.engine.lock import locked
+from raysim.errors import CannotGoOn
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import Dependencies, changes, depends_on
 from results import NotARun, open_run
+
+_OVER = ("finished", "diverged")  # statuses of runs that would end so again
 
 
 class OutOfDate(NamedTuple):
@@ -15,6 +21,20 @@ class OutOfDate(NamedTuple):
 
     folder: Path  # of the earlier run
     why: str  # what has changed since
+
+
+@contextmanager
+def going_on(folder: Path, scenario: Scenario) -> Iterator[None]:
+    """Within the block, a run that ended early may go on, and no other process writes into its folder.
+
+    Raises CannotGoOn if another process does, or did so since the run was found.
+    """
+    with locked(folder):
+        run = open_run(folder)
+        if run.status in _OVER or run.info.get("scenario_hash") != scenario.hash:
+            text = f"must be a run that ended early, but another process went on with it, and it is {run.standing} now"
+            raise CannotGoOn(f"{folder}: {text}; run the scenario again to use it")
+        yield
 
 
 class EarlierRuns:
@@ -33,7 +53,7 @@ class EarlierRuns:
                 if run.info.get("forked_from"):  # its past had other settings
                     continue
                 hash, found = str(run.info["scenario_hash"]), (file.parent, run.info.get("depends_on") or {})
-                if run.status in ("finished", "diverged"):
+                if run.status in _OVER:
                     self._over[hash] = found
                 elif run.standing in ("interrupted", "killed", "stopped", "failed"):
                     self._early[hash] = found

@@ -12,7 +12,7 @@ from raysim.engine.execution import Execution
 from raysim.engine.folder import installed
 from raysim.engine.lock import locked
 from raysim.engine.progress import Progress
-from raysim.errors import CannotGoOn, DamagedCheckpoint, Problem, ScenarioError
+from raysim.errors import CannotGoOn, Problem, ScenarioError
 from raysim.result import Result
 from raysim.runner import launch, new_folder
 from raysim.scenario import Scenario, parse_scenario
@@ -21,7 +21,7 @@ from results import Run, open_run, this_process, write_json
 from results.disk import writing
 from results.holder import state
 from results.keys import flatten
-from results.parts import DamagedPart, OtherFile, require_no_others, rows_in
+from results.parts import OtherFile, require_no_others
 from results.schemas import TABLES
 
 # Keys with which a run may go on, because what it has written does not depend on them.
@@ -83,8 +83,6 @@ def _to_resume(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
             require_no_others(folder, table)
     except OtherFile as error:
         raise CannotGoOn(str(error)) from None
-    if checkpoint:
-        _require_rows(folder, checkpoint)
     if info["status"] == "finished" and (after.run.rounds, after.run.save_clients) == (
         before.run.rounds,
         before.run.save_clients,
@@ -103,20 +101,6 @@ def _require_ended(run: Run, lockable: bool) -> None:
     if run.standing in ("running", "forking"):
         cure = "wait for its end; if that process was killed, go on ten minutes after it last wrote"
         raise CannotGoOn(f"{run.folder}: must be a run that has ended, but is {run.standing}, {run.note}; {cure}")
-
-
-def _require_rows(folder: Path, checkpoint: Checkpoint) -> None:
-    """Raises DamagedCheckpoint if a table does not hold the rows that a checkpoint counts on."""
-    for table, rows in checkpoint.rows.items():
-        try:
-            found = rows_in(folder, table)
-        except DamagedPart as error:
-            cure = "copy it again from where it is whole, or run the scenario anew"
-            raise DamagedCheckpoint(f"{error}; {cure}") from None
-        if found < rows:
-            text = f"must hold the {rows} rows that the checkpoint counts on, got {found}"
-            cure = f"copy its files again, or delete {checkpoint.folder} to let the run start again from its beginning"
-            raise DamagedCheckpoint(f"{folder / table}: {text}; {cure}")
 
 
 def fork(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from actors import InlinePool, JobFailed, ValuesLost
 from actors.host import describe, trace
 from actors.interrupt import deferring
-from raysim.earlier import EarlierRuns
+from raysim.earlier import EarlierRuns, going_on
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
@@ -74,7 +74,7 @@ def run(
         if isinstance(over := earlier.find(scenario), Path):
             return Result(over)
         before = earlier.to_resume(scenario)
-    with locked(before) if before else nullcontext():
+    with going_on(before, scenario) if before else nullcontext():
         return launch(
             scenario,
             lambda: Execution(scenario, before or new_folder(Path(out), scenario.name), goes_on=before is not None),

@@ -15,9 +15,9 @@ from conftest import PYTHONPATH, Raw
 
 QUICK = {  # the head sees within seconds that a node is gone
     "health_check_initial_delay_ms": 500,
-    "health_check_period_ms": 500,
-    "health_check_timeout_ms": 1000,
-    "health_check_failure_threshold": 3,
+    "health_check_period_ms": 1000,
+    "health_check_timeout_ms": 5000,
+    "health_check_failure_threshold": 4,
 }
 
 
@@ -67,7 +67,7 @@ def several_nodes(head_cpus: int, **options: Any) -> Iterator[Nodes]:
             cluster.shutdown()
 
 
-def until(condition: Callable[[], Any], run: subprocess.Popen[str], seconds: float = 90.0) -> None:
+def until(condition: Callable[[], Any], run: subprocess.Popen[str], seconds: float = 240.0) -> None:
     """Waits for a condition while a run goes on."""
     end = time.monotonic() + seconds
     while not condition():

@@ -104,6 +104,18 @@ class Failing(Counting):
         return super().update(task, message, state)
 
 
+class Hungry(Counting):
+    """Runs out of memory: of a GPU, or of its node."""
+
+    name: str = "hungry"
+    of_gpu: bool = True
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        import torch
+
+        raise torch.OutOfMemoryError("CUDA out of memory.") if self.of_gpu else MemoryError("Unable to allocate 9 TiB")
+
+
 class Buffered(Central):
     """The model is the sum of how often each update's client was used before it, itself included."""
 

@@ -9,7 +9,7 @@ from raysim.blame import blaming
 from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.held_out import held_out_size, hold_out, set_aside
 from raysim.data.holdings import Holdings
-from raysim.data.labelled import Labelled
+from raysim.data.labelled import Labelled, first_rows
 from raysim.data.noise import mislabel
 from raysim.data.pool import PooledData
 from raysim.data.public import NO_PUBLIC, Public
@@ -134,13 +134,13 @@ def divide(
     available = {"train": np.unique(trained), "test": evaluated}
     with blaming("server_data"):
         server, taken = server_data.draw(dataset, available, generator(seed, "server data"))
-    shared = dataset.test if public.split == "test" else dataset.train
     with blaming("public"):
+        shared = _shared(data, dataset, public)
         public_rows = public.draw(shared, generator(seed, "public"))
     if public.split == "test":
         taken = {**taken, "test": np.append(taken["test"], public_rows)}
     held, held_out = held.without(taken["train"]), held_out.without(taken[tested])
-    shared_rows = public_rows if public.split == "train" else public_rows[:0]
+    shared_rows = _shared_rows(data, dataset, public, shared, public_rows)
     held, aside = set_aside(held, data.participants, data.validation, shared_rows, seed)
     server, validation = _validation(data.validation, dataset.train.take(aside.rows), server, seed)
     evaluation_rows = np.setdiff1d(evaluated, taken["test"])
@@ -176,6 +176,27 @@ def divide(
         skew=skew,
         seed=seed,
     )
+
+
+def _shared(data: PooledData | Quadratic, dataset: Dataset, public: Public) -> Split:
+    """Returns the samples that public ones are drawn from."""
+    if public.split == "test":
+        return dataset.test
+    if public.from_all and public.samples and isinstance(data, Labelled) and data.train_samples is not None:
+        return data.model_copy(update={"train_samples": None}).load().train
+    return dataset.train
+
+
+def _shared_rows(
+    data: PooledData | Quadratic, dataset: Dataset, public: Public, shared: Split, rows: np.ndarray
+) -> np.ndarray:
+    """Returns which rows of the training samples are public. shared: what these were drawn from; rows: theirs of it."""
+    if public.split == "test":
+        return rows[:0]
+    if shared is dataset.train or not isinstance(data, Labelled) or data.train_samples is None:
+        return rows
+    used = first_rows(shared.y, data.train_samples, dataset.num_classes)
+    return np.flatnonzero(np.isin(used, rows))
 
 
 def _validation(share: float, of_clients: Split, server: ServerSamples, seed: int) -> tuple[ServerSamples, Split]:

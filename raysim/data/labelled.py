@@ -73,5 +73,10 @@ def balanced(split: Split, samples: int | None, num_classes: int, key: str) -> S
             f"data: `{key}` {samples} takes {each} samples of each label, got {have.min()} of label {have.argmin()}; "
             f"lower it to {have.min() * num_classes} or less"
         )
-    rows = [np.flatnonzero(split.y == label)[:each] for label in range(num_classes)]
-    return split.take(np.sort(np.concatenate(rows)))
+    return split.take(first_rows(split.y, samples, num_classes))
+
+
+def first_rows(labels: np.ndarray, samples: int, num_classes: int) -> np.ndarray:
+    """Returns the rows of the first samples / num_classes samples of each label, ascending."""
+    rows = [np.flatnonzero(labels == label)[: samples // num_classes] for label in range(num_classes)]
+    return np.sort(np.concatenate(rows))

@@ -20,6 +20,9 @@ class Public(Part):
     """Number of public samples; 0: there are none."""
     split: Literal["train", "test"] = "train"
     """Split that they are drawn from. Clients may hold training samples too; test samples evaluate no model."""
+    from_all: bool = False
+    """Whether they are drawn from all training samples of the data set, also from those that `data.train_samples`
+    leaves out, as in the code of CMFD's authors. false: only from those that it leaves."""
     alpha: Positive | None = None
     """Skews their mix of labels: the shares of labels are drawn from Dir(alpha, ..., alpha). null: samples are drawn
     uniformly."""

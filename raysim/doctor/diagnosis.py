@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from actors import InlinePool, JobFailed, MissingResources, OnNode
-from raysim.doctor.findings import Finding, findings
+from raysim.doctor.findings import KINDS, Finding, findings
 from raysim.doctor.measurement import Measured, Measurement, to_measure
 from raysim.doctor.node import Examination, Node
 from raysim.doctor.places import Places
@@ -70,6 +70,7 @@ def diagnose(scenario: Scenario, *, inline: bool, address: str | None, seconds: 
         found.append(Finding("wrong", str(with_cure(failed, scenario))))
     except MissingResources as missing:
         found += [] if any(finding.kind == "wrong" for finding in found) else [Finding("wrong", str(missing))]
+    found.sort(key=lambda finding: KINDS.index(finding.kind))
     if measured is None:
         return Diagnosis(nodes, found, None, None, None)
     return Diagnosis(nodes, found, measured, as_asked(scenario, measured), propose(scenario, measured, nodes))

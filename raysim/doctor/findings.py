@@ -26,6 +26,9 @@ _SOFTWARE: dict[str, tuple[Callable[[Node], object], str]] = {
 }
 
 
+KINDS = ("wrong", "differs", "note")  # the gravest first
+
+
 class Finding(NamedTuple):
     """What whoever starts the run should know."""
 
@@ -34,10 +37,9 @@ class Finding(NamedTuple):
 
 
 def findings(scenario: Scenario, places: Sequence[OnNode[Node]]) -> list[Finding]:
-    """Returns what is wrong with nodes for a scenario, then in what they differ, then what else is worth knowing."""
+    """Returns what is wrong with nodes for a scenario, in what they differ, and what else is worth knowing."""
     found = [*_unanswered(places), *_paths(scenario, places), *_capability(scenario, places), *_gpus(scenario, places)]
-    found += [*_differences(places), *_space(places)]
-    return sorted(found, key=lambda finding: ("wrong", "differs", "note").index(finding.kind))
+    return [*found, *_differences(places), *_space(places)]
 
 
 def _examined(places: Sequence[OnNode[Node]]) -> Iterator[tuple[OnNode[Node], Node]]:

@@ -14,7 +14,7 @@ from raysim.scenario.schema import Resources
 from raysim.terms import Buffer
 
 JOB_S = 0.02  # a job should take at least so long, to be worth its call
-CALL_S = 0.002  # that the scheduler takes for a job
+CALL_S = 0.001  # that a call takes, for the actor and for the scheduler
 SPARE = 0.8  # the part of memory that actors may fill; the rest is for what they do not show here
 NEARLY = 1.05  # how much longer a run may take before other resources are proposed
 MOST_PER_GPU = 8  # actors; more of them slow each other down
@@ -96,14 +96,15 @@ def _seconds(scenario: Scenario, measured: Measured, actors: int, chunk: int) ->
     planned = measured.planned
     per_step = _per_step(scenario, planned)
     jobs = max(1, math.ceil(per_step / chunk))  # of a step
+    calls = planned.steps * jobs * CALL_S
     if _waits(scenario):  # the clients of one step train while nothing else does
-        training = planned.steps * math.ceil(jobs / actors) * min(chunk, per_step) * measured.client_s
+        training = planned.steps * math.ceil(jobs / actors) * (min(chunk, per_step) * measured.client_s + CALL_S)
     else:
-        training = planned.trained * measured.client_s / actors
+        training = (planned.trained * measured.client_s + calls) / actors
     stepping = planned.steps * (measured.step_s or 0.0)
     evaluating = planned.evaluations * (measured.evaluation_s or 0.0) / actors
     work = training + stepping if _waits(scenario) else max(training, stepping)
-    return measured.start_s + max(work + evaluating, planned.steps * jobs * CALL_S)
+    return measured.start_s + max(work + evaluating, calls)
 
 
 def _waits(scenario: Scenario) -> bool:

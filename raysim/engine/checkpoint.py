@@ -21,6 +21,7 @@ import numpy as np
 from raysim.engine.rows import Happened
 from raysim.errors import DamagedCheckpoint
 from results.disk import replacing
+from results.parts import DamagedPart, rows_in
 
 if TYPE_CHECKING:
     from raysim.workers.wire import Wire
@@ -54,7 +55,8 @@ class Checkpoint:
     def read(cls, run: Path) -> Checkpoint | None:
         """Returns the checkpoint of the run in a folder, with its files checked; None if it has none.
 
-        Raises DamagedCheckpoint, which names the file, if one is missing or is not what was written.
+        Raises DamagedCheckpoint, which names the file, if one is missing or is not what was written, or if a table does
+        not hold the rows that the checkpoint counts on.
         """
         path = run / FOLDER / INDEX
         try:
@@ -74,7 +76,21 @@ class Checkpoint:
                 raise DamagedCheckpoint(_told(path.parent / name, f"it cannot be read: {error.strerror}")) from None
             if found != digest:
                 raise DamagedCheckpoint(_told(path.parent / name, "its content has changed since it was written"))
+        checkpoint._require_rows()
         return checkpoint
+
+    def _require_rows(self) -> None:
+        run = self.folder.parent
+        for table, rows in self.rows.items():
+            try:
+                found = rows_in(run, table)
+            except DamagedPart as error:
+                cure = "copy it again from where it is whole, or run the scenario anew"
+                raise DamagedCheckpoint(f"{error}; {cure}") from None
+            if found < rows:
+                text = f"must hold the {rows} rows that the checkpoint counts on, got {found}"
+                cure = f"copy its files again, or delete {self.folder} to let the run start again from its beginning"
+                raise DamagedCheckpoint(f"{run / table}: {text}; {cure}")
 
     def write(self) -> None:
         """Makes this the run's checkpoint: the old one counts until all of this one is on the disk."""

@@ -20,7 +20,7 @@ from results.disk import writing
 
 RECORDS = "records-[0-9][0-9][0-9][0-9][0-9][0-9].safetensors"
 SHARE = 0.02  # largest part of a run's time that checkpoints may take, unless they are asked for
-BYTES_PER_S = 2e8  # how fast a run writes its first checkpoint, as is assumed before
+BYTES_PER_S = 1e8  # how fast a run writes its first checkpoint, as is assumed before
 FILE_BYTES = 1 << 29  # a file of records ends when it holds so much
 WASTE = 0.5  # a file of which less than this part is still needed is written again
 

@@ -59,6 +59,9 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
     if isinstance(data, Quadratic) and public.samples:
         text = "must not be given with the quadratic data, where models predict nothing but their loss; leave it out"
         yield Problem("public", text)
+    if public.from_all and public.split == "test":
+        text = "must be false with `split: test`, for it is about training samples, got true; leave it out"
+        yield Problem("public.from_all", text)
     if data.classes == 0 and public.alpha is not None:
         yield Problem(
             "public.alpha", f"must not be given, for it skews the mix of labels, and {data.name} has none; leave it out"

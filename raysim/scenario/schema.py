@@ -38,8 +38,8 @@ class Checkpointing(Part):
     """Rounds from one checkpoint to the next. null: none by rounds."""
     at_end: bool | Literal["auto"] = "auto"
     """Whether a run that finishes leaves a checkpoint, so that it can be extended by more rounds without doing again
-    what it has done since the one before. auto: unless writing it would take more than 2 % of the time since then, as
-    far as its size tells. A run that is interrupted always leaves one."""
+    what it has done since the one before. auto: unless writing it would take more than 2 % of the time since then, at
+    100 MB a second or as fast as the one before. A run that is interrupted always leaves one."""
 
 
 class Schedule(Part):

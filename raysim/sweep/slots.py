@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import Child, ChildDied
+from raysim.earlier import going_on
 from raysim.engine.execution import Execution
-from raysim.engine.lock import locked
 from raysim.engine.machines import pin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
@@ -170,7 +170,7 @@ def _run_here(
             raise stop
 
     pin(scenario.resources.cpu_capability)
-    with locked(folder) if goes_on else nullcontext():
+    with going_on(folder, scenario) if goes_on else nullcontext():
         carry_out(Execution(scenario, folder, goes_on=goes_on), None, watch)
 
 
@@ -185,7 +185,7 @@ class RayRooms:
             if before is None:
                 return run(scenario, out=out, progress=watch)
             execution = Execution(scenario, before, goes_on=True)
-            with locked(before):
+            with going_on(before, scenario):
                 return launch(scenario, lambda: execution, inline=False, address=None, progress=watch)
 
     def interrupt(self) -> None:

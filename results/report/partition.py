@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.ticker import MaxNLocator
 
 from results.report import style
-from results.report.draw import whole_numbers
+from results.report.draw import ranks, whole_numbers
 from results.report.groups import Groups, RunGroup
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
@@ -41,7 +41,37 @@ def partition(groups: Groups) -> Section | None:
         for same, cells in tables
         if (pictures := list(_pictures(same[0].place, cells)))
     ]
-    return Section("partition", "Who holds which data", text, details=panels) if panels else None
+    together = list(_divergences(groups, [(same[0], cells) for same, cells in tables]))
+    return Section("partition", "Who holds which data", text, together, details=panels) if panels else None
+
+
+def _divergences(groups: Groups, tables: list[tuple[RunGroup, pd.DataFrame]]) -> Iterator[Picture]:
+    """Yields the figure of how far clients' mixes of labels are from an even one, if there is more than one label."""
+    found = [(group, divergences(cells)) for group, cells in tables if cells["label"].nunique() > 1]
+    if not found:
+        return
+
+    def draw(axes: Axes) -> None:
+        for group, of_clients in found:
+            ranks(axes, group.place, groups.label(group.place), of_clients)
+        axes.set(xlabel="clients from the lowest to the highest, %", ylabel="KL divergence")
+
+    caption = (
+        "Kullback-Leibler divergence of each client's mix of labels from an even mix of all labels: 0 for an even mix, "
+        "and the logarithm of the number of labels where a client has one label only."
+    )
+    yield picture("partition-divergence", "Distance from an even mix of labels", caption, draw)
+
+
+def divergences(cells: pd.DataFrame) -> np.ndarray:
+    """Returns sum_k p_k ln(p_k K) of each client's shares p of the K labels that clients have, (clients,).
+
+    cells: a row for each label that a client has, with the columns client, label and samples.
+    """
+    shares = cells["samples"] / cells.groupby("client")["samples"].transform("sum")
+    terms = shares * np.log(shares * cells["label"].nunique())
+    of_clients: np.ndarray = terms.groupby(cells["client"]).sum().to_numpy()
+    return of_clients
 
 
 def _pictures(place: int, cells: pd.DataFrame) -> Iterator[Picture]:

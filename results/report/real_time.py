@@ -36,7 +36,7 @@ def real_time(groups: Groups) -> Section | None:
 
 
 def _pictures(place: int, run: Run) -> Iterator[Picture]:
-    tasks = run.table("tasks", ["task", "worker", "node", "pid", "started_s", "seconds"]).to_pandas()
+    tasks = run.table("tasks", ["task", "worker", "node", "started_s", "seconds"]).to_pandas()
     if tasks.empty:
         return
     tasks["task"] = tasks["task"].astype(str).str.partition("_")[0]  # such as evaluate_clients
@@ -69,14 +69,14 @@ def _shares(place: int, run: Run, tasks: pd.DataFrame, workers: list[str], kinds
 
 def _nodes(place: int, run: Run, tasks: pd.DataFrame, kinds: dict[str, int]) -> Picture:
     """Draws what a worker on each node spent its time on, so that nodes with more workers are not longer."""
-    processes = tasks.groupby("node", observed=True)["pid"].nunique()
-    sums = _sums(tasks, "node").div(processes, axis="index")
+    workers = tasks.groupby("node", observed=True)["worker"].nunique()
+    sums = _sums(tasks, "node").div(workers, axis="index").sort_index(key=lambda nodes: nodes.astype(str))
     hosts = {entry["node"]: entry["host"] for entry in run.info.get("workers") or []}
     names = {node: f"{node} ({hosts[node]})" if hosts.get(node, node) != node else node for node in sums.index}
     kind = "train" if "train" in kinds else next(iter(kinds))
     middle = tasks[tasks["task"] == kind].groupby("node", observed=True)["seconds"].median().sort_values()
     caption = (
-        f"Busy time for each process on a node. The median task of kind {kind} took {middle.iloc[0]:.3g} s on "
+        f"Busy time for each worker on a node. The median task of kind {kind} took {middle.iloc[0]:.3g} s on "
         f"{names[middle.index[0]]}, and {middle.iloc[-1]:.3g} s on {names[middle.index[-1]]}."
     )
 

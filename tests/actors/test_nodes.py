@@ -26,7 +26,7 @@ def begun(folder: Path) -> bool:
 
 def ended(folder: Path, run: Any, raw: Raw) -> str:
     """Waits for a run's end. Returns what it printed, once its digest is that of a run in this process."""
-    printed: str = run.communicate(timeout=240)[0]
+    printed: str = run.communicate(timeout=400)[0]
     assert run.returncode == 0, printed
     (done,) = (folder / "runs").iterdir()
     expected = raysim.run(raw, out=folder / "inline", inline=True)

@@ -40,6 +40,25 @@ def test_public_samples_of_the_test_set_do_not_evaluate() -> None:
     assert not evaluated & {image.tobytes() for image in federation.public.x}
 
 
+def test_public_samples_may_be_of_all_training_samples() -> None:
+    """Also of those that nobody has, because `train_samples` leaves them out."""
+    few = DIGITS.model_copy(update={"train_samples": 100})
+    some, of_all = (
+        federate(few, NoServerData(), 0, Public(samples=100, from_all=from_all)) for from_all in (False, True)
+    )
+    held = {image.tobytes() for image in some.train.x}
+    assert {image.tobytes() for image in some.public.x} == held
+    assert len({image.tobytes() for image in of_all.public.x} - held) > 80
+    assert np.array_equal(of_all.held.rows, some.held.rows) and of_all.mean == some.mean
+    aside = federate(
+        few.model_copy(update={"validation": 0.5}), NoServerData(), 0, Public(samples=1000, from_all=True)
+    ).validation
+    assert 0 < len(aside) < 50  # public samples teach, so none of them validates
+    assert not {image.tobytes() for image in aside.x} & {image.tobytes() for image in shared(samples=1000).public.x}
+    with pytest.raises(ScenarioError, match=r"public\.from_all: must be false with `split: test`"):
+        parse_scenario(digits(public={"samples": 5, "split": "test", "from_all": True}))
+
+
 @pytest.mark.parametrize(("alpha", "low", "high"), [(1e6, 0.099, 0.101), (10.0, 0.11, 0.3), (0.1, 0.3, 1.0)])
 def test_alpha_skews_the_mix_of_labels(alpha: float, low: float, high: float) -> None:
     counts = np.array([np.bincount(shared(s, samples=100, alpha=alpha).public.labels, minlength=10) for s in range(8)])

@@ -18,6 +18,8 @@ from test_computed_delays import scenario as computed
 
 import raysim
 from raysim import CannotGoOn, Result, ScenarioError, StopRun
+from raysim.earlier import EarlierRuns, going_on
+from raysim.engine.lock import locked
 from raysim.errors import DamagedCheckpoint, RunFailed
 from results import NotARun
 from results.schemas import TABLES
@@ -199,6 +201,22 @@ def test_a_sweep_goes_on_with_runs_that_ended_early(tmp_path: Path) -> None:
     result = Result(early.folder)
     assert [again["version"] >= 1 for again in result.info["resumed"]] == [True]
     assert_same(result, undisturbed(raw, tmp_path))
+
+
+def test_a_sweep_leaves_runs_alone_that_another_process_goes_on_with(tmp_path: Path) -> None:
+    """Whether that is still at work, or has ended since the sweep looked which runs there are."""
+    scenario = raysim.parse_scenario(digits())
+    early = stopped(digits(), tmp_path, after=4)
+    before = (early.folder / "run.json").read_text()
+    with locked(early.folder):
+        (outcome,) = raysim.run_all([scenario], out=tmp_path / "stopped", inline=True)
+        assert outcome.why is not None and "but a process is at work on it" in outcome.why
+    assert (early.folder / "run.json").read_text() == before
+    found = EarlierRuns(tmp_path / "stopped").to_resume(scenario)
+    raysim.resume(early.folder, inline=True)
+    assert found == early.folder
+    with pytest.raises(CannotGoOn, match="another process went on with it, and it is finished now"):
+        going_on(found, scenario).__enter__()
 
 
 def test_a_run_that_goes_on_with_another_instruction_set_is_told(

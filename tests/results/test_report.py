@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from command_line import command
 from conftest import Simulate, digits
@@ -18,6 +19,7 @@ from results import load, write_json
 from results.report import report, style
 from results.report.curves import points
 from results.report.groups import grouped
+from results.report.partition import divergences
 
 
 def told(*arguments: str | Path) -> Result:
@@ -286,3 +288,17 @@ def test_what_is_refused(tmp_path: Path) -> None:
         assert answer.exit_code == 2
         assert message in answer.stderr and answer.stderr.count("\n") == 1
     assert not (tmp_path / "x.html").exists()
+
+
+def test_the_partition_says_how_far_mixes_of_labels_are_from_an_even_one(tmp_path: Path) -> None:
+    """Of four labels, client 0 has one, client 1 two, client 2 all alike, client 3 one half and two quarters."""
+    held = {0: {0: 9}, 1: {0: 3, 1: 3}, 2: {0: 2, 1: 2, 2: 2, 3: 2}, 3: {1: 4, 2: 2, 3: 2}}
+    cells = [
+        {"client": client, "split": "train", "label": label, "samples": samples}
+        for client, labels in held.items()
+        for label, samples in labels.items()
+    ]
+    expected = [math.log(4), math.log(2), 0.0, 0.5 * math.log(2)]
+    assert divergences(pd.DataFrame(cells)) == pytest.approx(expected, abs=1e-12)
+    folder = made(tmp_path / "a", {"partition": cells, "evaluations": [evaluation(1, 0.5)]})
+    assert '<figure id="partition-divergence">' in page(folder)

@@ -137,6 +137,7 @@ def test_a_resolved_scenario_names_every_key() -> None:
         "buffer": 10,
         "server_lr": 1.0,
         "staleness": {"name": "poly", "exponent": 0.5},
+        "scale_buffers": False,
     }
 
 

@@ -14,7 +14,7 @@ from results import TABLES
         (TrainingColumns._fields, "updates"),
         (set(TrainedClient._fields) - {"columns", "diverged", "own"}, "updates"),
         (set(SearchResult._fields) - {"own"}, "coefficients"),
-        (set(StepReply._fields) - {"coefficients", "diverged", "own", "own_coefficients"}, "steps"),
+        (set(StepReply._fields) - {"coefficients", "diverged", "own", "own_coefficients", "compared"}, "steps"),
     ],
 )
 def test_every_field_is_a_column(fields: tuple[str, ...], table: str) -> None:
