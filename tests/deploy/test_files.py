@@ -70,7 +70,9 @@ def test_one_version_of_ray_and_of_raysim_everywhere() -> None:
 
 
 def test_the_fixed_versions_are_those_that_raysim_needs() -> None:
-    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needed = project["dependencies"] + extras["gcs"] + extras["huggingface"] + extras["metrics"] + extras["s3"]
     for requirement in map(Requirement, needed):
         name = requirement.name.replace(".", "-")
         assert name in PINNED and requirement.specifier.contains(PINNED[name]), requirement
