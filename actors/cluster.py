@@ -10,7 +10,7 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
-from actors.crew import Crew
+from actors.crew import ATTEMPTS, Crew
 from actors.host import Done, Failure, Ready
 from actors.instrument import BUSY, DEATHS, DONE, JOBS, WORKERS, Reading
 from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Setup, Value, values_of
@@ -19,15 +19,13 @@ from actors.meter import Meter
 from actors.placement import Placement
 from actors.pool import Group, JobFailed, ValuesLost
 from actors.process import Life
-from actors.pulse import interval
 from actors.queue import Queue
+from actors.watch import Watch
 from actors.worker import Worker
 
 DEPTH = 2  # jobs that a worker has at a time: the arguments of the next travel while the first runs
 PATIENCE_S = 600.0
 POLL_S = 0.5  # how often `wait` looks for an interruption
-LOOK_S = 2.0  # how often it looks for room, and for workers that wait for a node
-LEAST_WAIT_S = 120.0  # how long a run always waits for a node: Ray takes a while to see that one is lost
 
 
 class RayPool:
@@ -43,14 +41,12 @@ class RayPool:
     ) -> None:
         """patience_s: how long a worker may not answer; None: for ever. environment: variables of its process. wait_s:
         how long, beyond two minutes, no worker may have work while others wait for a node."""
-        self._run, self._placement, self._patience_s = run, placement, patience_s
+        self._run, self._placement = run, placement
         self._environment = dict(environment or {})
-        self._wait_s = max(wait_s, LEAST_WAIT_S)
-        self._listened = self._looked = time.monotonic()  # when it last pinged workers, and looked for nodes
-        self._moved = time.monotonic()  # when it was last told of anything that was done
         self.warnings: list[str] = []
         self._interrupted = False
         self._crews: dict[str, Crew] = {}  # by group
+        self._watch = Watch(self._crews, patience_s, wait_s)
         self._queue = Queue()
         self._meter = Meter(run)
         self.machines: dict[str, Machine] = {}
@@ -187,7 +183,7 @@ class RayPool:
         if isinstance(result, Failure) and not (job and job.done):  # done: by the first of a gang
             raise JobFailed(label, result.cause, result.traceback, result.memory)
         del worker.calls[reference]
-        self._moved = time.monotonic()
+        self._watch.moved = time.monotonic()
         if job is None:
             self._came(worker, result)
         elif not job.together or worker is self._crew_of(worker).workers[0]:  # a gang's answer is its first member's
@@ -229,11 +225,15 @@ class RayPool:
             label = job.label if job else f"{worker.name}: set-up"
             raise ValuesLost(label, "the data were lost with a node", "")
         lost = getattr(error, "cause", error).object_ref_hex
-        for value in values_of(job.request):
-            if value.job is None and value.content.hex() == lost:
-                if value.again is None:
-                    raise ValuesLost(job.label, "a model or state that it needs was lost with a node", "")
+        found = [value for value in values_of(job.request) if value.content.hex() == lost]
+        for value in found:
+            if value.again is None:
+                raise ValuesLost(job.label, "a model or state that it needs was lost with a node", "")
+            if value.job is None:  # else another job has found that it is lost
                 self._make_again(value)
+        job.attempts += not found  # it was the answer, or a value that was made again meanwhile
+        if job.attempts == ATTEMPTS:
+            raise ValuesLost(job.label, f"it was lost with a node {ATTEMPTS} times", "")
         if job.together and len(self._crew_of(worker).workers) > 1:
             self._replace(worker, str(error), blame=False)  # others of its gang may wait for it
             return
@@ -266,46 +266,16 @@ class RayPool:
     def _crew_of(self, worker: Worker) -> Crew:
         return self._crews[worker.name.rpartition("-")[0]]
 
-    # --- who is there -------------------------------------------------------------------------------------------------
-
     def _look(self) -> bool:
-        """Looks after the workers, now and then. Returns whether some were replaced."""
-        now = time.monotonic()
+        """Looks after the workers. Returns whether some were replaced."""
         found = False
-        if now - self._looked >= LOOK_S:
-            self._looked = now
-            found = self._look_for_nodes()
-        passed = now - self._listened
-        if self._patience_s is not None and passed >= interval(self._patience_s):
-            self._listened = now
-            for crew in self._crews.values():
-                for worker in crew.silent(passed, self._patience_s):
-                    if worker in crew.workers:  # not if it was replaced with its gang
-                        self._replace(worker, f"{worker.name} has not answered for {worker.pulse.silent_s:.0f} s")
-                        found = True
+        for worker, cause, blame in self._watch.gone():
+            if worker in self._crew_of(worker).workers:  # not if it was replaced with its gang
+                self._replace(worker, cause, blame=blame)
+                found = True
         if found:
             self._hand_out()
         return found
-
-    def _look_for_nodes(self) -> bool:
-        """Lets workers join where there is room, and makes room for those that wait. Returns whether one was ended.
-
-        Raises JobFailed if workers have waited for a node for too long, and nothing else goes on.
-        """
-        late = [worker for crew in self._crews.values() for worker in crew.late()]
-        if not late:
-            for crew in self._crews.values():
-                crew.grow()
-            return False
-        further = [worker for crew in self._crews.values() for worker in crew.further()]
-        if further:
-            self._replace(further[-1], f"{late[0].name} needs its room", blame=False)
-            return True
-        stands_s = min(time.monotonic() - self._moved, max(worker.waits_s for worker in late))
-        if stands_s >= self._wait_s and not any(worker.jobs for worker in self._workers() if worker.node_id):
-            cause = f"no node has had room for it for {stands_s:.0f} s, and nothing else can go on; resume the run when"
-            raise JobFailed(late[0].name, f"{cause} there is one, or let it wait longer with resources.wait_s", "")
-        return False
 
     # --- the rest -----------------------------------------------------------------------------------------------------
 

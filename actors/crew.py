@@ -17,7 +17,7 @@ from actors.pulse import Pulse
 from actors.worker import Worker, actor_class, process
 
 ATTEMPTS = 3  # a run fails if so many workers die with the same job, or in a row in the same set-up
-LATE_S = 20.0  # a worker that Ray has not started by then waits for a node
+LATE_S = 30.0  # a worker that Ray has not started by then waits for a node
 
 
 class Crew:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from results import NotARun, Run, open_run
+from results.store import local_copy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
 class Result:
     """The results in a run's folder: tables, models and run.json. Raises results.NotARun if it is no such folder.
 
+    folder: the run's, or its URI.
+
     model: the scenario's model; by default as run.json says. It is needed for `module` and `state_dict` where the
     scenario was given a torch module itself, of which run.json keeps a hash only.
     """
 
     def __init__(self, folder: str | Path, model: ModelPart | None = None) -> None:
         self._model = model
-        self.run: Run = open_run(Path(folder))
-        self.folder = Path(folder)
+        self.run: Run = open_run(folder)
+        self.folder = self.run.folder
 
     @property
     def info(self) -> dict[str, Any]:
@@ -119,6 +122,7 @@ def _tensors(file: Path) -> dict[str, Any]:
     from safetensors.numpy import load_file
 
     try:
-        return dict(load_file(file))
+        with local_copy(file) as copy:
+            return dict(load_file(copy))
     except SafetensorError as error:
         raise NotARun(f"{file}: must be a whole file of tensors, got {error}; run the scenario again") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,10 @@ from results import Run, open_run, this_process, write_json
 from results.disk import writing
 from results.holder import state
 from results.keys import flatten
+from results.location import location
 from results.parts import OtherFile, require_no_others
 from results.schemas import TABLES
+from results.store import copy_folder
 
 # Keys with which a run may go on, because what it has written does not depend on them.
 _LATER = ("run.rounds", "run.save_clients", "run.checkpoint.", "run.on_divergence", "resources.")
@@ -44,11 +45,11 @@ def resume(
     It goes on from the run's checkpoint, or from the beginning if it has none. Model, tables and digest are those of a
     run that was never interrupted, on any number of workers.
 
-    folder: the run's. overrides: keys to change, such as "run.rounds=1000" or "resources.client_actors=4". For the
-    other arguments, see `run`. Raises CannotGoOn if the folder holds nothing to go on with; ScenarioError if a key
-    would change what the run has written already; DamagedCheckpoint if a file of the checkpoint is damaged.
+    folder: the run's, or its URI. overrides: keys to change, such as "run.rounds=1000" or "resources.client_actors=4".
+    For the other arguments, see `run`. Raises CannotGoOn if the folder holds nothing to go on with; ScenarioError if a
+    key would change what the run has written already; DamagedCheckpoint if a file of the checkpoint is damaged.
     """
-    folder = Path(folder).resolve()
+    folder = location(folder).resolve()
     open_run(folder)  # raises NotARun
     with locked(folder) as lockable:
         scenario = _to_resume(open_run(folder), lockable, overrides)
@@ -124,7 +125,7 @@ def fork(
     overrides: the keys that change, in the blocks algorithm, local and run. For the other arguments, see `run`.
     Raises what `resume` does.
     """
-    source = Path(folder).resolve()
+    source = location(folder).resolve()
     before, after = scenario_to_fork(source, at, overrides)
     # Until its version, the fork is the old run, for as many rounds as the new one has: what peers do depends on that.
     old = before.model_copy(update={"run": before.run.model_copy(update={"rounds": after.run.rounds})})
@@ -132,7 +133,7 @@ def fork(
     made: list[Path] = []
 
     def first() -> Execution:
-        made.append(new_folder(Path(out), after.name))
+        made.append(new_folder(location(out), after.name))
         with locked(source, shared=True):
             goes_on = _copy(source, made[0], at, origin)
         return Execution(old, made[0], goes_on=goes_on, until=at, facts={"forking": origin})
@@ -211,7 +212,7 @@ def _copy(source: Path, target: Path, at: int, origin: dict[str, Any]) -> bool:
     for name in (*TABLES, FOLDER):
         if (source / name).is_dir():
             with writing(target / name):
-                shutil.copytree(source / name, target / name)
+                copy_folder(source / name, target / name)
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from actors import InlinePool, JobFailed, ValuesLost
 from actors.host import describe, trace
 from actors.interrupt import deferring
-from raysim.earlier import EarlierRuns, going_on
+from raysim.earlier import EarlierRuns, OutOfDate, going_on
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.families import family_of
@@ -31,6 +32,7 @@ from raysim.scenario.load import checked
 from raysim.workers.device import stand_in
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing
+from results.location import is_local, location
 
 _log = logging.getLogger("raysim")
 LEAST_BYTES = 1 << 20  # that must be free for a run to start
@@ -49,7 +51,8 @@ def run(
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
-    """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`.
+    """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`,
+    which may also be a URI, such as s3://bucket/runs.
 
     scenario: also plain data, as a file holds them. In both, an object of any class of parts may stand for a block.
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
@@ -62,22 +65,25 @@ def run(
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
     loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made;
-    results.CannotWrite if the folder cannot be made.
+    results.CannotWrite if the folder cannot be made; results.UnknownLocation if `out` is a URI with a scheme that is
+    not known, or whose library is not installed.
     """
     scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
-    require_folder(Path(out))
+    out = location(out)
+    require_folder(out)
     if dry:
-        return _dry(scenario, Path(out))
+        return _dry(scenario, out)
     before: Path | None = None
     if resume:
-        earlier = EarlierRuns(Path(out))
-        if isinstance(over := earlier.find(scenario), Path):
+        earlier = EarlierRuns(out)
+        over = earlier.find(scenario)
+        if over is not None and not isinstance(over, OutOfDate):
             return Result(over)
         before = earlier.to_resume(scenario)
     with going_on(before, scenario) if before else nullcontext():
         return launch(
             scenario,
-            lambda: Execution(scenario, before or new_folder(Path(out), scenario.name), goes_on=before is not None),
+            lambda: Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None),
             inline=inline,
             address=address,
             progress=progress,
@@ -162,10 +168,13 @@ def _dry(scenario: Scenario, out: Path) -> Result:
 def new_folder(out: Path, name: str) -> Path:
     """Makes an empty folder, named after the run and the time, and returns its absolute path.
 
+    On an object store, where two runs could take one name at the same moment, the name also has random digits.
     Raises results.CannotWrite if it cannot be made, or if there is no room for even a small run.
     """
     require_folder(out)
     stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    if not is_local(out):
+        return out / f"{stem}-{os.urandom(4).hex()}"
     for suffix in ["", *(f"-{n}" for n in range(2, 1000))]:
         folder = out.resolve() / (stem + suffix)
         try:

@@ -4,6 +4,7 @@ from results.columns import is_wall
 from results.disk import CannotWrite
 from results.holder import this_process
 from results.keys import UnknownKey
+from results.location import UnknownLocation
 from results.measure import NotComparable
 from results.reader import NotARun, Run, open_run
 from results.runs import Runs, load
@@ -21,6 +22,7 @@ __all__ = [
     "Score",
     "Summary",
     "UnknownKey",
+    "UnknownLocation",
     "Writer",
     "is_wall",
     "load",

@@ -8,7 +8,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from results.location import is_local
+from results.store import try_to_write, upload
 from results.texts import cut
 
 _LONGEST = 255  # bytes in the name of a file or folder, on all usual file systems
@@ -22,6 +25,8 @@ class CannotWrite(OSError):
         super().__init__(path, cause, full)
         self.path, self.cause = path, cause
         self._cure = "free some space there, or take another folder" if full else "take a folder that you may write to"
+        if not is_local(path):
+            self._cure += ", or give what its library needs, such as credentials"
         self.free = free(path)  # bytes; None where it is not known
 
     def __str__(self) -> str:
@@ -45,9 +50,15 @@ def writing(path: Path) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[Path]:
     """Yields where to write a file, which gets its name once the block is over: readers see all of it, or the old one.
 
-    That place is beside it, because a rename is atomic within one file system only. Raises CannotWrite if the file
-    cannot be written; nothing of it is then left, so that others find room on a full disk.
+    That place is beside it, because a rename is atomic within one file system only. What goes to an object store is
+    written to this machine first. Raises CannotWrite if the file cannot be written; nothing of it is then left, so that
+    others find room on a full disk.
     """
+    if not is_local(path):
+        with TemporaryDirectory(prefix="raysim-") as folder, writing(path):
+            yield Path(folder, path.name)
+            upload(Path(folder, path.name), path)
+        return
     hidden = path.with_name(f".{path.name}.tmp")
     with writing(path):
         try:
@@ -59,7 +70,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def require_folder(folder: Path) -> None:
-    """Raises CannotWrite if the folder is not there and cannot be made, or cannot be written to. It makes none."""
+    """Raises CannotWrite if the folder is not there and cannot be made, or cannot be written to. It makes none.
+
+    Whether an object store can be written to is told by an object that is made and removed.
+    """
+    if not is_local(folder):
+        with writing(folder):
+            try_to_write(folder)
+        return
     whole = folder.absolute()
     if any(len(os.fsencode(part)) > _LONGEST for part in whole.parts):
         raise CannotWrite(folder, f"it has a name of more than {_LONGEST} bytes", False)
@@ -80,6 +98,8 @@ def require_space(folder: Path, needed: int) -> None:
 
 def free(path: Path) -> int | None:
     """Returns how many bytes are free where a path is, or would be; None if that is not known."""
+    if not is_local(path):
+        return None
     for place in (path, *path.absolute().parents):
         if os.path.isdir(place):
             try:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from results.columns import column
 from results.schemas import TABLES
+from results.store import in_arrow
 
 OWN = ("steps", "updates", "coefficients")
 """The tables that may have such columns."""
@@ -29,4 +30,7 @@ def own_names(table: str, found: pa.Schema) -> tuple[str, ...]:
 
 def schema_of(table: str, files: Sequence[Path]) -> pa.Schema:
     """Returns the schema of a table's part files, in order of writing: later ones have all own columns of earlier."""
-    return with_own(table, own_names(table, pq.read_schema(files[-1])) if files and table in OWN else ())
+    if not files or table not in OWN:
+        return with_own(table, ())
+    name, system = in_arrow(files[-1])
+    return with_own(table, own_names(table, pq.read_schema(name, filesystem=system)))

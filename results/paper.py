@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -12,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeFloat, 
 
 from results.compare import Comparison
 from results.keys import flatten
+from results.location import location
 from results.measure import NotComparable
+from results.store import why
 from results.texts import short_names, written
 
 _MUST = {"extra_forbidden": "is unknown", "missing": "must be given", "model_type": "must be a block of keys"}
@@ -49,9 +50,9 @@ def read_paper(path: str | os.PathLike[str]) -> Paper:
     from results.yaml import parse
 
     try:
-        raw = parse(Path(path).read_text(encoding="utf-8"))
+        raw = parse(location(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise NotComparable(f"{path}: cannot be read: {error.strerror}") from error
+        raise NotComparable(f"{path}: cannot be read: {why(error)}") from error
     except ValueError as error:
         raise NotComparable(f"{path}: must be YAML in UTF-8: {error}") from error
     try:

@@ -4,11 +4,15 @@ A part gets its final name only when it is complete. Compaction builds the new f
 under a hidden name, and swaps the two by two renames, so no folder ever holds a row twice. If the writer is killed
 before the swap, the old folder is whole; if it is killed after the swap, the new one is. If it is killed between the
 renames, the old folder is whole under a hidden name, where `part_files` finds it.
+
+On an object store nothing can be renamed. There the merged file is written beside the parts, which are then removed.
+Its name says which parts it holds, and `part_files` leaves these out.
 """
 
 import os
 import shutil
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from results.disk import replacing, writing
+from results.location import is_local
+from results.store import in_arrow, make_folder, remove, stamps
 from results.texts import quoted
 
 _PART = "[0-9][0-9][0-9][0-9][0-9][0-9]"
@@ -37,15 +43,43 @@ def part_files(run: Path, table: str) -> list[Path]:
     What has another name than the writer gives, such as "copy of 000001.parquet", is left out.
     """
     folder = run / table
+    if not is_local(run):
+        return _not_merged(_stored(run, table))
     for candidate in (folder, _old(folder), folder):  # it looks at the first again, in case a swap ended in between
         if candidate.is_dir():
-            return sorted(path for pattern in _NAMES for path in candidate.glob(pattern))
+            return _not_merged(_named(candidate))
     return []
 
 
+def _named(folder: Path) -> list[Path]:
+    return sorted(path for pattern in _NAMES for path in folder.glob(pattern))
+
+
+def _stored(run: Path, table: str) -> list[Path]:
+    """Returns all parts of a table on an object store. One request lists the whole run."""
+    patterns = [f"{table}/{pattern}" for pattern in _NAMES]
+    return [run / name for name in stamps(run) if any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+def _not_merged(files: list[Path]) -> list[Path]:
+    """Leaves out the files whose rows the last merged file holds."""
+    merged = max((file for file in files if "-" in file.stem), key=_serial, default=None)
+    return files if merged is None else [merged, *(file for file in files if _serial(file) > _serial(merged))]
+
+
+def _serial(file: Path) -> int:
+    """Returns a part's serial number; for a merged file, one that is larger than those of the parts that it holds."""
+    return int(file.stem[-6:])
+
+
 def require_no_others(run: Path, table: str) -> None:
-    """Raises OtherFile if a table's folder holds what is no part, such as a copy. Hidden files do not count."""
-    parts = part_files(run, table)
+    """Raises OtherFile if a table's folder holds what is no part, such as a copy. Hidden files do not count.
+
+    On an object store only parts are ever removed, so others do no harm.
+    """
+    if not is_local(run):
+        return
+    parts = _named(run / table)
     for path in sorted((run / table).glob("[!.]*")):
         if path not in parts:
             text = "must hold only files of the run, because its tables are written anew"
@@ -56,7 +90,7 @@ def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
     """Writes rows as the part file with this serial number."""
     path = run / table / f"{serial:06d}.parquet"
     with writing(path.parent):
-        path.parent.mkdir(exist_ok=True)
+        make_folder(path.parent)
     with replacing(path) as hidden:
         pq.write_table(rows, hidden, compression="zstd", write_page_checksum=True)
 
@@ -73,7 +107,8 @@ def compact(run: Path, table: str, schema: pa.Schema) -> None:
             require_no_others(run, table)
             _rewrite(run, table, parts, schema, _groups(parts, schema))
         except (DamagedPart, OtherFile, OSError):
-            shutil.rmtree(run / f".{table}.new", ignore_errors=True)
+            if is_local(run):
+                shutil.rmtree(run / f".{table}.new", ignore_errors=True)
 
 
 def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str) -> Iterator[pa.Table]:
@@ -82,7 +117,8 @@ def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str)
     It also tidies up after a writer that was killed. Raises ValueError if the table holds fewer rows, OtherFile if its
     folder holds what is no part, and CannotWrite if there is no room for the kept ones; the table then stays as it is.
     """
-    _finish_swap(run / table)
+    if is_local(run):
+        _finish_swap(run / table)
     require_no_others(run, table)
     parts = part_files(run, table)
     kept = list(_first(_groups(parts, schema), rows, run_id)) if rows else []
@@ -91,6 +127,8 @@ def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str)
     with writing(run / table):
         if kept:
             _rewrite(run, table, parts, schema, iter(kept))
+        elif not is_local(run):
+            remove(_stored(run, table))
         elif parts:
             shutil.rmtree(run / table)
     yield from kept
@@ -103,7 +141,8 @@ def rows_in(run: Path, table: str) -> int:
 
 def _metadata(part: Path) -> pq.FileMetaData:
     try:
-        return pq.read_metadata(part)
+        name, files = in_arrow(part)
+        return pq.read_metadata(name, filesystem=files)
     except (OSError, pa.ArrowException) as error:
         raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
 
@@ -111,22 +150,31 @@ def _metadata(part: Path) -> pq.FileMetaData:
 def last_serial(run: Path, table: str) -> int:
     """Returns the largest serial number of a table's part files; -1 if there are none."""
     parts = part_files(run, table)
-    return int(parts[-1].stem[-6:]) if parts else -1
+    return _serial(parts[-1]) if parts else -1
 
 
 def _rewrite(run: Path, table: str, parts: list[Path], schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
     """Replaces the part files of a table by one that holds the groups of rows."""
     folder = run / table
+    # No part has this name: a reader that listed the parts before the swap fails to open them, and reads no row twice.
+    name = f"{parts[0].stem[:6]}-{_serial(parts[-1]) + 1:06d}.parquet"
+    if not is_local(run):
+        with replacing(folder / name) as file:
+            _write_groups(file, schema, groups)
+        remove(file for file in _stored(run, table) if file.name != name)
+        return
     new = folder.with_name(f".{table}.new")
     new.mkdir()
-    # No part has this name: a reader that listed the parts before the swap fails to open them, and reads no row twice.
-    merged = new / f"{parts[0].stem[:6]}-{int(parts[-1].stem[-6:]) + 1:06d}.parquet"
-    with pq.ParquetWriter(merged, schema, compression="zstd", write_page_checksum=True) as file:
-        for group in groups:
-            file.write_table(group)
+    _write_groups(new / name, schema, groups)
     os.rename(folder, _old(folder))
     os.rename(new, folder)
     shutil.rmtree(_old(folder))
+
+
+def _write_groups(file: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
+    with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
+        for group in groups:
+            writer.write_table(group)
 
 
 def _finish_swap(folder: Path) -> None:
@@ -159,7 +207,8 @@ def _groups(parts: list[Path], schema: pa.Schema) -> Iterator[pa.Table]:
     rows = 0
     for part in parts:
         try:
-            table = pq.ParquetFile(part, page_checksum_verification=True).read()
+            name, files = in_arrow(part)
+            table = pq.ParquetFile(name, filesystem=files, page_checksum_verification=True).read()
         except (OSError, pa.ArrowException) as error:
             raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
         for column in schema.names[table.num_columns :]:

@@ -7,6 +7,8 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +19,11 @@ import pyarrow.parquet as pq
 from results import holder
 from results.info import wrong_info
 from results.keys import ORIGIN, Value, column, flatten
+from results.location import location
 from results.own_columns import own_names, schema_of
 from results.parts import part_files
 from results.schemas import TABLES, dictionary, require
+from results.store import in_arrow, reaching, why
 from results.texts import quoted
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 
 _CURE = "copy it again from where it is whole, or run the scenario again"
 _UNDER_WAY = ("running", "forking")  # statuses of a run that has not ended, unless it was killed
-_SILENT = timedelta(minutes=10)  # a run elsewhere that says running but wrote nothing for so long was probably killed
+SILENT = timedelta(minutes=10)  # a run elsewhere that says running but wrote nothing for so long was probably killed
 
 
 class NotARun(ValueError):
@@ -54,17 +58,19 @@ class Run:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = location(folder)
 
     @cached_property
     def info(self) -> dict[str, Any]:
         """The content of run.json. Raises NotARun where there is no such file, or it is damaged."""
         path = self.folder / "run.json"
         try:
-            info = json.loads(path.read_text(encoding="utf-8"))
+            with reaching(path):
+                text = path.read_text(encoding="utf-8")
+            info = json.loads(text)
         except OSError as error:
             raise NotARun(
-                f"{self.folder}: a run's folder must hold run.json, which cannot be read ({error.strerror}); "
+                f"{self.folder}: a run's folder must hold run.json, which cannot be read ({why(error)}); "
                 "give the folder of one run, such as runs/<id>"
             ) from error
         except (ValueError, RecursionError) as error:
@@ -99,7 +105,7 @@ class Run:
     @property
     def last_written(self) -> datetime:
         """When the run last wrote to a file, in UTC. It tells a run that goes on from one that was killed."""
-        files = [self.folder / "run.json", *(file for name in TABLES for file in self.files(name))]
+        files = [self.folder / "run.json", *(file for name in TABLES for file in self.files(name)[-1:])]
         return datetime.fromtimestamp(max(file.stat().st_mtime for file in files if file.exists()), UTC)
 
     @property
@@ -112,7 +118,7 @@ class Run:
             return self.status
         found = holder.state(self.info.get("holder"))
         if found == "unknown":
-            return "killed?" if datetime.now(UTC) - self.last_written > _SILENT else self.status
+            return "killed?" if datetime.now(UTC) - self.last_written > SILENT else self.status
         return self.status if found == "alive" else "killed"
 
     @property
@@ -221,7 +227,11 @@ def read_files(
     )
 
     def read(some: Sequence[Path]) -> pa.Table:
-        return ds.dataset([str(file) for file in some], schema=schema, format=verified).to_table(columns, filter)
+        groups = [
+            ([name for name, _ in group], system) for system, group in groupby(map(in_arrow, some), itemgetter(1))
+        ]
+        datasets = [ds.dataset(names, schema, verified, system) for names, system in groups or [([], None)]]
+        return pa.concat_tables([dataset.to_table(columns, filter) for dataset in datasets])
 
     try:
         return read(files)
@@ -242,7 +252,8 @@ def check_schema(file: Path, name: str) -> tuple[str, ...]:
     Raises NotARun where it does not, or is not a Parquet file, and FileNotFoundError where the file is gone.
     """
     try:
-        found = pq.read_schema(file)
+        place_of, system = in_arrow(file)
+        found = pq.read_schema(place_of, filesystem=system)
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from results.compare import Comparison
 from results.compare import compare as compare_runs
 from results.keys import ORIGIN, Value, column, spell_out, varying
+from results.location import location
 from results.measure import Measure
 from results.metrics import directions
 from results.own_columns import with_own
@@ -24,6 +25,7 @@ from results.paired import Paired
 from results.paired import paired as pair_runs
 from results.reader import DamagedTable, NotARun, Run, check_schema, read_files
 from results.schemas import dictionary, require
+from results.store import reaching, why
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,12 +39,13 @@ _READERS = 16  # threads that read small files
 def load(*paths: str | os.PathLike[str], damaged: list[str] | None = None) -> Runs:
     """Loads the runs in these folders. Each folder is a run's own, or holds runs' folders at any depth.
 
+    paths: the folders, or their URIs.
     damaged: where it is given, a run whose run.json is damaged is left out, unless it is the only one, and a line that
     says why is added here.
 
     Raises NotARun where a folder holds no run, where a run.json is damaged, or where two runs have the same id.
     """
-    folders = [folder for path in paths for folder in _folders(Path(path))]
+    folders = [folder for path in paths for folder in _folders(location(path))]
     unique = list({folder.resolve(): folder for folder in folders}.values())
     with ThreadPoolExecutor(_READERS) as readers:
         found = list(readers.map(_opened, unique))
@@ -81,14 +84,25 @@ def whole(runs: Runs, use: Callable[[Runs], T], notes: list[str]) -> T:
 
 
 def _folders(path: Path) -> list[Path]:
-    if not path.is_dir():
+    try:
+        with reaching(path):
+            found = _runs_below(path)
+    except OSError as error:
+        raise NotARun(f"{path}: must be a folder of runs, which cannot be read ({why(error)})") from error
+    if found is None:
         raise NotARun(f"{path}: must be a folder of runs, but there is none")
-    if (path / "run.json").exists():
-        return [path]
-    found = sorted(file.parent for file in path.rglob("run.json"))
     if not found:
         raise NotARun(f"{path}: must be a run's folder, with run.json in it, or hold such folders; got none")
     return found
+
+
+def _runs_below(path: Path) -> list[Path] | None:
+    """Returns the folders of runs that are in a folder, or are that folder; None if there is no such folder."""
+    if not path.is_dir():
+        return None
+    if (path / "run.json").exists():
+        return [path]
+    return sorted(file.parent for file in path.rglob("run.json"))
 
 
 class Runs:

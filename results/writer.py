@@ -7,19 +7,24 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from results.columns import is_sparse, is_wall
 from results.disk import replacing, writing
+from results.location import is_local, location
 from results.own_columns import OWN, schema_of, with_own
 from results.parts import compact, keep_first, last_serial, part_files, write_part
 from results.schemas import TABLES, require
+from results.store import make_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BUFFER_ROWS = 50_000  # a buffer with so many rows is written to disk
+FLUSH_S, STORE_FLUSH_S = 5.0, 30.0  # an object store gets larger files: each takes a request to write, and one to read
 _REAL = (float, np.floating)
 _NULL = (
     0x7FF8000000000001  # stands for null in a hash: as a float a NaN other than np.nan, as an integer beyond any count
@@ -29,11 +34,12 @@ _NULL = (
 class Writer:
     """Writes a run's tables, as `folder/<table>/*.parquet`.
 
-    folder: the run's folder, which is made if it is missing.
+    folder: the run's folder or its URI, which is made if it is missing.
     run: the id to put in every row.
     keep: how many rows of each table stay of those that the folder holds; all others are deleted. A table that is not
     named keeps none. None: the folder must hold no rows; raises ValueError if it does.
-    flush_seconds: how much real time may pass between two flushes, as long as rows are added.
+    flush_seconds: how much real time may pass between two flushes, as long as rows are added; by default 5, or 30 on
+    an object store.
     """
 
     def __init__(
@@ -42,18 +48,19 @@ class Writer:
         run: str,
         *,
         keep: dict[str, int] | None = None,
-        flush_seconds: float = 5.0,
+        flush_seconds: float | None = None,
     ) -> None:
-        folder = Path(folder)
+        folder = location(folder)
         taken = [table for table in TABLES if part_files(folder, table)]
         if taken and keep is None:
             raise ValueError(f"{folder}: must hold no rows yet, got {', '.join(taken)}; write to another folder")
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, parents=True)
         self._buffers = {table: _Buffer(folder, table, run) for table in TABLES}
         for table, buffer in self._buffers.items():
             if keep is not None:
                 buffer.restore(keep.get(table, 0))
-        self._flush_seconds = flush_seconds
+        default = FLUSH_S if is_local(folder) else STORE_FLUSH_S
+        self._flush_seconds = default if flush_seconds is None else flush_seconds
         self._flushed_at = time.monotonic()
 
     def add(self, table: str, row: dict[str, Any], own: Mapping[str, float | None] | None = None) -> None:
@@ -99,10 +106,10 @@ class Writer:
 
 def write_json(folder: str | os.PathLike[str], info: dict[str, Any]) -> None:
     """Writes `folder/run.json`. A reader sees the whole old text or the whole new one, never a mixture."""
-    path = Path(folder) / "run.json"
+    path = location(folder) / "run.json"
     text = json.dumps(info, indent=2, allow_nan=False) + "\n"
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, parents=True)
     with replacing(path) as hidden:
         hidden.write_text(text, encoding="utf-8")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import RunFolders
+from raysim.cli.options import RunFolder, RunFolders, require_writable, to_location
 
 if TYPE_CHECKING:
     from results.compare import Comparison
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from results.runs import Runs
 
 
-def show(run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]) -> None:
+def show(run: RunFolder) -> None:
     """Summarise a finished, running or killed run."""
     from rich.console import Console
 
@@ -135,11 +134,12 @@ def _print_comparison(comparison: Comparison | Paired, format: Format, percent: 
 
 def report(
     runs: RunFolders,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page.", dir_okay=False, writable=True)] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page.", parser=to_location, metavar="FILE")] = Path(
         "report.html"
     ),
     svg: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Also write each figure as a file here.", file_okay=False)
+        Path | None,
+        typer.Option(help="Also write each figure as a file here.", parser=to_location, metavar="FOLDER"),
     ] = None,
     by: Annotated[
         list[str] | None,
@@ -151,10 +151,9 @@ def report(
     picked: Annotated[bool, typer.Option("--picked", help="Leave out clients that had not taken part yet.")] = False,
 ) -> None:
     """Make one HTML page with figures of runs; it needs no network and no other file."""
-    for path in filter(None, (out, svg)):
-        if not os.access(path.absolute().parent, os.W_OK):
-            typer.echo(f"{path}: must be in a folder that exists and can be written to; make the folder", err=True)
-            raise typer.Exit(2)
+    require_writable(out)
+    if svg is not None:
+        require_writable(svg, folder=True)
     from results import load
     from results.report import report as make_report
     from results.runs import whole

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from results.location import UnknownLocation, is_local, location
 
 ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenario files (YAML).", show_default=False)]
 Overrides = Annotated[
@@ -18,6 +21,14 @@ Address = Annotated[
 ]
 
 
+def to_location(text: str) -> Path:
+    """Returns the place that an argument names: a path, or a URI such as s3://bucket/runs."""
+    try:
+        return location(text)
+    except UnknownLocation as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def _out(path: Path) -> Path:
     from results.disk import CannotWrite, require_folder
 
@@ -28,7 +39,38 @@ def _out(path: Path) -> Path:
     return path
 
 
-Out = Annotated[Path, typer.Option(help="Folder for results; must be absolute in a job on a cluster.", callback=_out)]
+def require_writable(path: Path, *, folder: bool = False) -> None:
+    """Ends the command with exit code 2 if no file, or folder, can be written at a path."""
+    from results.disk import CannotWrite, require_folder
+
+    wrong = None
+    if not is_local(path):
+        try:
+            require_folder(path.parent)
+        except CannotWrite as error:
+            wrong = str(error)
+    elif path.exists() and path.is_dir() != folder:
+        wrong = f"{path}: must be {'a folder' if folder else 'a file'}, and is not; take another name"
+    elif not os.access(path.absolute().parent, os.W_OK):
+        wrong = f"{path}: must be in a folder that exists and can be written to; make the folder"
+    if wrong:
+        typer.echo(wrong, err=True)
+        raise typer.Exit(2)
+
+
+Out = Annotated[
+    Path,
+    typer.Option(
+        help="Folder for results, or its URI, such as s3://bucket/runs; must be absolute in a job on a cluster.",
+        callback=_out,
+        parser=to_location,
+        metavar="PATH",
+    ),
+]
+RunFolder = Annotated[Path, typer.Argument(help="A run's folder, or its URI.", parser=to_location, show_default=False)]
 RunFolders = Annotated[
-    list[Path], typer.Argument(help="Folders of runs, or folders that hold them.", show_default=False)
+    list[Path],
+    typer.Argument(
+        help="Folders of runs, or folders that hold them; also URIs.", parser=to_location, show_default=False
+    ),
 ]

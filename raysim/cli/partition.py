@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raysim.cli.bad_input import refuse
-from raysim.cli.options import Overrides, ScenarioFiles
+from raysim.cli.options import Overrides, ScenarioFiles, require_writable, to_location
 from raysim.errors import BadInput, ScenarioError
 
 if TYPE_CHECKING:
@@ -26,13 +25,14 @@ def partition(
     overrides: Overrides = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Also draw it, as an HTML page.", dir_okay=False, writable=True),
+        typer.Option(
+            "--out", "-o", help="Also draw it, as an HTML page; also a URI.", parser=to_location, metavar="FILE"
+        ),
     ] = None,
 ) -> None:
     """Show who holds which data under scenario files, as numbers and as a page of pictures; nothing is run."""
-    if out is not None and not os.access(out.absolute().parent, os.W_OK):
-        typer.echo(f"{out}: must be in a folder that exists and can be written to; make the folder", err=True)
-        raise typer.Exit(2)
+    if out is not None:
+        require_writable(out)
     from rich.console import Console
 
     from raysim.engine.inspection import write_partition

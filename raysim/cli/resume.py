@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import Address, Out, Overrides
+from raysim.cli.options import Address, Out, Overrides, RunFolder
 from raysim.cli.signals import ending_by_signals
 from raysim.scenario import Scenario
 
-RunFolder = Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)]
 Inline = Annotated[bool, typer.Option("--inline", help="Go on in this process, without Ray; the numbers are the same.")]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from raysim.data.leaf import LeafImages, Samples
 from raysim.data.pixels import read_images
 from raysim.part import Count
+from results.location import location
 
 
 class Celeba(LeafImages):
@@ -37,4 +38,4 @@ class Celeba(LeafImages):
 
     @property
     def _images(self) -> Path:
-        return Path(self.path).expanduser() / "raw" / "img_align_celeba"
+        return location(self.path).expanduser() / "raw" / "img_align_celeba"

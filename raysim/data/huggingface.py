@@ -12,6 +12,7 @@ from raysim.data.brought import Brought, Raw
 from raysim.data.dataset import Dataset
 from raysim.data.pixels import decode, stack
 from raysim.data.reading import reading
+from results.location import location
 
 if TYPE_CHECKING:
     import datasets
@@ -42,7 +43,7 @@ class HuggingFace(Brought):
     """Further columns that a partition may use."""
 
     def reads(self) -> Iterable[str | Path]:
-        return (self.path,) if Path(self.path).expanduser().is_dir() else ()
+        return (self.path,) if location(self.path).expanduser().is_dir() else ()
 
     def load(self) -> Dataset:
         """Loads the splits. Raises FileNotFoundError or ValueError, saying what to do, if they are not as said."""
@@ -128,7 +129,7 @@ def read_splits(path: str, config: str | None) -> dict[str, "datasets.Dataset"]:
             "data huggingface: the package `datasets` must be there, and is not; pip install raysim[huggingface]"
         ) from error
     datasets.disable_progress_bars()
-    folder = Path(path).expanduser()
+    folder = location(path).expanduser()
     if folder.is_dir():
         with reading(folder, "a whole folder of `save_to_disk`", "save it again"):
             loaded = datasets.load_from_disk(str(folder))

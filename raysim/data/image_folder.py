@@ -11,6 +11,7 @@ from raysim.data.images import Images, stratified
 from raysim.data.pixels import SUFFIXES, read_images
 from raysim.data.pool import Share
 from raysim.part import Count
+from results.location import location
 
 
 class ImageFolder(Images):
@@ -33,7 +34,7 @@ class ImageFolder(Images):
 
     def load(self) -> Dataset:
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if there are none."""
-        folder = Path(self.path).expanduser()
+        folder = location(self.path).expanduser()
         train = folder / "train" if (folder / "train").is_dir() else folder
         of_test = [folder / name for name in ("test", "val") if (folder / name).is_dir()]
         classes = self._classes_of(train)

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from raysim.data.dataset import Split
 from raysim.data.partition import Partitioner
 from raysim.data.reading import load_npz, reading
+from results.location import location
 
 
 class Indices(Partitioner):
@@ -81,7 +82,7 @@ class Indices(Partitioner):
             if set(arrays) == {"client"}:
                 return _by_client(_integers(arrays["client"], "the array `client`"), samples)
             return _numbered(arrays)
-        listed = _read_json(Path(self.path).expanduser())
+        listed = _read_json(location(self.path).expanduser())
         if isinstance(listed, dict):
             return _numbered(listed)
         if not isinstance(listed, list):

@@ -13,6 +13,7 @@ from raysim.data.pixels import read_images
 from raysim.data.pool import Share
 from raysim.data.reading import reading
 from raysim.part import Count
+from results.location import location
 
 IMAGES, LABELS = "ISIC_2019_Training_Input", "ISIC_2019_Training_GroundTruth.csv"
 CLASSES = ("MEL", "NV", "BCC", "AK", "BKL", "DF", "VASC", "SCC")  # not UNK, which no training sample has
@@ -43,7 +44,7 @@ class Isic2019(Images):
 
     def load(self) -> Dataset:
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if a file is missing."""
-        table = Path(self.path).expanduser() / LABELS
+        table = location(self.path).expanduser() / LABELS
         if not table.exists():
             raise FileNotFoundError(
                 f"data isic2019: {LABELS!r} must be in {str(table.parent.absolute())!r}, but is not there; put it "

@@ -16,6 +16,7 @@ from raysim.data.partition import Natural
 from raysim.data.pool import Partition, Share
 from raysim.part import Count, Fraction
 from raysim.rng import generator
+from results.location import location
 
 Samples = tuple[np.ndarray, np.ndarray]  # x (n, ...) and y (n, ...) of one user
 Convert = Callable[[list[Any], list[Any]], Samples]
@@ -84,12 +85,12 @@ class LeafImages(Images):
         """Turns the lists that a user has in the files into what `pixels` takes, and into labels, int64 (n,)."""
 
     def reads(self) -> Iterable[Path]:
-        folders = [Path(self.path).expanduser() / name for name in ("train", "test", "all_data")]
+        folders = [location(self.path).expanduser() / name for name in ("train", "test", "all_data")]
         return [folder for folder in folders if folder.is_dir()]
 
     def load(self) -> Dataset:
         """Loads the data set. Raises FileNotFoundError, saying what to do, if files are missing."""
-        folder = Path(self.path).expanduser()
+        folder = location(self.path).expanduser()
         train, test = (read_users(folder / name, self.convert) for name in ("train", "test"))
         if not (train and test):
             train, test = self._hold_out(read_users(folder / "all_data", self.convert))

@@ -9,6 +9,8 @@ from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
 from raysim.data.pixels import decode, stack
 from raysim.data.reading import all_matching, matching, reading
+from results.location import location
+from results.store import in_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,12 +76,13 @@ def read_columns(key: str, patterns: tuple[str, ...], columns: tuple[str, ...]) 
     paths = all_matching("parquet", key, patterns)
     for path in paths:
         with reading(path, what):
-            present = pq.read_schema(path).names
+            name, system = in_arrow(location(path))
+            present = pq.read_schema(name, filesystem=system).names
         absent = [name for name in columns if name not in present]
         if absent:
             raise ValueError(f"data parquet: {path!r} must have a column {absent[0]!r}, got {present!r}")
         with reading(path, what):
-            tables.append(pq.read_table(path, columns=list(dict.fromkeys(columns))))
+            tables.append(pq.read_table(name, columns=list(dict.fromkeys(columns)), filesystem=system))
         if not tables[-1].schema.equals(tables[0].schema):
             raise ValueError(
                 f"data parquet: files must hold columns of the same types, got {tables[-1].schema.types!r} in {path!r} "

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
+
+from results.location import location
 
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"}  # suffixes of the files that are taken for images
 
@@ -55,7 +56,7 @@ def read_images(paths: Sequence[str], size: int) -> np.ndarray:
     x = np.empty((len(paths), size, size, 3), dtype=np.uint8)
 
     def read(row: int) -> None:
-        path = Path(paths[row])
+        path = location(paths[row])
         if not path.exists():
             raise FileNotFoundError(
                 f"data: the image {path.name!r} must be in {str(path.parent.absolute())!r}, but is not there; put the "

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from results.location import is_local, location
+from results.store import matches
+
 
 @contextmanager
 def reading(path: str | Path, what: str, cure: str = "fetch or write it again") -> Iterator[None]:
@@ -28,15 +31,16 @@ def reading(path: str | Path, what: str, cure: str = "fetch or write it again") 
 
 
 def _damaged(path: str | Path, what: str, cure: str, error: Exception) -> ValueError:
-    size = Path(path).stat().st_size if Path(path).is_file() else None
+    size = location(path).stat().st_size if location(path).is_file() else None
     found = f"{size} bytes, of which " if size is not None else ""
     said = " ".join(str(error).split())[:200] or "no more"
     return ValueError(f"data: {str(path)!r} must be {what}, got {found}{type(error).__name__} says: {said}; {cure}")
 
 
 def matching(pattern: str) -> list[str]:
-    """Returns the files that a pattern matches, in order of their names."""
-    return sorted(glob(str(Path(pattern).expanduser()), recursive=True))
+    """Returns the files that a pattern matches, in order of their names. The pattern may be a URI."""
+    where = location(pattern)
+    return sorted(glob(str(where.expanduser()), recursive=True) if is_local(where) else matches(where))
 
 
 def all_matching(kind: str, key: str, patterns: tuple[str, ...]) -> list[str]:
@@ -55,7 +59,7 @@ def all_matching(kind: str, key: str, patterns: tuple[str, ...]) -> list[str]:
 
 def load_npz(path: str, kind: str) -> dict[str, np.ndarray]:
     """Returns all arrays of an .npz file by name. Raises FileNotFoundError if it is missing, ValueError if damaged."""
-    file = Path(path).expanduser()
+    file = location(path).expanduser()
     if not file.is_file():
         raise FileNotFoundError(
             f"{kind}: `path` must be an .npz file, but {str(file.absolute())!r} is not there; correct the path"

@@ -12,6 +12,7 @@ from raysim.data.partition import Iid, Natural
 from raysim.data.pool import Partition, PooledData, Share
 from raysim.data.text import VOCABULARY, encode, roles, windows
 from raysim.part import Count, Fraction
+from results.location import location
 
 
 class Shakespeare(PooledData):
@@ -52,7 +53,7 @@ class Shakespeare(PooledData):
 
     def load(self) -> Dataset:
         """Loads the windows. x: ids, int16 (n, length). y: ids of what is predicted, int64, (n, length) or (n,)."""
-        path = Path(self.path).expanduser()
+        path = location(self.path).expanduser()
         if not path.exists():
             raise FileNotFoundError(
                 f"data shakespeare: {str(path.absolute())!r} must be a text file, or a folder of LEAF's, but is not "

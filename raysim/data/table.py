@@ -12,6 +12,8 @@ from raysim.data.dataset import Dataset, Split
 from raysim.data.labelled import Labelled, balanced
 from raysim.data.pool import Share
 from raysim.data.reading import all_matching, matching, reading
+from results.location import location
+from results.store import in_arrow, local_copy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,10 +108,12 @@ def read_table(patterns: tuple[str, ...], key: str) -> "pa.Table":
     for path in paths:
         if path.endswith(".parquet"):
             with reading(path, "a whole Parquet file"):
-                tables.append(pq.read_table(path))
+                name, system = in_arrow(location(path))
+                tables.append(pq.read_table(name, filesystem=system))
         elif path.endswith((".csv", ".csv.gz")):
-            with reading(path, "a whole CSV file with a line of column names"):
-                tables.append(pa_csv.read_csv(path))
+            what = "a whole CSV file with a line of column names"
+            with reading(path, what), local_copy(location(path)) as copy:
+                tables.append(pa_csv.read_csv(copy))
         else:
             raise ValueError(f"data table: `{key}` must be a .parquet, .csv or .csv.gz file, got {path!r}")
     different = [path for path, table in zip(paths, tables, strict=True) if table.schema != tables[0].schema]

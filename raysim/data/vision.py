@@ -9,6 +9,7 @@ from typing import ClassVar
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
 from raysim.data.reading import reading
+from results.location import is_uri, location
 
 
 class Vision(Images):
@@ -48,6 +49,12 @@ class Vision(Images):
             )
         return self.dataset(self.read(self.train_files), self.read(self.test_files), self.classes)
 
+    def problems(self) -> list[str]:
+        if self.download and is_uri(self.root):
+            text = f"downloads go to a folder of this machine, got {self.root!r}; put the files there, or leave it out"
+            return [*super().problems(), f"`download`: {text}"]
+        return super().problems()
+
     def reads(self) -> Iterable[Path]:
         return [self._path(file) for file in self.train_files + self.test_files]
 
@@ -60,6 +67,6 @@ class Vision(Images):
             return gzip.decompress(path.read_bytes())
 
     def _path(self, file: str) -> Path:
-        plain = Path(self.root, self.folder, file).expanduser()
+        plain = (location(self.root) / self.folder / file).expanduser()
         gzipped = plain.with_name(f"{file}.gz")
         return gzipped if gzipped.exists() and not plain.exists() else plain

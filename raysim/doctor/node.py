@@ -17,6 +17,8 @@ from typing import NamedTuple
 from actors import Machine, this_machine
 from raysim import __version__
 from raysim.workers.device import stand_in, stand_in_bytes
+from results.location import UnknownLocation, location
+from results.store import reaching
 
 _SMI = ["nvidia-smi", "--query-gpu=name,memory.total,memory.free,driver_version", "--format=csv,noheader,nounits"]
 _SMI_S = 20.0  # how long nvidia-smi may take
@@ -74,8 +76,18 @@ class Examination:
             memory_bytes=total,
             free_memory_bytes=free,
             free_disk_bytes=shutil.disk_usage("/tmp").free,
-            missing=tuple(path for path in self.paths if not Path(path).expanduser().exists()),
+            missing=tuple(path for path in self.paths if not _is_there(path)),
         )
+
+
+def _is_there(path: str) -> bool:
+    """Tells whether a file or a folder can be reached from here; it may have a URI."""
+    try:
+        found = location(path).expanduser()
+        with reaching(found):
+            return found.exists()
+    except (OSError, UnknownLocation):  # no credentials on this node, or no library
+        return False
 
 
 def _version(package: str) -> str | None:

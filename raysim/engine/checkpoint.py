@@ -21,7 +21,9 @@ import numpy as np
 from raysim.engine.rows import Happened
 from raysim.errors import DamagedCheckpoint
 from results.disk import replacing
+from results.location import is_local
 from results.parts import DamagedPart, rows_in
+from results.store import local_copy
 
 if TYPE_CHECKING:
     from raysim.workers.wire import Wire
@@ -56,7 +58,8 @@ class Checkpoint:
         """Returns the checkpoint of the run in a folder, with its files checked; None if it has none.
 
         Raises DamagedCheckpoint, which names the file, if one is missing or is not what was written, or if a table does
-        not hold the rows that the checkpoint counts on.
+        not hold the rows that the checkpoint counts on. What files on an object store hold is checked by `records`,
+        which fetches them.
         """
         path = run / FOLDER / INDEX
         try:
@@ -70,12 +73,11 @@ class Checkpoint:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedCheckpoint(_told(path, f"it cannot be read: {type(error).__name__}: {error}")) from None
         for name, digest in checkpoint.digests.items():
-            try:
-                found = digest_of(path.parent / name)
-            except OSError as error:
-                raise DamagedCheckpoint(_told(path.parent / name, f"it cannot be read: {error.strerror}")) from None
-            if found != digest:
-                raise DamagedCheckpoint(_told(path.parent / name, "its content has changed since it was written"))
+            file = path.parent / name
+            if is_local(file):
+                _require_same(file, file, digest)
+            elif not file.exists():
+                raise DamagedCheckpoint(_told(file, "it is not there"))
         checkpoint._require_rows()
         return checkpoint
 
@@ -107,16 +109,19 @@ class Checkpoint:
                 yield key, [int(number) for number in numbers]
 
     def records(self) -> dict[str, Wire]:
-        """Returns all records by key. Each file is read once."""
+        """Returns all records by key. Each file is read once. Raises DamagedCheckpoint, as `read` does."""
         from safetensors import safe_open
 
         records: dict[str, Wire] = {key: {} for key in self.files}
-        for name in self.digests:
-            with safe_open(self.folder / name, framework="np") as file:
-                for entry in file.keys():  # noqa: SIM118 - it is not a dictionary
-                    key, _, inner = entry.partition("|")
-                    if self.files.get(key, ("",))[0] == name:
-                        records[key][inner] = file.get_tensor(entry)
+        for name, digest in self.digests.items():
+            with local_copy(self.folder / name) as copy:
+                if not is_local(self.folder):
+                    _require_same(self.folder / name, copy, digest)
+                with safe_open(copy, framework="np") as file:
+                    for entry in file.keys():  # noqa: SIM118 - it is not a dictionary
+                        key, _, inner = entry.partition("|")
+                        if self.files.get(key, ("",))[0] == name:
+                            records[key][inner] = file.get_tensor(entry)
         return records
 
 
@@ -158,10 +163,15 @@ def write_durably(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def digest_of(path: Path) -> str:
-    """Returns the SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _require_same(path: Path, copy: Path, digest: str) -> None:
+    """Raises DamagedCheckpoint, which names the path, if its local copy is not a file with this SHA-256."""
+    try:
+        with open(copy, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DamagedCheckpoint(_told(path, f"it cannot be read: {error.strerror}")) from None
+    if found != digest:
+        raise DamagedCheckpoint(_told(path, "its content has changed since it was written"))
 
 
 def _digest_of_index(content: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 
 from raysim.engine.family import Final
 from raysim.scenario import Scenario
-from results.disk import CannotWrite, require_space
+from results.disk import CannotWrite, replacing, require_space
 
 VERSIONS = ("raysim", "numpy", "ray", "torch")
 
@@ -76,12 +76,12 @@ def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...
 
 
 def _save(vectors: dict[str, np.ndarray], path: Path, metadata: dict[str, str]) -> None:
-    try:
-        require_space(path.parent, sum(vector.nbytes for vector in vectors.values()))
-        save_file(vectors, path, metadata=metadata)
-    except SafetensorError as error:  # with which it reports those of the operating system too
-        path.unlink(missing_ok=True)
-        raise CannotWrite(path, str(error), True) from None
+    require_space(path.parent, sum(vector.nbytes for vector in vectors.values()))
+    with replacing(path) as hidden:
+        try:
+            save_file(vectors, hidden, metadata=metadata)
+        except SafetensorError as error:  # with which it reports those of the operating system too
+            raise CannotWrite(path, str(error), True) from None
 
 
 def digest(model: dict[str, np.ndarray], tables: str) -> dict[str, str]:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from raysim.errors import CannotGoOn
+from results import Run, this_process
+from results.disk import writing
+from results.holder import state
+from results.location import is_local
+from results.reader import SILENT
+from results.store import create, overwrite
+
+HELD = ".held.json"  # on an object store: names the process that writes a run there
 
 
 @contextmanager
@@ -17,20 +27,52 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
 
     Gives False where the file system has no locks. The system releases the lock of a process that was killed. Raises
     CannotGoOn if another process holds it.
+
+    On an object store, the lock is an object that names its process. That of a killed one stays. The next process on
+    its machine takes it over, and one on another machine once nothing has been written for ten minutes. Nobody is kept
+    from writing by one who only reads.
     """
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        yield _lock(handle, folder, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-    finally:
-        os.close(handle)
+    if is_local(folder):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            yield _lock(handle, folder, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        finally:
+            os.close(handle)
+    elif shared:
+        yield False
+    else:
+        _hold(folder)
+        try:
+            yield True
+        finally:
+            (folder / HELD).unlink(missing_ok=True)
 
 
 def _lock(handle: int, folder: Path, kind: int) -> bool:
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        cure = "wait for its end, or end it (`raysim show` names it)"
-        raise CannotGoOn(f"{folder}: must be a run that has ended, but a process is at work on it; {cure}") from None
+        raise _at_work(folder) from None
     except OSError:
         return False
     return True
+
+
+def _hold(folder: Path) -> None:
+    held, me = folder / HELD, json.dumps(this_process()).encode()
+    with writing(folder):
+        if create(held, me):
+            return
+    try:
+        found = state(json.loads(held.read_bytes()))
+        written = max(datetime.fromtimestamp(held.stat().st_mtime, UTC), Run(folder).last_written)
+    except FileNotFoundError:  # it was released in between
+        return _hold(folder)
+    if found == "alive" or (found == "unknown" and datetime.now(UTC) - written <= SILENT):
+        raise _at_work(folder)
+    overwrite(held, me)
+
+
+def _at_work(folder: Path) -> CannotGoOn:
+    cure = "wait for its end, or end it (`raysim show` names it)"
+    return CannotGoOn(f"{folder}: must be a run that has ended, but a process is at work on it; {cure}")

@@ -21,6 +21,7 @@ from raysim.scenario.own_modules import (
     root_of,
     sources_of,
 )
+from results.store import local_copy, make_folder
 
 CODE = "code"  # the folder of copies, in the run's folder
 LARGEST_DIFF = 2**20  # bytes
@@ -35,7 +36,7 @@ def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
             sources = main_sources(scenario) if module == MAIN else sources_of(module)
             for path, content in sources.items():
                 copy = folder / CODE / path
-                copy.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(copy.parent, parents=True)
                 copy.write_bytes(content)
     of_main = {type(part).__qualname__: type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN}
     text = "of a script or notebook, which cannot be imported elsewhere; put it into a module"
@@ -56,10 +57,16 @@ def own_code(folder: Path, info: dict[str, Any]) -> Iterator[None]:
     """
     modules = (info.get("depends_on") or {}).get("modules", {})
     stale = any(module != MAIN and hash_of(sources_of(module)) != known for module, known in modules.items())
-    code = (folder / CODE).absolute()
-    if not (stale and code.is_dir()):
+    if not (stale and (folder / CODE).is_dir()):
         yield
         return
+    with local_copy(folder / CODE) as code, _imported_from(code.absolute()):
+        yield
+
+
+@contextmanager
+def _imported_from(code: Path) -> Iterator[None]:
+    """Within the block, the modules in a folder are imported in place of others of their names."""
     copied = {path.stem for path in code.iterdir()}
     before = _take_out(copied)
     sys.path.insert(0, str(code))

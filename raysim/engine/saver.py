@@ -17,6 +17,7 @@ from raysim.engine.rows import Happened
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described
 from results.disk import writing
+from results.store import make_folder
 
 RECORDS = "records-[0-9][0-9][0-9][0-9][0-9][0-9].safetensors"
 SHARE = 0.02  # largest part of a run's time that checkpoints may take, unless they are asked for
@@ -112,7 +113,7 @@ class Saver:
                 self._pool.wait()
         self._recorder.writer.flush()
         with writing(self._folder):
-            self._folder.mkdir(exist_ok=True)
+            make_folder(self._folder)
         added = self._files.add(self._pool, committed)
         Checkpoint(
             folder=self._folder,

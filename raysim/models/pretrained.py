@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from raysim.models.layers import Prepare
+from results.location import location
+from results.store import local_copy
 
 
 def prepared(module: nn.Module, weights: str | None, channels: int, image_size: int | None) -> nn.Module:
@@ -58,18 +59,19 @@ def load_weights(module: nn.Module, path: str) -> None:
 
 
 def _read(path: str) -> dict[str, Tensor]:
-    file = Path(path)
+    file = location(path)
     if file.suffix not in {".safetensors", ".pth", ".pt"} or not file.is_file():
         raise ValueError(
             f"model.weights: must be the path of a .safetensors, .pth or .pt file that exists, got {path!r}; "
             "nothing is downloaded"
         )
     try:
-        if file.suffix == ".safetensors":
-            from safetensors.torch import load_file
+        with local_copy(file) as copy:
+            if file.suffix == ".safetensors":
+                from safetensors.torch import load_file
 
-            return dict(load_file(file))
-        found = torch.load(file, map_location="cpu", weights_only=True)  # it runs no code that the file names
+                return dict(load_file(copy))
+            found = torch.load(copy, map_location="cpu", weights_only=True)  # it runs no code that the file names
     except pickle.UnpicklingError as error:
         raise ValueError(f"model.weights: {path!r} must hold tensors only; save module.state_dict()") from error
     except Exception as error:  # damaged files raise almost anything

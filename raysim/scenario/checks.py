@@ -19,6 +19,7 @@ from raysim.metrics import Metric
 from raysim.models import MLP, MODELS, Linear, Module
 from raysim.models.text_model import TextModel
 from raysim.models.vector import Vector
+from raysim.scenario.location_checks import location_problems
 from raysim.scenario.peer_checks import peer_problems
 from raysim.scenario.schema import Scenario
 from raysim.scenario.server_checks import server_problems
@@ -31,6 +32,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
     """Returns all problems of a scenario whose parts are valid. Their paths start at the scenario."""
     family_problems = server_problems if scenario.has_server else peer_problems
     return [
+        *location_problems(scenario),
         *(Problem("data", text) for text in scenario.data.problems()),
         *scenario.model.problems(),
         *_model_problems(scenario),

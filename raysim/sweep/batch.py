@@ -12,6 +12,7 @@ from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, ScenarioError
 from raysim.scenario import Scenario
 from raysim.sweep.slots import Slots, open_slots
+from results.location import location
 
 
 class RunOutcome(NamedTuple):
@@ -52,20 +53,21 @@ def run_all(
             tell(place, outcome)
 
     todo: list[list[int]] = []
-    earlier = EarlierRuns(Path(out))
+    out = location(out)
+    earlier = EarlierRuns(out)
     for places in _by_hash(scenarios).values():
         found = earlier.find(scenarios[places[0]])
-        if isinstance(found, Path):
+        if isinstance(found, OutOfDate):
+            tell(places[0], found)
+        elif found is not None:
             settle(places, RunOutcome("done before", found))
             continue
-        if found:
-            tell(places[0], found)
         todo.append(places)
 
     def carry_out(places: list[int]) -> None:
         scenario = scenarios[places[0]]
         before = earlier.to_resume(scenario)
-        settle(places, attempt(slots, scenario, Path(out), lambda progress: tell(places[0], progress), before))
+        settle(places, attempt(slots, scenario, out, lambda progress: tell(places[0], progress), before))
 
     if todo:
         chosen = [scenarios[places[0]] for places in todo]

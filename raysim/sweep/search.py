@@ -23,6 +23,7 @@ from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
 from results import NotARun, open_run
+from results.location import location
 from results.metrics import directions
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def search(
     with open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
         for group in range(groups):
             study = _study(plan, group)
-            trier = _Trier(plan, settings, group, Path(out), slots)
+            trier = _Trier(plan, settings, group, location(out), slots)
             for first in range(0, settings.trials, settings.batch):
                 number = min(settings.batch, settings.trials - first)
                 asked = [study.ask(_distributions(settings)) for _ in range(number)]
@@ -108,7 +109,7 @@ class _Trier:
             found = self._done.find(scenario)
             if isinstance(found, OutOfDate):
                 again.append(found.why)
-            folder = found if isinstance(found, Path) else None
+            folder = None if isinstance(found, OutOfDate) else found
             outcome = self._run(scenario, folder, _Pruner(suggestion, self._settings, rounds))
             outcomes.append(outcome)
             if outcome.status in ("stopped", "diverged", "failed"):

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.world.trace_file import read_trace
+from results.location import location
+from results.store import in_arrow
 
 if TYPE_CHECKING:
     from results import Run
@@ -95,7 +97,7 @@ def read_recorded(folder: str) -> Recorded:
 
 def run_files(folder: str) -> list[Path]:
     """Returns the files of a run that a replay reads."""
-    return [Path(folder, "run.json"), *_open(folder).files("updates")]
+    return [location(folder) / "run.json", *_open(folder).files("updates")]
 
 
 def _updates(run: Run) -> dict[str, NDArray[Any]]:
@@ -107,7 +109,8 @@ def _updates(run: Run) -> dict[str, NDArray[Any]]:
     files = run.files("updates")
     if not files:
         raise ValueError(f"replay: must be a run that dispatched clients, got {run.folder}, without a table updates")
-    table = pa.concat_tables([pq.ParquetFile(file).read(columns=names) for file in files])
+    opened = (pq.ParquetFile(name, filesystem=system) for name, system in map(in_arrow, files))
+    table = pa.concat_tables([file.read(columns=names) for file in opened])
     kinds = {"status": np.str_, "dispatch": np.int64, "client": np.int64}
     # By lists, because pyarrow loads pandas to make arrays.
     return {name: np.array(table[name].to_pylist(), dtype=kinds.get(name, np.float64)) for name in names}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from pydantic import BeforeValidator, Field
 from raysim.part import Count, OneOf, Part
 from raysim.rng import generator
 from raysim.world.mixing import WEIGHTINGS, Metropolis, Neighbours, Weighting
+from results.location import location
+from results.store import why
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -153,12 +154,12 @@ def _read_edges(value: Any) -> Any:
     """Reads the edges if a file is named, so that the resolved scenario holds the edges themselves."""
     if not isinstance(value, str):
         return value
-    path = Path(value).expanduser().absolute()
+    path = location(value).expanduser().absolute()
     try:
         lines = [line.partition("#")[0].split() for line in path.read_text().splitlines()]
         return tuple((int(i), int(j)) for i, j in filter(None, lines))
     except (OSError, ValueError) as error:
-        cause = error.strerror if isinstance(error, OSError) else error
+        cause = why(error) if isinstance(error, OSError) else error
         raise ValueError(f"must be a list, or a file with two peers' numbers a line, got {path}: {cause}") from None
 
 

@@ -18,6 +18,8 @@ from raysim.rng import Stream
 from raysim.world.availability import Availability, Presence
 from raysim.world.trace_delay import Assign
 from raysim.world.trace_file import read_trace
+from results.location import location
+from results.store import why
 
 
 class Timetable(NamedTuple):
@@ -164,9 +166,9 @@ def _from_table(path: str) -> dict[int, list[Interval]]:
 def _from_json(path: str) -> tuple[dict[int, list[Interval]], dict[int, float]]:
     """Returns clients' intervals and periods, from a file as FedScale has them."""
     try:
-        raw = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        raw = json.loads(location(path).expanduser().read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}; correct the path") from error
+        raise ValueError(f"{path}: cannot be read: {why(error)}; correct the path") from error
     except ValueError as error:
         raise ValueError(f"{path}: must be JSON: {error}") from error
     if not isinstance(raw, dict) or not raw:

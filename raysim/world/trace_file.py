@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from results.location import location
+from results.store import in_arrow, why
+
 
 @dataclass(frozen=True)
 class TraceFile:
@@ -72,11 +75,11 @@ def read_trace(path: str) -> TraceFile:
 
     Raises ValueError, which names the file, if it cannot be read.
     """
-    file = Path(path).expanduser()
+    file = location(path).expanduser()
     try:
         return _parquet(path, file) if file.suffix == ".parquet" else _csv(path, file)
     except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror or error}; correct the path") from error
+        raise ValueError(f"{path}: cannot be read: {why(error)}; correct the path") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: must be CSV in UTF-8, or Parquet with a name that ends in .parquet") from error
 
@@ -105,7 +108,8 @@ def _parquet(path: str, file: Path) -> TraceFile:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(file)
+        name, system = in_arrow(file)
+        table = pq.read_table(name, filesystem=system)
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path}: must be a Parquet file, got one that cannot be read: {error}") from error
     columns = [column.to_pylist() for column in table.columns]

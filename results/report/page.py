@@ -24,6 +24,7 @@ from results.report.timeline import timeline
 from results.report.topology import topology
 from results.report.updates import updates
 from results.runs import Runs
+from results.store import make_folder
 
 _SECTIONS = (curves, members, topology, staleness, timeline, partition, updates, own_columns, coefficients, real_time)
 
@@ -39,7 +40,7 @@ class Report:
         """Writes the page and, where a folder is given, each figure as an SVG file in it. A missing folder is made."""
         page.write_text(self.html, encoding="utf-8")
         if figures is not None:
-            figures.mkdir(exist_ok=True)
+            make_folder(figures)
             for picture in self.pictures:
                 (figures / f"{picture.name}.svg").write_text(picture.svg, encoding="utf-8")
 

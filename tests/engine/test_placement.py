@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from command_line import write
+from conftest import digits
 from nodes import Nodes, several_nodes
 
+import raysim
 from raysim.workers.device import CONTEXT_BYTES, STAND_IN
 
 GIB = 1 << 30
@@ -48,3 +51,45 @@ def test_four_actors_share_each_gpu_of_several_nodes(nodes: Nodes) -> None:
             assert (actor["kind"], actor["limit_bytes"]) == ("cpu", 4 * GIB - CONTEXT_BYTES)
     expected = [{str(number): 4 for number in range(gpus)} for gpus in GPUS]
     assert sorted(map(dict, on.values()), key=len, reverse=True) == expected
+
+
+def run(nodes: Nodes, folder: Path, **changes: object) -> raysim.Result:
+    """Carries out a run on the nodes, and requires the digest of one in this process."""
+    raw = digits(run__rounds=3, resources__client_actors=2, **changes)
+    process = nodes.start(folder, raw)
+    printed = process.communicate(timeout=240)[0]
+    assert process.returncode == 0, printed
+    (done,) = (folder / "runs").iterdir()
+    result = raysim.Result(done)
+    if result.info["machines"][0]["gpu"] is None:
+        assert result.digest == raysim.run(raw, out=folder / "inline", inline=True).digest
+    return result
+
+
+@pytest.mark.cluster
+def test_actors_are_on_nodes_with_the_labels_and_the_resources_that_they_ask_for(nodes: Nodes, tmp_path: Path) -> None:
+    """The only node with two GPUs is the one with the label; each client takes a GPU of its own there."""
+    asked = {"labels": {"disk": "fast"}, "custom": {"fast": 0.5}}
+    share = GPUS[0] / 2
+    result = run(nodes, tmp_path, resources__clients_on=asked, resources__gpus_per_client=share)
+    given = [life["gpu"] for life in result.info["workers"] if life["worker"].startswith("client")]
+    assert sorted(given) == [str(number) for number in range(2)][: GPUS[0]] * (2 // GPUS[0])
+
+
+@pytest.mark.cluster
+def test_what_no_node_has_is_told(nodes: Nodes, tmp_path: Path) -> None:
+    process = nodes.start(tmp_path, digits(resources__aggregators_on={"labels": {"disk": "in(tape, wire)"}}))
+    printed = " ".join(process.communicate(timeout=120)[0].split())
+    assert process.returncode == 2
+    assert "1 x (label disk in(tape, wire))" in printed
+    assert "label disk is fast, none, slow" in printed
+
+
+@pytest.mark.cluster
+def test_doctor_examines_every_node_and_measures_a_share_of_a_gpu(nodes: Nodes, tmp_path: Path) -> None:
+    path = write(tmp_path, digits(resources__gpus_per_client=0.5, resources__spread=True))
+    process = nodes.call("doctor", path, "--address", nodes.address, "--seconds", "1")
+    printed = process.communicate(timeout=240)[0]
+    assert process.returncode == 0, printed
+    assert printed.count("0.1.0 ") == 3
+    assert "proposed: --set resources.client_actors=" in printed

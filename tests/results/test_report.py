@@ -281,6 +281,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
     answers = {
         "must be a folder of runs, but there is none": told(nowhere, "-o", tmp_path / "x.html"),
         "bufer: must be a key of the runs' scenarios": told(folder, "-o", tmp_path / "x.html", "--by", "bufer"),
+        "must be a file, and is not": told(nowhere, "-o", tmp_path),
+        "must be a folder, and is not": told(nowhere, "-o", tmp_path / "x.html", "--svg", Path(__file__)),
         "x.html: must be in a folder that exists": told(nowhere, "-o", nowhere / "x.html"),
         "y: must be in a folder that exists": told(nowhere, "-o", tmp_path / "x.html", "--svg", nowhere / "y"),
     }

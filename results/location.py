@@ -1,0 +1,73 @@
+"""Where a file or a folder is: on this machine or, named by a URI, on an object store such as S3.
+
+What is on an object store is a `UPath` of universal_pathlib. It has the methods of a `pathlib.Path`, so code that reads
+takes it for one. What a store does in another way than a disk is in `results.store`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}  # by scheme: what to install with raysim
+_ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/")  # what pathlib makes of a URI
+
+
+class UnknownLocation(ValueError):
+    """Raised for a URI that leads nowhere: its scheme is not known, or the library for it is not installed."""
+
+
+def location(text: str | os.PathLike[str] | Any) -> Path:
+    """Returns the place that a path or a URI names, such as runs, /data/mnist or s3://bucket/runs.
+
+    A UPath is returned as it is. Raises UnknownLocation.
+    """
+    if not isinstance(text, str | os.PathLike):
+        return cast(Path, text)
+    uri = os.fspath(text)
+    scheme, mark, _ = uri.partition("://")
+    if not mark:
+        if found := _ONE_SLASH.match(uri):
+            cure = f"write {found[1]}://... (as text: pathlib drops a slash), or ./{uri} for a folder of that name"
+            raise UnknownLocation(f"{uri}: a URI must have two slashes after {found[1]}:, got one; {cure}")
+        return Path(text)
+    if scheme == "file":
+        return _of_file(uri)
+    _require(uri, scheme)
+    from upath import UPath
+
+    # Other processes write too, so no listing is remembered.
+    return cast(Path, UPath(uri, use_listings_cache=False))
+
+
+def is_local(path: Path) -> bool:
+    """Tells whether a place is on this machine, or on a disk that it shares with others."""
+    return isinstance(path, Path)
+
+
+def is_uri(text: str) -> bool:
+    """Tells whether a text is a URI, not a path."""
+    return "://" in text
+
+
+def _of_file(uri: str) -> Path:
+    split = urlsplit(uri)
+    if split.netloc not in ("", "localhost") or not split.path:
+        raise UnknownLocation(f"{uri}: must be file:/// and the whole path, such as file:///data/runs")
+    return Path(unquote(split.path))
+
+
+def _require(uri: str, scheme: str) -> None:
+    from fsspec.registry import get_filesystem_class
+
+    try:
+        get_filesystem_class(scheme)
+    except ImportError as error:
+        cure = f"pip install raysim[{_EXTRAS[scheme]}]" if scheme in _EXTRAS else str(error)
+        raise UnknownLocation(f"{uri}: needs a library for {scheme}:// that is not installed; {cure}") from None
+    except ValueError:
+        text = f"must be a path, or a URI with a scheme that is known, such as s3, gs or file, got {scheme!r}"
+        raise UnknownLocation(f"{uri}: {text}; correct it") from None
