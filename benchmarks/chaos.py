@@ -9,7 +9,8 @@ a head and three more nodes on this machine, of which one may be killed, too; an
 says what may be killed. A run that ends early is resumed, in turn in this process, on one worker and on three. A few
 kills later it is left alone, and must end with the digest of the undisturbed run. It prints, for each kind of process,
 how often it was killed, how often the run went on by itself, and how many seconds each kill cost; and for each family,
-how many of its runs ended with the right digest. Exit code 1 if one did not.
+how many of its runs ended with the right digest; of what it has done so far, if it is interrupted. Exit code 1 if one
+did not.
 
 All choices follow from the seed; the moments also depend on how fast the machine is. It needs Linux, whose /proc says
 which process is which.
@@ -30,7 +31,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,7 +103,11 @@ def main() -> int:
     draw = random.Random(given.seed)
     tallies: dict[str, Tally] = defaultdict(Tally)
     families: dict[str, Tally] = defaultdict(Tally)
-    with tempfile.TemporaryDirectory(prefix="chaos-") as name, several_nodes(given.nodes) as nodes:
+    with (
+        tempfile.TemporaryDirectory(prefix="chaos-") as name,
+        several_nodes(given.nodes) as nodes,
+        suppress(KeyboardInterrupt),
+    ):
         whole = {label: undisturbed(label, Path(name) / "whole") for label in SCENARIOS}
         for number, label in enumerate(itertools.cycle(SCENARIOS)):
             if sum(tally.kills for tally in tallies.values()) >= given.kills:
