@@ -17,7 +17,7 @@ def test_sizes_and_labels_are_told_and_drawn(tmp_path: Path) -> None:
     assert lines[1].startswith("10 clients hold 1155 training samples, from ")
     assert lines[2] == "labels of a client: from 2 to 2 of 10, mean 2"
     assert [line.split()[0] for line in lines[-11:-1]] == [str(client) for client in range(10)]
-    assert lines[-1] == f"2 figures in {page}"
+    assert lines[-1] == f"3 figures in {page}"
     text = page.read_text()
     assert "Clients by labels" in text
     assert "Samples per client" in text
