@@ -49,7 +49,7 @@ def test_a_part_is_told_with_its_keys_source_and_an_example() -> None:
     assert "buffer whole number ≥ 1; default 10 How many updates make a server step (K). server_lr" in described
     assert "\n  staleness      one of const, hinge, none, poly; default poly\n" in told
     assert "\n  Nguyen, Malik, Zhan" in told
-    assert told.endswith("    staleness: {name: poly, exponent: 0.5}")
+    assert told.endswith("    staleness: {name: poly, exponent: 0.5}\n    scale_buffers: false")
     assert "sigma     number ≥ 0 (`unit`); required" in shown("list", "half_normal")
 
 
