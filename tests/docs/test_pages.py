@@ -6,6 +6,8 @@ short. A comment before a block says that it fails, or why it is not run.
 
 import re
 import shlex
+import sys
+from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,8 +44,8 @@ def blocks(page: str) -> list[Block]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the scenarios that pages name, made short."""
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the scenarios that pages name, made short. What is imported from it is forgotten afterwards."""
     (tmp_path / "scenarios").mkdir()
     for name in ("quickstart", "peers"):
         text = (ROOT / "scenarios" / f"{name}.yaml").read_text()
@@ -51,7 +53,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
-    return tmp_path
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def _short(text: str) -> str:

@@ -52,7 +52,7 @@ def test_a_worker_that_stops_is_replaced(where: str) -> None:
     try:
         pool.start(Group("client", Adder, 1))
         pool.set_up({"client": Attach(1)})
-        first = pool._workers["client"][0]
+        first = pool._crews["client"].workers[0]
         pid = ray.get(first.actor.__ray_call__.remote(lambda self: os.getpid()))
         if where == "job":
             long = pool.submit("client", Sleep(13.0))
@@ -67,7 +67,7 @@ def test_a_worker_that_stops_is_replaced(where: str) -> None:
         else:
             os.kill(pid, signal.SIGSTOP)
             pool.set_up({"client": Attach(2)})
-        assert pool._workers["client"][0] is not first
+        assert pool._crews["client"].workers[0] is not first
         assert len(pool.warnings) == 1 and pool.warnings[0].startswith("client-0 has not answered for ")
     finally:
         os.kill(pid, signal.SIGKILL) if stat(pid) == "T" else None
