@@ -183,6 +183,7 @@ def resources(aggregators: int, shards: int) -> Raw:
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize(("kind", "numbers"), [("in_domain", (1, 3)), ("out_of_domain", (2,))])
+@pytest.mark.slow
 def test_any_number_of_aggregators_gives_the_bits_of_this_process(
     kind: str, numbers: tuple[int, ...], tmp_path: Path
 ) -> None:

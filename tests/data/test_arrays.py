@@ -139,6 +139,7 @@ def test_arrays_in_a_file_and_in_memory_give_one_run(tmp_path: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.slow
 def test_arrays_in_memory_give_the_same_bits_on_ray(tmp_path: Path) -> None:
     data = {"name": "arrays", "arrays": blobs(), "label_noise": [0.1] * 6, "skew": {"name": "noise", "sigma": 0.5}}
     raw = scenario(data, resources__client_actors=2)

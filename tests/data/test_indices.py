@@ -83,6 +83,7 @@ def test_files_that_do_not_fit_are_errors(tmp_path: Path, name: str, content: by
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.slow
 def test_given_rows_and_changed_inputs_give_the_same_bits_on_ray(tmp_path: Path) -> None:
     rows = [list(range(client, 600, 6)) for client in range(6)]
     skew = {"name": "rotation", "groups": 4}

@@ -113,6 +113,7 @@ def test_a_table_is_learned_and_each_site_is_a_client(tmp_path: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.slow
 def test_a_table_gives_the_same_bits_on_ray(tmp_path: Path) -> None:
     raw = scenario(table(tmp_path / "t.parquet"), resources__client_actors=2)
     runs = [raysim.run(parse_scenario(raw), out=tmp_path / "runs", inline=inline) for inline in (True, False)]

@@ -86,6 +86,7 @@ def test_updates_that_need_every_one_of_them_are_stacked(simulate: Simulate) -> 
 
 @pytest.mark.ray
 @pytest.mark.parametrize("actors", [1, 2])
+@pytest.mark.slow
 def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: Any, actors: int) -> None:
     raw = scenario("fedadmm_insa", {"per_round": 6, "round_s": 0.9}, UNEVEN, resources__cpus_per_client=0.5)
     inline = simulate(raw)

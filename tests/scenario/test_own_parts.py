@@ -149,6 +149,7 @@ def test_a_sweep_varies_them(tmp_path: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.parametrize(("name", "workers"), [("server", 1), ("peers", 2)])
+@pytest.mark.slow
 def test_the_same_bits_on_ray_where_workers_cannot_import_the_module_by_themselves(
     name: str, workers: int, ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

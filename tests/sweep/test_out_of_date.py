@@ -64,6 +64,7 @@ def change_versions(out: Path, version: str) -> None:
         file.write_text(json.dumps(info))
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_again_what_changed_and_says_why(own: Any, tmp_path: Path) -> None:
     raw, folder, stem = own
     out = tmp_path / "runs"

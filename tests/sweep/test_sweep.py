@@ -267,6 +267,7 @@ def test_the_same_bits_side_by_side_on_ray(ray_session: None, write: Any, tmp_pa
 SEARCH = {"over": {"local.lr": {"low": 1e-4, "high": 1.0, "log": True}}, "trials": 8, "batch": 2}
 
 
+@pytest.mark.slow
 def test_a_search_depends_on_its_file_alone(write: Any, tmp_path: Path) -> None:
     """One process or two, fresh or with all its runs done before: the same trials, the same best."""
     path = write({"grid": {"seed": [0, 1]}, "search": SEARCH})
@@ -291,6 +292,7 @@ def test_the_best_trial_is_the_best_of_the_runs(write: Any, tmp_path: Path) -> N
     assert f"{best.value:.4g}" in answer.stdout
 
 
+@pytest.mark.slow
 def test_trials_that_lag_behind_are_pruned(write: Any, tmp_path: Path) -> None:
     """One of two learning rates does nothing: its runs are stopped, after the first five trials."""
     over = {"local.lr": {"choices": [0.5, 1e-9]}}
@@ -329,6 +331,7 @@ def test_trials_that_were_interrupted_go_on(write: Any, tmp_path: Path) -> None:
     assert all(run.info["resumed"][0]["round"] >= 2 for run in runs if run.status == "finished")
 
 
+@pytest.mark.slow
 def test_a_metric_that_is_not_measured_is_named(write: Any, tmp_path: Path) -> None:
     answer = sweep(write({"search": SEARCH | {"metric": "f1"}}), tmp_path / "runs")
     assert answer.exit_code == 2

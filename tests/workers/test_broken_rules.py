@@ -151,6 +151,7 @@ def test_a_run_in_this_process_leaves_its_global_generators_as_they_were(dry: bo
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("actors", [1, 2])
 @pytest.mark.parametrize("raw", [lawless("Noisy"), peers(algorithm="toys_lawless:NoisyPeer")])
+@pytest.mark.slow
 def test_draws_are_the_same_on_ray(raw: Raw, actors: int, tmp_path: Path) -> None:
     asked = {**raw, "resources": {"chunk": 3, "client_actors": actors}}
     assert run(asked, tmp_path, inline=False).digest == run(asked, tmp_path).digest
@@ -174,6 +175,7 @@ def test_draws_in_shared_work_do_not_depend_on_who_does_it(tmp_path: Path) -> No
         ("ChangesServerState", r"step to version 1: ContractError: ChangesServerState\.step: must not change in place"),
     ],
 )
+@pytest.mark.slow
 def test_on_ray_a_broken_rule_is_named_too(name: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(raysim.RunFailed, match=told):
         run(lawless(name), tmp_path, inline=False)
