@@ -17,7 +17,7 @@ from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Set
 from actors.machine import Machine
 from actors.memory import brief
 from actors.meter import Meter
-from actors.placement import Placement
+from actors.placement import Placement, is_alive
 from actors.pool import Group, JobFailed, ValuesLost
 from actors.process import Life
 from actors.queue import Queue
@@ -60,6 +60,7 @@ class RayPool:
     # --- workers ------------------------------------------------------------------------------------------------------
 
     def start(self, group: Group) -> None:
+        self._placement.release()
         self._crews[group.name] = Crew(group, self._run, self._placement, self._environment, self.warnings.append)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
@@ -171,7 +172,7 @@ class RayPool:
         except RayTaskError as error:
             raise JobFailed(label, str(error.cause), str(error)) from error
         except RayActorError as error:
-            self._replace(worker, str(error), blame=worker.node_id is None or _is_alive(worker.node_id))
+            self._replace(worker, str(error), blame=worker.node_id is None or is_alive(worker.node_id))
             return
         except OutOfMemoryError as error:
             self._low_on_memory(worker, error)
@@ -303,10 +304,6 @@ class RayPool:
         for worker in self._workers():
             ray.kill(worker.actor)
         self._crews.clear()
-
-
-def _is_alive(node: str) -> bool:
-    return any(entry["Alive"] for entry in ray.nodes() if entry["NodeID"] == node)
 
 
 def _free(worker: Worker) -> int:

@@ -11,8 +11,13 @@ from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import RayError
-from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from ray.util.placement_group import (
+    PlacementGroup,
+    placement_group,
+    placement_group_table,
+    remove_placement_group,
+)
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.pool import Group, MissingResources, Needs
 
@@ -35,23 +40,35 @@ class Demand(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Which actor has which bundle of a placement group. Actors that need nothing of their node have none."""
+    """On which node there is room for which actor, and the placement group that holds the room until actors take it.
+
+    Actors that need nothing of their node may be anywhere.
+    """
 
     group: PlacementGroup | None = None
-    names: tuple[str, ...] = ()  # names of the actors, in the order of the group's bundles
+    nodes: Mapping[str, str] = {}  # by the actor's name: Ray's id of the node
 
     def options(self, name: str, group: Group) -> dict[str, Any]:
         """Returns Ray's options for an actor of a group: what it needs, and where to start it.
 
-        An actor without a bundle goes wherever there is room on a node of the kind that it needs.
+        An actor whose node is gone, or that has none, goes wherever there is room on a node of the kind that it needs.
         """
         needs = group.needs
         asked = {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "resources": dict(needs.resources)}
-        if self.group is not None and name in self.names:
-            bundle = PlacementGroupSchedulingStrategy(self.group, self.names.index(name))
-            return {**asked, "scheduling_strategy": bundle}
+        node = self.nodes.get(name)
+        if node and is_alive(node):
+            return {**asked, "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False)}
         strategy = "SPREAD" if group.spread else "DEFAULT"
         return {**asked, "scheduling_strategy": strategy, "label_selector": _selector(needs)}
+
+    def release(self) -> None:
+        """Gives the room to whoever asks for it now.
+
+        Actors are not started in the group itself: if it lost a node and no other had room, Ray would look for room
+        without a pause, and slow down all that the run does.
+        """
+        if self.group is not None:
+            remove_placement_group(self.group)
 
 
 class Budget:
@@ -92,7 +109,7 @@ class Budget:
 
 @contextmanager
 def reserved(demand: Demand) -> Iterator[Placement]:
-    """Reserves resources for every actor until the block ends.
+    """Finds room for every actor, and holds it until the actors take it, or until the block ends.
 
     Without that, an actor that finds no room would wait for ever, and Ray would not say so. Raises MissingResources: at
     once if the cluster is too small and `wait_s` is 0, else after `wait_s` + GRACE_S seconds.
@@ -110,7 +127,8 @@ def reserved(demand: Demand) -> Iterator[Placement]:
     )
     try:
         _wait(group, demand)
-        yield Placement(group, tuple(placed))
+        where = placement_group_table(group)["bundles_to_node_id"]
+        yield Placement(group, {name: where[place] for place, name in enumerate(placed)})
     finally:
         within(GRACE_S, lambda: remove_placement_group(group))
 
@@ -176,6 +194,11 @@ def _labels(demand: Demand) -> str:
     asked = dict.fromkeys(label for needs in demand.actors.values() for label in needs.labels)
     found = {label: ", ".join(sorted({node[label] for node in nodes if label in node})) for label in asked}
     return "".join(f"; label {label} is {values or 'on no node'}" for label, values in found.items())
+
+
+def is_alive(node: str) -> bool:
+    """Whether a node is up, as far as the cluster's head knows. node: Ray's id of it."""
+    return any(entry["Alive"] for entry in ray.nodes() if entry["NodeID"] == node)
 
 
 def within(seconds: float, call: Callable[[], None]) -> None:
