@@ -67,7 +67,7 @@ class RayPool:
         for group, setup in setups.items():
             self._crews[group].set_up(setup)
         while not all(self._crews[group].ready for group in setups):
-            self.wait()
+            self._turn()
 
     def size(self, group: str) -> int:
         return max(1, sum(worker.is_set_up for worker in self._crews[group].workers))
@@ -142,24 +142,34 @@ class RayPool:
     # --- what comes back ----------------------------------------------------------------------------------------------
 
     def wait(self) -> None:
+        while not self._turn():
+            pass
+
+    def _turn(self) -> bool:
+        """Waits for an answer for POLL_S at most, takes what has come, and looks after the workers.
+
+        Returns whether an answer came or a worker was replaced. Raises KeyboardInterrupt after `interrupt`.
+        """
         running = [reference for worker in self._workers() for reference in worker.calls]
         if not running:
             raise RuntimeError("wait: there must be a running job or set-up, got none")
-        while not self._interrupted and not ray.wait(running, num_returns=1, timeout=POLL_S)[0]:
-            self._publish()
-            if self._look():
-                return
+        came = not self._interrupted and bool(ray.wait(running, num_returns=1, timeout=POLL_S)[0])
         if self._interrupted:
             raise KeyboardInterrupt
+        if came:
+            self._take_all(running)
+            self._hand_out()
+        self._publish()
+        return self._look() or came
+
+    def _take_all(self, running: list[Any]) -> None:
+        """Takes the answers that have come. running: the references to all."""
         done, _ = ray.wait(running, num_returns=len(running), timeout=0)
         of = {reference: worker for worker in self._workers() for reference in worker.calls}
         for reference in done:
             worker = of[reference]
             if reference in worker.calls and worker in self._crew_of(worker).workers:  # not if it turned out to be dead
                 self._take(worker, reference)
-        self._hand_out()
-        self._publish()
-        self._look()
 
     def _take(self, worker: Worker, reference: Any) -> None:
         job = worker.calls[reference]

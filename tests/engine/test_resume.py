@@ -419,7 +419,7 @@ def test_a_fork_that_has_not_come_to_its_version_cannot_go_on(tmp_path: Path) ->
 
 def test_the_past_of_a_fork_is_not_done_again_with_its_settings(tmp_path: Path) -> None:
     """It goes on, or is forked, from its own checkpoints only."""
-    whole = undisturbed(digits(), tmp_path)
+    whole = undisturbed(digits(run__checkpoint={"at_end": True}), tmp_path)
     fork = raysim.fork(whole.folder, 2, ["algorithm.server_lr=0.3"], out=tmp_path / "forks", inline=True)
     with pytest.raises(CannotGoOn, match="whose past had other settings"):
         raysim.fork(fork.folder, 3, out=tmp_path / "forks", inline=True)
