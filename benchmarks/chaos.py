@@ -117,6 +117,8 @@ def main() -> int:
     kinds = given.kinds.split(",") if given.kinds else possible
     if unknown := set(kinds) - set(possible):
         parser.error(f"--kinds: must be of {', '.join(possible)}, got {', '.join(sorted(unknown))}")
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)
     draw = random.Random(given.seed)
     tallies: dict[str, Tally] = defaultdict(Tally)
     families: dict[str, Tally] = defaultdict(Tally)
@@ -158,7 +160,8 @@ class Nodes:
         checks = ("initial_delay_ms", 500), ("period_ms", 500), ("timeout_ms", 1000), ("failure_threshold", 3)
         settings = {f"health_check_{key}": value for key, value in checks}
         head = {"num_cpus": 1, "include_dashboard": False, "_system_config": settings}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        # Without the handlers of signals, nodes can be started in threads.
+        self.cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=False)
         self._nodes = [self.cluster.add_node(num_cpus=2) for _ in range(number)]
         self._coming = Thread()
 
