@@ -1,6 +1,7 @@
 """Pools and sessions by themselves, with workers that know nothing of federated learning."""
 
 import pickle
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -170,6 +171,32 @@ def test_what_others_hold_is_waited_for_and_then_told(
     monkeypatch.undo()
     with reserved(Demand({"client-0": Needs(4.0)})) as again:  # nothing is left behind
         assert again.group is not None
+
+
+@pytest.mark.ray
+def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_for_it(ray_session: None) -> None:
+    from actors.cluster import RayPool
+    from actors.placement import Demand, reserved
+
+    def wait_for_room() -> None:
+        with reserved(Demand({"client-0": Needs(3.0)}, wait_s=240.0)):
+            found.set()
+
+    found = threading.Event()
+    other = threading.Thread(target=wait_for_room)
+    with reserved(Demand({f"client-{number}": Needs(1.0) for number in range(3)})) as placement:
+        other.start()
+        time.sleep(2)  # until the other one stands in line
+        pool = RayPool("first", placement)
+        pool.start(Group("loader", Adder, 1))
+        pool.start(Group("client", Adder, 3, Needs(1.0)))
+        pool.set_up({"loader": Attach(1)})
+        pool.set_up({"client": Attach(1)})
+        assert pool.size("client") == 3
+        assert not found.is_set()
+        pool.close()
+    other.join()
+    assert found.is_set()
 
 
 @pytest.mark.ray
