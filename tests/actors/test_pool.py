@@ -259,6 +259,14 @@ def test_the_end_of_a_program_or_of_its_scheduler_is_told(
         list(steps)
 
 
+@pytest.mark.ray
+def test_warnings_are_told_once_even_if_the_run_ends_at_once(
+    ray_session: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert list(scheduled(Telling(tmp_path / "note", "warn"))) == [1]
+    assert [record.getMessage() for record in caplog.records if record.name == "raysim"] == ["careful"]
+
+
 def test_a_signal_does_not_end_the_making_of_an_inline_worker() -> None:
     """That imports torch, which aborts the process if an exception comes in between."""
     made: list[Adder] = []
