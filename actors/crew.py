@@ -47,8 +47,12 @@ class Crew:
 
         At least one is.
         """
-        due = [worker for worker in self.workers if self._is_regular(worker) and worker.waits_s < LATE_S]
+        due = [worker for worker in self.workers if self._is_regular(worker) and not self._lacks_node(worker)]
         return all(worker.is_set_up for worker in due) and any(worker.is_set_up for worker in self.workers)
+
+    def _lacks_node(self, worker: Worker) -> bool:
+        """Whether it may be long until Ray starts a worker."""
+        return worker.node_id is None and (worker.waits_s >= LATE_S or self._placement.is_lost(worker.name))
 
     def _is_regular(self, worker: Worker) -> bool:
         return worker.number < self.group.workers

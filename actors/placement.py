@@ -61,6 +61,10 @@ class Placement(NamedTuple):
         strategy = "SPREAD" if group.spread else "DEFAULT"
         return {**asked, "scheduling_strategy": strategy, "label_selector": selector(needs)}
 
+    def is_lost(self, name: str) -> bool:
+        """Whether the node is gone on which there was room for an actor."""
+        return name in self.nodes and not is_alive(self.nodes[name])
+
     def release(self) -> None:
         """Gives the room to whoever asks for it now.
 
