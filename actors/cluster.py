@@ -94,8 +94,8 @@ class RayPool:
         return content
 
     def _hand_out(self) -> None:
-        """Gives jobs to workers as long as some worker can take one."""
-        while any([self._hand_out_one(crew) for crew in self._crews.values()]):
+        """Gives jobs to workers as long as some worker can take one. A job that is given may let others follow it."""
+        while any(self._hand_out_one(crew) for crew in self._crews.values()):
             pass
 
     def _hand_out_one(self, crew: Crew) -> bool:

@@ -142,7 +142,7 @@ def _fill(request: Request[Any, Any] | Setup, contents: Sequence[Any]) -> None:
 
 
 def _chosen(numbers: Sequence[int], contents: Sequence[Any]) -> list[Any]:
-    """Returns the first content that was not passed on, for each value. numbers, contents: as `Host.call` takes them."""
+    """Returns the first content that is not passed on, for each value. The arguments are those of `Host.call`."""
     left = iter(contents)
     candidates = (list(islice(left, number)) for number in numbers)
     return [next(content for content in found if not isinstance(content, Passed)) for found in candidates]

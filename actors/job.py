@@ -65,8 +65,8 @@ class Answer(NamedTuple, Generic[Result, Left]):
 
     result: Result  # small: it is sent back to the process that submitted the job
     left: Left
-    """Values with their contents, in a named tuple. A value of the request may be passed on, and is not stored again if it
-    is the `former` of the value that `Request.leaves` returns in its place."""
+    """Values with their contents, in a named tuple. A value of the request may be passed on. It is not stored again if
+    it is the `former` of the value that `Request.leaves` returns in its place."""
 
 
 class Request(ABC, Generic[Result, Left]):

@@ -1,4 +1,4 @@
-"""Gradients of a multilayer perceptron without autograd, whose bookkeeping takes longer than a small network's arithmetic.
+"""Gradients of a multilayer perceptron without autograd, whose bookkeeping takes a third of a small network's time.
 
 The kernels are those that autograd calls, on the same operands, so the gradients have the same bits.
 """
@@ -41,13 +41,12 @@ class Chain:
         children = list(module.children()) if type(module) is nn.Sequential else []
         if children and type(children[0]) is nn.Flatten and (children[0].start_dim, children[0].end_dim) == (1, -1):
             del children[0]
-        linear, between = children[::2], children[1::2]
-        if len(linear) != len(between) + 1 or any(type(child) is not nn.ReLU for child in between):
+        linear = [child for child in children[::2] if isinstance(child, nn.Linear) and _is_plain(child)]
+        between = [child for child in children[1::2] if type(child) is nn.ReLU]
+        if not linear or len(linear) != len(between) + 1 or len(linear) + len(between) != len(children):
             return None
-        if not all(_is_plain(child) for child in linear) or 2 * len(linear) != len(gradients):
-            return None
-        pairs = zip(linear, gradients[::2], gradients[1::2], strict=True)
-        return cls([Layer(one.weight.detach(), one.bias.detach(), *places) for one, *places in pairs])
+        trios = zip(linear, gradients[::2], gradients[1::2], strict=True)
+        return cls([Layer(one.weight.detach(), one.bias.detach(), *places) for one, *places in trios])
 
     def takes(self, x: Tensor, y: Tensor) -> bool:
         """Whether this is a batch of the kind that it is for: inputs (n, ...) with a label each."""
@@ -74,12 +73,7 @@ class Chain:
         return loss, self._views
 
 
-def _is_plain(layer: nn.Module) -> bool:
-    """Whether it is a linear layer with a bias, on a CPU, and trained, that does nothing else."""
+def _is_plain(layer: nn.Linear) -> bool:
+    """Whether a linear layer has a bias, is on a CPU, and does nothing besides."""
     hooked = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
-    if type(layer) is not nn.Linear or layer.bias is None or hooked:
-        return False
-    return all(
-        parameter.requires_grad and parameter.device.type == "cpu" and parameter.dtype == torch.float32
-        for parameter in (layer.weight, layer.bias)
-    )
+    return type(layer) is nn.Linear and layer.bias is not None and layer.weight.device.type == "cpu" and not hooked
