@@ -6,6 +6,7 @@ so the longest come first, and a step is taken with the first rows only.
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -52,7 +53,7 @@ def train_together(net: Net, trainings: Sequence[Training]) -> list[Done]:
     """Returns what `train` would give for each training, up to rounding.
 
     Those with the same settings and the same part are done together. Raises RuntimeError if a correction draws from
-    torch's global generator, whose draws would then depend on the other trainings.
+    global generators, whose draws would then depend on the other trainings.
     """
     groups: dict[tuple[Local, str | None], list[int]] = {}
     for place, training in enumerate(trainings):
@@ -64,14 +65,16 @@ def train_together(net: Net, trainings: Sequence[Training]) -> list[Done]:
         group = [trainings[place] for place in places]
         with net.training(group[0].start, 0):
             done |= zip(places, _train(net, group), strict=True)
-    if not torch.equal(before, _drawn(net)):
+    if before != _drawn(net):
         raise RuntimeError("task.train: a correction must draw from task.generator where clients are trained together")
     return [done[place] for place in range(len(trainings))]
 
 
-def _drawn(net: Net) -> Tensor:
-    """Returns the state of the device's global generator."""
-    return torch.cuda.get_rng_state() if net.device.type == "cuda" else torch.get_rng_state()
+def _drawn(net: Net) -> tuple[object, ...]:
+    """Returns the states of the global generators, which change whenever something is drawn from them."""
+    of_torch = torch.cuda.get_rng_state() if net.device.type == "cuda" else torch.get_rng_state()
+    _, words, place, *_ = np.random.get_state()
+    return of_torch.numpy().tobytes(), np.asarray(words).tobytes(), place, random.getstate()
 
 
 def _train(net: Net, group: Sequence[Training]) -> list[Done]:
@@ -82,10 +85,11 @@ def _train(net: Net, group: Sequence[Training]) -> list[Done]:
     move = _mover(settings, w)
     streams = [batches(training.samples, settings, training.order) for training in group]
     first = last = whole.new_zeros(len(group))
-    seen = [0] * len(group)
-    for step in range(group[0].steps):
-        here = [next(streams[row]) for row in range(len(group)) if group[row].steps > step]
-        rows, filled = len(here), _fill(here)
+    steps, seen = [training.steps for training in group], [0] * len(group)
+    for step in range(steps[0]):
+        rows = sum(number > step for number in steps)
+        here = [next(stream) for stream in streams[:rows]]
+        filled = _fill(here)
         losses, gradient = gradients(net, whole[:rows], part, *filled)
         if settings.sam:
             norms = gradient.norm(dim=1, keepdim=True)
@@ -97,16 +101,18 @@ def _train(net: Net, group: Sequence[Training]) -> list[Done]:
             if training.correction is not None:
                 gradient[row].add_(training.correction(w[row]))
             seen[row] += len(here[row].y) * (2 if settings.sam else 1)
-        move(gradient.add_(w[:rows], alpha=settings.weight_decay))
+        if settings.weight_decay:
+            gradient.add_(w[:rows], alpha=settings.weight_decay)
+        move(gradient)
         first = losses if step == 0 else first
         last = torch.cat((losses, last[rows:]))
     return [
         Done(
             # A copy, because a view would keep all rows in memory.
-            Trained(training.start.replace(row.clone()), torch.tensor(training.steps), first[place], last[place]),
-            seen[place],
+            Trained(group[row].start.replace(whole[row].clone()), torch.tensor(steps[row]), first[row], last[row]),
+            seen[row],
         )
-        for place, (training, row) in enumerate(zip(group, whole, strict=True))
+        for row in range(len(group))
     ]
 
 
