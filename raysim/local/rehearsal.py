@@ -16,7 +16,7 @@ from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
-from raysim.local.stacked import Done, Training, train_together
+from raysim.local.stacked import DoneTraining, JointTraining, train_together
 from raysim.local.train import Correction, Trained, Trainer, train
 
 Result = TypeVar("Result")
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 class Wanted(BaseException):
     """Leaves an update that wants to train. It is no Exception, so that no algorithm catches it by mistake."""
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: JointTraining) -> None:
         self.training = training
 
 
@@ -37,7 +37,7 @@ class Rehearsal(Generic[Result]):
 
     def __init__(self, update: Callable[[Trainer], Result]) -> None:
         self._update = update
-        self._done: list[Done] = []
+        self._done: list[DoneTraining] = []
         self._recalled = 0  # how many of them this call of the update has been given
 
     def play(self) -> Result:
@@ -45,7 +45,7 @@ class Rehearsal(Generic[Result]):
         self._recalled = 0
         return self._update(self._train)
 
-    def add(self, done: Done) -> None:
+    def add(self, done: DoneTraining) -> None:
         """Adds the training that was wanted."""
         self._done.append(done)
 
@@ -67,11 +67,11 @@ class Rehearsal(Generic[Result]):
             net.steps, net.seen = net.steps + int(trained.steps), net.seen + seen
         elif len(samples) and others.get("tolerance") is None and others.get("loss") is None:
             order = copy.deepcopy(order)  # the same object serves the next client
-            raise Wanted(Training(start, samples, settings, order, part, correction))
+            raise Wanted(JointTraining(start, samples, settings, order, part, correction))
         else:
             seen = net.seen
             trained = train(net, start, samples, settings, order, part=part, correction=correction, **others)
-            self._done.append(Done(trained, net.seen - seen))
+            self._done.append(DoneTraining(trained, net.seen - seen))
         self._recalled += 1
         return trained
 
@@ -81,7 +81,7 @@ def rehearse(net: Net, updates: Sequence[Callable[[Trainer], Result]]) -> list[R
     rehearsals = [Rehearsal(update) for update in updates]
     results: dict[int, Result] = {}
     while len(results) < len(updates):
-        wanted: dict[int, Training] = {}
+        wanted: dict[int, JointTraining] = {}
         for place, rehearsal in enumerate(rehearsals):
             if place not in results:
                 try:

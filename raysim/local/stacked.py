@@ -26,7 +26,7 @@ from raysim.local.train import Batch, Correction, Trained, batches
 CLOSE = 1e-2  # how far, as a part of its norm, a gradient in a trial may be off; GPUs round to 10 bits
 
 
-class Training(NamedTuple):
+class JointTraining(NamedTuple):
     """A training of one model that can be done together with others. The fields are the arguments of `train`."""
 
     start: Model
@@ -42,14 +42,14 @@ class Training(NamedTuple):
         return self.settings.total_steps(len(self.samples))
 
 
-class Done(NamedTuple):
+class DoneTraining(NamedTuple):
     """A training that is over, and of how many samples gradients were taken for it, repeats counted."""
 
     trained: Trained
     seen: int
 
 
-def train_together(net: Net, trainings: Sequence[Training]) -> list[Done]:
+def train_together(net: Net, trainings: Sequence[JointTraining]) -> list[DoneTraining]:
     """Returns what `train` would give for each training, up to rounding.
 
     Those with the same settings and the same part are done together. Raises RuntimeError if a correction draws from
@@ -58,7 +58,7 @@ def train_together(net: Net, trainings: Sequence[Training]) -> list[Done]:
     groups: dict[tuple[Local, str | None], list[int]] = {}
     for place, training in enumerate(trainings):
         groups.setdefault((training.settings, training.part), []).append(place)
-    done: dict[int, Done] = {}
+    done: dict[int, DoneTraining] = {}
     before = _drawn(net)
     for places in groups.values():
         places.sort(key=lambda place: -trainings[place].steps)  # the longest first; equal ones stay in order
@@ -77,7 +77,7 @@ def _drawn(net: Net) -> tuple[object, ...]:
     return of_torch.numpy().tobytes(), np.asarray(words).tobytes(), place, random.getstate()
 
 
-def _train(net: Net, group: Sequence[Training]) -> list[Done]:
+def _train(net: Net, group: Sequence[JointTraining]) -> list[DoneTraining]:
     """Trains models with the same settings and part, the longest trainings first."""
     settings, part = group[0].settings, group[0].part
     whole = torch.stack([training.start.w for training in group])
@@ -107,7 +107,7 @@ def _train(net: Net, group: Sequence[Training]) -> list[Done]:
         first = losses if step == 0 else first
         last = torch.cat((losses, last[rows:]))
     return [
-        Done(
+        DoneTraining(
             # A copy, because a view would keep all rows in memory.
             Trained(group[row].start.replace(whole[row].clone()), torch.tensor(steps[row]), first[row], last[row]),
             seen[row],
