@@ -62,3 +62,15 @@ class Noisy(FedAvg):
 
     def _drawn(self, w: Tensor, generator: torch.Generator | None) -> Tensor:
         return torch.randn(len(w), generator=generator)
+
+
+class TrainsTwice(FedAvg):
+    """Clients train twice, and overwrite what the first training gave."""
+
+    name: str = "trains_twice"
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        first = task.train(task.received)
+        first.w.add_(1e-3)
+        second = task.train(first.model, stream=1)
+        return second.send(delta=second.w - message["w"]), state

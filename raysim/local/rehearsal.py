@@ -65,13 +65,16 @@ class Rehearsal(Generic[Result]):
         if self._recalled < len(self._done):
             trained, seen = self._done[self._recalled]
             net.steps, net.seen = net.steps + int(trained.steps), net.seen + seen
+            # A copy, because the update may change it and then be called again; a view would keep all rows in memory.
+            trained = trained._replace(model=trained.model.replace(trained.w.clone()))
         elif len(samples) and others.get("tolerance") is None and others.get("loss") is None:
             order = copy.deepcopy(order)  # the same object serves the next client
             raise Wanted(JointTraining(start, samples, settings, order, part, correction))
         else:
             seen = net.seen
             trained = train(net, start, samples, settings, order, part=part, correction=correction, **others)
-            self._done.append(DoneTraining(trained, net.seen - seen))
+            kept = trained._replace(model=trained.model.replace(trained.w.clone()))
+            self._done.append(DoneTraining(kept, net.seen - seen))
         self._recalled += 1
         return trained
 

@@ -50,7 +50,7 @@ class DoneTraining(NamedTuple):
 
 
 def train_together(net: Net, trainings: Sequence[JointTraining]) -> list[DoneTraining]:
-    """Returns what `train` would give for each training, up to rounding.
+    """Returns what `train` would give for each training, up to rounding. The vectors are views of one tensor.
 
     Those with the same settings and the same part are done together. Raises RuntimeError if a correction draws from
     global generators, whose draws would then depend on the other trainings.
@@ -108,8 +108,7 @@ def _train(net: Net, group: Sequence[JointTraining]) -> list[DoneTraining]:
         last = torch.cat((losses, last[rows:]))
     return [
         DoneTraining(
-            # A copy, because a view would keep all rows in memory.
-            Trained(group[row].start.replace(whole[row].clone()), torch.tensor(steps[row]), first[row], last[row]),
+            Trained(group[row].start.replace(whole[row]), torch.tensor(steps[row]), first[row], last[row]),
             seen[row],
         )
         for row in range(len(group))

@@ -62,6 +62,7 @@ def test_every_algorithm(algorithm: str, simulate: Simulate) -> None:
         {"local": {"batch_size": 16, "steps": 5, "drop_last": True}},
         {"run__loss": "focal"},
         {"algorithm": "toys_together:Noisy"},
+        {"algorithm": "toys_together:TrainsTwice"},
     ],
     ids=str,
 )
