@@ -238,5 +238,4 @@ def _divide(
         assert isinstance(data, PooledData)
         tests = data.divide_test(dataset.train, parts, dataset.test, generator(seed, "test partition"))
         return Holdings.of(parts), Holdings.of(tests), "test"
-    held, held_out = hold_out(parts, data.local_test, seed)
-    return Holdings.of(held), Holdings.of(held_out), "train"
+    return *hold_out(parts, data.local_test, seed), "train"
