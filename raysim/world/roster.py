@@ -23,23 +23,27 @@ class Roster:
     def show(self, available: NDArray[np.bool_]) -> None:
         """Sets who is available, (clients,)."""
         self._available = available
-        self._counts = np.add.reduceat(self.idle & available, range(0, len(available), _BLOCK), dtype=np.int64)
+        self._both = self.idle & available
+        self._counts = np.add.reduceat(self._both, range(0, len(available), _BLOCK), dtype=np.int64)
         self.size = int(self._counts.sum())
 
     def move(self, client: int, *, idle: bool) -> None:
         """Sets whether a client is idle."""
-        change = int(idle) - int(self.idle[client])
+        if idle == self.idle[client]:
+            return
         self.idle[client] = idle
-        if change and self._available[client]:
+        if self._available[client]:
+            change = 1 if idle else -1
+            self._both[client] = idle
             self._counts[client // _BLOCK] += change
             self.size += change
 
     def __contains__(self, client: int) -> bool:
-        return 0 <= client < len(self.idle) and bool(self.idle[client] and self._available[client])
+        return 0 <= client < len(self._both) and bool(self._both[client])
 
     def all(self) -> NDArray[np.int64]:
         """Returns all of them, ascending."""
-        return np.flatnonzero(self.idle & self._available)
+        return self._both.nonzero()[0]
 
     def at(self, places: Iterable[int]) -> list[int]:
         """Returns those at the places, which count from 0 in ascending order of clients."""
@@ -47,8 +51,7 @@ class Roster:
         clients = []
         for place in places:
             block = int(ends.searchsorted(place, side="right"))
-            start, before = block * _BLOCK, int(ends[block] - self._counts[block])
-            inside = slice(start, start + _BLOCK)
-            (found,) = (self.idle[inside] & self._available[inside]).nonzero()
-            clients.append(start + int(found[place - before]))
+            start, first = block * _BLOCK, int(ends[block] - self._counts[block])
+            (found,) = self._both[start : start + _BLOCK].nonzero()
+            clients.append(start + int(found[place - first]))
         return clients
