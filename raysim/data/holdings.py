@@ -49,3 +49,10 @@ class Holdings:
         distinct, label = np.unique(labels[self.rows], return_inverse=True)
         cells, samples = np.unique(client * len(distinct) + label, return_counts=True)
         return np.stack([cells // max(len(distinct), 1), distinct[cells % max(len(distinct), 1)], samples])
+
+
+def distinct(rows: np.ndarray, samples: int) -> np.ndarray:
+    """Returns the distinct rows, ascending, int64. samples: their split's number. It is faster than `np.unique`."""
+    there = np.zeros(samples, dtype=bool)
+    there[rows] = True
+    return np.flatnonzero(there)
