@@ -94,14 +94,26 @@ class RayPool:
         return content
 
     def _hand_out(self) -> None:
-        """Gives ready jobs to workers, in each group until its first job finds no free worker."""
-        for group, crew in self._crews.items():
-            while job := self._queue.first(group):
-                chosen = self._gang(crew) if job.together else self._least_busy(crew, job)
-                if not chosen:
-                    break
-                self._queue.pop(group)
-                self._give(job, crew, chosen)
+        """Gives jobs to workers as long as some worker can take one. A job that is given may let others follow it."""
+        while any(self._hand_out_one(crew) for crew in self._crews.values()):
+            pass
+
+    def _hand_out_one(self, crew: Crew) -> bool:
+        """Gives a job to a worker, or to all workers of a gang. Returns False if none can be given now."""
+        ready = self._queue.first(crew.group.name)
+        job = ready or self._queue.ahead(crew.group.name)
+        if job is None:
+            return False
+        if job.together and len(crew.workers) > 1:
+            chosen = self._gang(crew) if ready else []
+        elif ready:
+            chosen = self._least_busy(crew, job)
+        else:
+            chosen = self._least_busy_ahead(crew, job)
+        if chosen:
+            self._queue.give(job)
+            self._give(job, crew, chosen)
+        return bool(chosen)
 
     def _gang(self, crew: Crew) -> list[Worker]:
         """Returns all workers for a job of a gang, or none while any is busy: in a gang, each waits for the others."""
@@ -113,27 +125,38 @@ class RayPool:
         While many jobs are ready, each worker holds a next job beside the one that it runs. When fewer are ready than
         there are workers, a job waits for an idle worker, lest it queues behind another job while a worker falls idle.
         """
-        ready = [worker for worker in crew.workers if worker.is_set_up]
-        worker = max(ready, key=_free, default=None)
+        there = [worker for worker in crew.workers if worker.is_set_up]
+        worker = max(there, key=_free, default=None)
         if worker is None or _free(worker) == 0:
             return []
-        few = self._queue.ready(crew.group.name) < len(ready)
+        few = self._queue.ready(crew.group.name) < len(there)
         return [] if worker.calls and (few or job.attempts) else [worker]
+
+    def _least_busy_ahead(self, crew: Crew, job: Job[Any, Any]) -> list[Worker]:
+        """Returns the worker that gets a job ahead of what the job needs, in a list; an empty list if none should.
+
+        A worker has at most one such job, lest jobs queue there that others could do by then.
+        """
+        there = [worker for worker in crew.workers if worker.is_set_up and not any(map(self._queue.waits, worker.jobs))]
+        worker = max(there, key=_free, default=None)
+        return [worker] if worker and _free(worker) and not job.attempts else []
 
     def _give(self, job: Job[Any, Any], crew: Crew, workers: list[Worker]) -> None:
         """Gives a job to one worker, or to all workers of a gang. Only the first of a gang leaves values."""
         try:
             seats = crew.seats() if job.together else [None]
         except (RayActorError, OutOfMemoryError, GetTimeoutError) as error:
-            self._queue.push(job)
+            self._do_again(job)
             self._replace(workers[0], str(error))
             return
         assert job.request is not None
-        contents = [value.content for value in values_of(job.request)]  # as arguments of a call, Ray resolves them
+        candidates = [value.candidates for value in values_of(job.request)]
+        numbers = [len(contents) for contents in candidates]
+        contents = [content for found in candidates for content in found]  # as arguments of a call, Ray resolves them
         for worker, seat in zip(workers, seats, strict=True):
             values = 0 if seat and seat.rank else len(job.values)
             call = worker.actor.call.options(name=job.name, num_returns=1 + values)
-            answer = call.remote(job.request, seat, *contents)
+            answer = call.remote(job.request, seat, numbers, *contents)
             result, *left = answer if values else [answer]
             for value, content in zip(job.values, left, strict=False):
                 value.content = content
@@ -166,10 +189,16 @@ class RayPool:
         """Takes the answers that have come. running: the references to all."""
         done, _ = ray.wait(running, num_returns=len(running), timeout=0)
         of = {reference: worker for worker in self._workers() for reference in worker.calls}
-        for reference in done:
+        for reference in sorted(done, key=lambda reference: self._turn_of(of[reference].calls[reference])):
             worker = of[reference]
-            if reference in worker.calls and worker in self._crew_of(worker).workers:  # not if it turned out to be dead
+            if reference not in worker.calls or worker not in self._crew_of(worker).workers:
+                continue  # the worker turned out to be dead, or the job must be done again
+            job = worker.calls[reference]
+            if not (job and self._queue.waits(job)):
                 self._take(worker, reference)
+
+    def _turn_of(self, job: Job[Any, Any] | None) -> int:
+        return self._queue.turn(job) if job else -1  # a set-up
 
     def _take(self, worker: Worker, reference: Any) -> None:
         job = worker.calls[reference]
@@ -214,9 +243,10 @@ class RayPool:
     def _finish(self, job: Job[Any, Any], worker: Worker, done: Done) -> None:
         request = job.request
         assert request is not None  # it was not done until now
-        given = values_of(request)
-        for place, number in done.kept.items():
-            job.values[place].content = given[number].content
+        for place in done.passed:
+            former = job.values[place].former
+            assert former is not None
+            job.values[place].content = former.content
         for place, value in enumerate(job.values):
             if value in request.remade(job.left):
                 value.again = Recipe(job.group, request, job.priority, job.label, place)
@@ -250,7 +280,7 @@ class RayPool:
             self._replace(worker, str(error), blame=False)  # others of its gang may wait for it
             return
         del worker.calls[reference]
-        self._queue.add(job)
+        self._do_again(job)
 
     def _make_again(self, value: Value[Any]) -> None:
         """Submits the job that left a value once more."""
@@ -265,7 +295,15 @@ class RayPool:
         """Replaces a dead worker, and puts its jobs back into the queue. blame: whether its job may be the cause."""
         self._meter.count(DEATHS, self._crew_of(dead).group.name, dead.node)
         for job in self._crew_of(dead).replace(dead, cause, blame=blame):
-            self._queue.add(job)
+            self._do_again(job)
+
+    def _do_again(self, job: Job[Any, Any]) -> None:
+        """Puts a job back into the queue, and so those that workers got ahead of it: what they need will not come."""
+        for other in self._queue.given_after(job):
+            for worker in self._workers():
+                worker.calls = {reference: held for reference, held in worker.calls.items() if held is not other}
+            self._do_again(other)
+        self._queue.add(job)
 
     def _low_on_memory(self, worker: Worker, error: OutOfMemoryError) -> None:
         """Replaces a worker that Ray has ended because its node ran low on memory. Another may find more."""

@@ -2,7 +2,8 @@
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
@@ -38,7 +39,11 @@ class Done(NamedTuple):
 
     result: Any
     took: Took
-    kept: dict[int, int]  # places of left values that came with the request, to their places among the request's values
+    passed: tuple[int, ...] = ()  # places of left values that came with the request
+
+
+class Passed(NamedTuple):
+    """Stands for the content of a left value that came with the request, so that it is not stored again."""
 
 
 class Ready(NamedTuple):
@@ -83,29 +88,33 @@ class Host:
             return self._failed(error)
         return Ready(this_machine(), self._process())
 
-    def call(self, request: Request[Any, Any], seat: Seat | None, *contents: Any) -> Any:
+    def call(self, request: Request[Any, Any], seat: Seat | None, numbers: Sequence[int], *contents: Any) -> Any:
         """Carries out a request. Returns Done and the values that it leaves, or Failure and None for each value.
 
-        contents: the contents of the request's values. seat: the worker's place in the gang that carries it out; None
-        without a gang. Only the first member of a gang returns values.
+        contents: the candidates for the content of each of the request's values, the newest first. numbers: how many
+        each value has. seat: the worker's place in the gang that carries it out; None without a gang. Only the first
+        member of a gang returns values.
         """
-        values = 0 if seat and seat.rank else len(values_of(request.leaves()))
-        answer = self._failure or self._call(request, values, seat, contents)
+        leaves = [] if seat and seat.rank else values_of(request.leaves())
+        answer = self._failure or self._call(request, leaves, seat, _chosen(numbers, contents))
         if isinstance(answer, Failure):
-            answer = (answer, *[None] * values)
-        return answer if values else answer[0]
+            answer = (answer, *[None] * len(leaves))
+        return answer if leaves else answer[0]
 
-    def _call(self, request: Request[Any, Any], values: int, seat: Seat | None, contents: tuple[Any, ...]) -> Any:
-        given = _fill(request, contents)
+    def _call(
+        self, request: Request[Any, Any], leaves: list[Value[Any]], seat: Seat | None, contents: list[Any]
+    ) -> Any:
+        _fill(request, contents)
         try:
             answer, took = timed(request.call, self._worker, self._join(seat) if seat else Alone())
             if seat and seat.rank:
-                return (Done(None, took, {}),)
+                return (Done(None, took),)
             left = values_of(answer.left)
-            if len(left) != values:
-                raise ValueError(f"{request.name} must leave {values} values, left {len(left)}")
-            kept = {place: given.index(value) for place, value in enumerate(left) if value in given}
-            return (Done(answer.result, took, kept), *(None if v in given else v.content for v in left))
+            if len(left) != len(leaves):
+                raise ValueError(f"{request.name} must leave {len(leaves)} values, left {len(left)}")
+            passed = tuple(place for place, value in enumerate(left) if value is leaves[place].former)
+            contents = [Passed() if place in passed else value.content for place, value in enumerate(left)]
+            return (Done(answer.result, took, passed), *contents)
         except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
             return self._failed(error)
 
@@ -126,12 +135,17 @@ class Host:
         return self._gang
 
 
-def _fill(request: Request[Any, Any] | Setup, contents: tuple[Any, ...]) -> list[Value[Any]]:
-    """Puts the contents into the values of a request or a set-up, and returns these values."""
-    values = values_of(request)
-    for value, content in zip(values, contents, strict=True):
+def _fill(request: Request[Any, Any] | Setup, contents: Sequence[Any]) -> None:
+    """Puts the contents into the values of a request or a set-up."""
+    for value, content in zip(values_of(request), contents, strict=True):
         value.content = content
-    return values
+
+
+def _chosen(numbers: Sequence[int], contents: Sequence[Any]) -> list[Any]:
+    """Returns the first content that is not passed on, for each value. The arguments are those of `Host.call`."""
+    left = iter(contents)
+    candidates = (list(islice(left, number)) for number in numbers)
+    return [next(content for content in found if not isinstance(content, Passed)) for found in candidates]
 
 
 def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:

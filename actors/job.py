@@ -30,6 +30,17 @@ class Value(Generic[Content]):
     content: Content | Any = None
     job: Job[Any, Any] | None = None  # the job that will leave it; None once that job is done
     again: Recipe | None = None  # how the pool can make it once more if it is lost with a node; None: it cannot
+    former: Value[Content] | None = None
+    """The value of the job's request that the job may pass on in its place; None: none, or the job is done."""
+
+    @property
+    def candidates(self) -> list[Any]:
+        """Its content and, while its job is not done, those that the job may pass on in its place: the newest first."""
+        value, found = self, [self.content]
+        while value.job is not None and value.former is not None:
+            value = value.former
+            found.append(value.content)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles a value without its content, which the pool sends as an argument of its own.
@@ -53,7 +64,9 @@ class Answer(NamedTuple, Generic[Result, Left]):
     """What a request's `call` returns."""
 
     result: Result  # small: it is sent back to the process that submitted the job
-    left: Left  # values with their contents, in a named tuple; a value of the request is passed on, not stored again
+    left: Left
+    """Values with their contents, in a named tuple. A value of the request may be passed on. It is not stored again if
+    it is the `former` of the value that `Request.leaves` returns in its place."""
 
 
 class Request(ABC, Generic[Result, Left]):
@@ -183,7 +196,7 @@ class Job(Generic[Result, Left]):
         """Marks the job as done. The contents of its values must be set before."""
         self.outcome, self.request = outcome, None
         for value in self.values:
-            value.job = None  # a cycle would keep both, and what the job left, until garbage is collected
+            value.job = value.former = None  # else all that came before would be kept
 
 
 def values_of(holder: Any) -> list[Value[Any]]:

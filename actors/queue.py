@@ -1,4 +1,4 @@
-"""Jobs that no worker has yet. Some wait for values that other jobs will leave; the others are ready."""
+"""Jobs that no worker has yet. Some can run at once; others need values that other jobs have still to leave."""
 
 from __future__ import annotations
 
@@ -9,48 +9,93 @@ from typing import Any
 
 from actors.job import Job, values_of
 
+_Heap = list[tuple[tuple[int, ...], int, Job[Any, Any]]]
+
 
 class Queue:
-    """The queue of all groups. Ready jobs come by priority; among equal ones, that which became ready first."""
+    """The queue of all groups. It gives jobs by priority; among equal ones, that which could be given first.
+
+    A job is ready once the jobs that leave its values are done. It may be given ahead of that, once all of those have
+    been given to workers: then it runs as soon as they are done, without a turn through this process.
+    """
 
     def __init__(self) -> None:
-        self._ready: dict[str, list[tuple[tuple[int, ...], int, Job[Any, Any]]]] = defaultdict(list)
-        self._blocked: dict[Job[Any, Any], set[Job[Any, Any]]] = {}  # a job, and the jobs that it waits for
-        self._waiting: dict[Job[Any, Any], list[Job[Any, Any]]] = {}  # a job, and the jobs that wait for it
+        self._ready: dict[str, _Heap] = defaultdict(list)
+        self._ahead: dict[str, _Heap] = defaultdict(list)  # some of these may be ready or given by now
+        self._needs: dict[Job[Any, Any], set[Job[Any, Any]]] = {}  # a job, and those for which it waits
+        self._needed: dict[Job[Any, Any], list[Job[Any, Any]]] = defaultdict(list)  # a job, and those that wait for it
+        self._given: dict[Job[Any, Any], int] = {}  # jobs that workers have and have not done, and when they got them
         self._serial = itertools.count()
 
     def add(self, job: Job[Any, Any]) -> None:
-        """Adds a new job. It becomes ready once the jobs that leave its values are done."""
+        """Adds a new job, or one that must be done again."""
         assert job.request is not None  # it is not done
-        needed = {value.job for value in values_of(job.request) if value.job is not None}
-        if not needed:
-            self.push(job)
-            return
-        self._blocked[job] = needed
-        for other in needed:
-            self._waiting.setdefault(other, []).append(job)
+        self._given.pop(job, None)
+        needs = {value.job for value in values_of(job.request) if value.job is not None}
+        for other in needs - self._needs.get(job, set()):
+            self._needed[other].append(job)
+        if needs:
+            self._needs[job] = needs
+            self._offer_ahead(job)
+        else:
+            self._needs.pop(job, None)
+            self._push(self._ready, job)
 
-    def push(self, job: Job[Any, Any]) -> None:
-        """Adds a job that is ready."""
-        heapq.heappush(self._ready[job.group], (job.priority, next(self._serial), job))
+    def give(self, job: Job[Any, Any]) -> None:
+        """Takes a job out of the queue, because a worker gets it."""
+        self._given[job] = next(self._serial)
+        for heap in (self._ready[job.group], self._ahead[job.group]):
+            if heap and heap[0][2] is job:
+                heapq.heappop(heap)
+        for other in self._needed.get(job, ()):
+            self._offer_ahead(other)
+
+    def release(self, done: Job[Any, Any]) -> None:
+        """Makes the jobs ready that waited for nothing but this job."""
+        self._given.pop(done, None)
+        for waiting in self._needed.pop(done, ()):
+            self._needs[waiting].discard(done)
+            if not self._needs[waiting]:
+                del self._needs[waiting]
+                if waiting not in self._given:
+                    self._push(self._ready, waiting)
+
+    # --- what it holds ------------------------------------------------------------------------------------------------
 
     def first(self, group: str) -> Job[Any, Any] | None:
         """Returns the next ready job of a group, and leaves it in the queue; None if there is none."""
         ready = self._ready[group]
         return ready[0][2] if ready else None
 
+    def ahead(self, group: str) -> Job[Any, Any] | None:
+        """Returns the next job of a group that may be given although it is not ready; None if there is none."""
+        heap = self._ahead[group]
+        while heap and not self._may_be_ahead(heap[0][2]):
+            heapq.heappop(heap)
+        return heap[0][2] if heap else None
+
     def ready(self, group: str) -> int:
         """Returns the number of ready jobs of a group."""
         return len(self._ready[group])
 
-    def pop(self, group: str) -> None:
-        """Removes the next ready job of a group."""
-        heapq.heappop(self._ready[group])
+    def turn(self, job: Job[Any, Any]) -> int:
+        """Returns a number that is lower the earlier a worker got the job."""
+        return self._given[job]
 
-    def release(self, done: Job[Any, Any]) -> None:
-        """Makes the jobs ready that waited for nothing but this job."""
-        for waiting in self._waiting.pop(done, []):
-            self._blocked[waiting].discard(done)
-            if not self._blocked[waiting]:
-                del self._blocked[waiting]
-                self.push(waiting)
+    def waits(self, job: Job[Any, Any]) -> bool:
+        """Whether a job needs what other jobs have still to leave."""
+        return job in self._needs
+
+    def given_after(self, job: Job[Any, Any]) -> list[Job[Any, Any]]:
+        """Returns the jobs that workers have, and that wait for this job."""
+        return [other for other in self._needed.get(job, ()) if other in self._given]
+
+    def _may_be_ahead(self, job: Job[Any, Any]) -> bool:
+        return job in self._needs and job not in self._given and self._needs[job] <= self._given.keys()
+
+    def _offer_ahead(self, job: Job[Any, Any]) -> None:
+        if self._may_be_ahead(job):
+            self._push(self._ahead, job)
+
+    def _push(self, heaps: dict[str, _Heap], job: Job[Any, Any]) -> None:
+        heapq.heappush(heaps[job.group], (job.priority, next(self._serial), job))

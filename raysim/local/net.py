@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from raysim.local.chain import Chain
 from raysim.local.model import Model
 from raysim.local.outputs import predicted
 from raysim.models.equilibrium import Equilibrium, Solves
@@ -191,14 +192,24 @@ class Net:
     ) -> tuple[Tensor, Sequence[Tensor]]:
         """Returns a batch's loss, 0-d, and its gradient for each parameter. loss: by default the data's own, a mean.
 
+        The next call may overwrite the gradients.
         A batch of one sample has no statistics, so BatchNorm takes its running statistics, as in eval mode.
         """
         self.seen += len(y)
         self.passes += 3 * len(y)
         for norm in self._norms:
             norm.train(self.module.training and len(y) > 1)
+        if self._chain and loss is None and len(parameters) == len(self.parameters) and self._chain.takes(x, y):
+            return self._chain(x, y)
         value = (loss or self.loss)(self.module(x), y)
         return value.detach(), torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
+
+    @cached_property
+    def _chain(self) -> Chain | None:
+        """The module as a chain of linear layers, if it is one, and learns labels."""
+        _, views = self.part(None).flat(self.layout)
+        in_order = [id(parameter) for parameter in self.module.parameters()] == [id(one) for one in self.parameters]
+        return Chain.of(self.module, views) if self.loss is cross_entropy and in_order else None
 
     @contextmanager
     def training(self, start: Model, samples: int) -> Iterator[None]:

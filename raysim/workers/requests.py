@@ -140,7 +140,7 @@ class StepRequest(Request[StepReply, SteppedState]):
     chunks: tuple[Value[Wire], ...]  # what the training jobs left
 
     def leaves(self) -> SteppedState:
-        return SteppedState(message=Value(), state={name: Value() for name in self.state})
+        return SteppedState(message=Value(), state={name: Value(former=old) for name, old in self.state.items()})
 
     def call(self, worker: ServerWorker, gang: Gang) -> Answer[StepReply, SteppedState]:
         return worker.step(self, gang)
