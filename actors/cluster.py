@@ -60,10 +60,10 @@ class RayPool:
     # --- workers ------------------------------------------------------------------------------------------------------
 
     def start(self, group: Group) -> None:
-        self._placement.release()
         self._crews[group.name] = Crew(group, self._run, self._placement, self._environment, self.warnings.append)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
+        self._placement.release()  # now that all actors stand in line for the room: another run may wait for it, too
         for group, setup in setups.items():
             self._crews[group].set_up(setup)
         while not all(self._crews[group].ready for group in setups):

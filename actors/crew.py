@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +13,7 @@ from actors.job import Job, Setup, values_of
 from actors.placement import Placement
 from actors.pool import Group, JobFailed
 from actors.pulse import Pulse
+from actors.room import room
 from actors.worker import Worker, actor_class, process
 
 ATTEMPTS = 3  # a run fails if so many workers die with the same job, or in a row in the same set-up
@@ -47,8 +47,12 @@ class Crew:
 
         At least one is.
         """
-        due = [worker for worker in self.workers if self._is_regular(worker) and worker.waits_s < LATE_S]
+        due = [worker for worker in self.workers if self._is_regular(worker) and not self._lacks_node(worker)]
         return all(worker.is_set_up for worker in due) and any(worker.is_set_up for worker in self.workers)
+
+    def _lacks_node(self, worker: Worker) -> bool:
+        """Whether it may be long until Ray starts a worker."""
+        return worker.node_id is None and (worker.waits_s >= LATE_S or self._placement.is_lost(worker.name))
 
     def _is_regular(self, worker: Worker) -> bool:
         return worker.number < self.group.workers
@@ -87,17 +91,10 @@ class Crew:
             return
         if not self.group.eager:
             waits = any(worker.node_id is None for worker in self.workers)
-            missing = 0 if waits else min(missing, self._room())
+            missing = 0 if waits else room(self.group.needs, missing)
         taken = {worker.number for worker in self.workers}
         free = (number for number in range(most) if number not in taken)
         self.workers += [self._make(number) for number, _ in zip(free, range(missing), strict=False)]
-
-    def _room(self) -> int:
-        """Returns how many more workers the cluster's free resources are enough for, as far as Ray knows by now."""
-        free = ray.available_resources()
-        needs = {"CPU": self.group.needs.cpus, "GPU": self.group.needs.gpus, **self.group.needs.resources}
-        room: int = min(math.floor(free.get(kind, 0.0) / need) for kind, need in needs.items() if need)
-        return room
 
     def seats(self) -> list[Seat]:
         """Returns the workers' seats in a gang. Raises RayActorError or GetTimeoutError if the first cannot tell."""

@@ -36,7 +36,7 @@ class Demand(NamedTuple):
     @property
     def total(self) -> dict[str, float]:
         """How much the actors need together, by kind of resource: CPU, GPU, and custom ones."""
-        return _sum(_resources(needs) for needs in self.actors.values())
+        return _sum(resources_of(needs) for needs in self.actors.values())
 
 
 class Placement(NamedTuple):
@@ -59,7 +59,11 @@ class Placement(NamedTuple):
         if node and is_alive(node):
             return {**asked, "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False)}
         strategy = "SPREAD" if group.spread else "DEFAULT"
-        return {**asked, "scheduling_strategy": strategy, "label_selector": _selector(needs)}
+        return {**asked, "scheduling_strategy": strategy, "label_selector": selector(needs)}
+
+    def is_lost(self, name: str) -> bool:
+        """Whether the node is gone on which there was room for an actor."""
+        return name in self.nodes and not is_alive(self.nodes[name])
 
     def release(self) -> None:
         """Gives the room to whoever asks for it now.
@@ -121,9 +125,9 @@ def reserved(demand: Demand) -> Iterator[Placement]:
         yield Placement()
         return
     group = placement_group(
-        [_resources(needs) or {"memory": 1} for needs in placed.values()],  # a byte: a bundle must hold something
+        [resources_of(needs) or {"memory": 1} for needs in placed.values()],  # a byte: a bundle must hold something
         strategy="SPREAD" if demand.spread else "PACK",
-        bundle_label_selector=[_selector(needs) for needs in placed.values()],
+        bundle_label_selector=[selector(needs) for needs in placed.values()],
     )
     try:
         _wait(group, demand)
@@ -141,12 +145,12 @@ def _sum(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return total
 
 
-def _resources(needs: Needs) -> dict[str, float]:
+def resources_of(needs: Needs) -> dict[str, float]:
     asked = {"CPU": needs.cpus, "GPU": needs.gpus, **needs.resources}
     return {kind: amount for kind, amount in asked.items() if amount}
 
 
-def _selector(needs: Needs) -> dict[str, str]:
+def selector(needs: Needs) -> dict[str, str]:
     """Returns the labels that Ray must find on the actor's node."""
     here = {NODE_ID: ray.get_runtime_context().get_node_id()} if needs.with_driver else {}
     return {**needs.labels, **here}
@@ -179,7 +183,7 @@ def _wanted(needs: Needs) -> str:
     """Returns what an actor needs, for a message."""
     labels = [f"label {label} {value}" for label, value in needs.labels.items()]
     here = ["on the node of the driver"] if needs.with_driver else []
-    return ", ".join([*(f"{amount:g} {kind}" for kind, amount in _resources(needs).items()), *labels, *here])
+    return ", ".join([*(f"{amount:g} {kind}" for kind, amount in resources_of(needs).items()), *labels, *here])
 
 
 def _spell(resources: Mapping[str, float], demand: Demand) -> str:

@@ -63,14 +63,35 @@ class Scheduler:
             within(STOP_S, self._pool.close)
 
     def answer(self) -> list[str]:
-        """Answers a ping, with the pool's warnings since the last one. It runs in a thread of its own, as `stop`."""
-        warnings, self._pool.warnings = self._pool.warnings, []
-        return warnings
+        """Answers a ping, with all warnings of the pool so far. It runs in a thread of its own, as `stop`."""
+        return self._pool.warnings.copy()
 
-    def stop(self) -> None:
-        """Interrupts the run and waits until it has ended."""
+    def stop(self) -> list[str]:
+        """Interrupts the run and waits until it has ended. Returns what `answer` does."""
         self._pool.interrupt()
         self._ended.wait()
+        return self.answer()
+
+
+class _Warnings:
+    """Logs each warning of a pool once."""
+
+    def __init__(self) -> None:
+        self._told = 0
+
+    def log(self, warnings: Sequence[str]) -> None:
+        """Logs those that are new. warnings: all so far."""
+        for warning in warnings[self._told :]:
+            _log.warning(warning)
+        self._told = max(self._told, len(warnings))
+
+    def came(self, reference: Any) -> bool:
+        """Whether a ping of the scheduler is answered. Logs the warnings that came with the answer."""
+        if not is_there(reference):
+            return False
+        with suppress(RayError):  # it has died, and the stream tells that
+            self.log(ray.get(reference))
+        return True
 
 
 def run_on_ray(
@@ -103,8 +124,9 @@ def run_on_ray(
         .remote(run, placement, patience_s, environment, wait_s)
     )
     stream = scheduler.run.options(num_returns="streaming").remote(program)
+    warnings = _Warnings()
     try:
-        for reference in _waiting(stream, scheduler, patience_s):
+        for reference in _waiting(stream, scheduler, patience_s, warnings):
             item = ray.get(reference)
             if isinstance(item, JobFailed):
                 raise item
@@ -114,15 +136,15 @@ def run_on_ray(
     except OutOfMemoryError as error:
         raise JobFailed("scheduler", f"the scheduler actor died: {brief(error)}", "", "node") from error
     finally:
-        _end(scheduler)
+        _end(scheduler, warnings)
 
 
-def _waiting(stream: Any, scheduler: Any, patience_s: float | None) -> Iterator[Any]:
+def _waiting(stream: Any, scheduler: Any, patience_s: float | None, warnings: _Warnings) -> Iterator[Any]:
     """Yields the references of a stream, and logs the pool's warnings.
 
     Raises JobFailed if the scheduler does not answer.
     """
-    pulse = Pulse("scheduler", scheduler.answer.remote, _answered)
+    pulse = Pulse("scheduler", scheduler.answer.remote, warnings.came)
     patience = math.inf if patience_s is None else patience_s
     listened = time.monotonic()
     while True:
@@ -141,20 +163,10 @@ def _waiting(stream: Any, scheduler: Any, patience_s: float | None) -> Iterator[
                 return
 
 
-def _answered(reference: Any) -> bool:
-    """Whether a ping of the scheduler is answered. Logs the warnings that came with the answer."""
-    if not is_there(reference):
-        return False
-    with suppress(RayError):  # it has died, and the stream tells that
-        for warning in ray.get(reference):
-            _log.warning(warning)
-    return True
-
-
-def _end(scheduler: Any) -> None:
+def _end(scheduler: Any, warnings: _Warnings) -> None:
     """Stops the scheduler, after it has written its files, unless that takes too long."""
     try:
-        ray.get(scheduler.stop.remote(), timeout=STOP_S)
+        warnings.log(ray.get(scheduler.stop.remote(), timeout=STOP_S))
     except (RayActorError, OutOfMemoryError, GetTimeoutError):
         pass
     finally:

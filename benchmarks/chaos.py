@@ -5,10 +5,11 @@ python benchmarks/chaos.py [--kills 100] [--seed 0] [--inline-only] [--kinds cli
 Each scenario below runs undisturbed once. Then it runs again and again while one of its processes is killed with
 SIGKILL at a random moment: a client actor, an aggregator, a peers' actor, the loader of the data, the scheduler, the
 driver, the raylet, the GCS, or all of them at once; workers are drawn most often. With `--nodes 3`, runs share a Ray of
-a head and three more nodes on this machine, of which one may be killed, too; another then takes its place. `--kinds`
-says what may be killed. A run that ends early is resumed, in turn in this process, on one worker and on three. A few
-kills later it is left alone, and must end with the digest of the undisturbed run. It prints, for each kind of process,
-how often it was killed, how often the run went on by itself, and how many seconds each kill cost; and for each family,
+a head and three more nodes on this machine, with models that are so large that nodes hold them. A node may then be
+killed, too; another takes its place. `--kinds` says what may be killed. A run that ends early is resumed, in turn in
+this process, on one worker and on three. A few kills later it is left alone, and must end with the digest of the
+undisturbed run. It prints, for each kind of process, how often it was killed, how often the run went on by itself, how
+many seconds each kill cost, and how many it took from a kill of a node until the next checkpoint; and for each family,
 how many of its runs ended with the right digest; of what it has done so far, if it is interrupted. Exit code 1 if one
 did not.
 
@@ -34,10 +35,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread, Timer
 
 ROOT = Path(__file__).parents[1]
 OFTEN = ["run.checkpoint.every_rounds=3"]
+ON_ALL_NODES = ["resources.client_actors=3", "resources.spread=true"]
+LARGE = "model.hidden=[400]"  # 120 KB of parameters: Ray keeps values of over 100 KB on the nodes that made them
 SCENARIOS: dict[str, tuple[str, list[str]]] = {  # a file, and keys to set
+    "in rounds (FedAvg)": ("quickstart.yaml", ["algorithm=fedavg", "run.rounds=150"]),
     "asynchronous (FedBuff)": ("quickstart.yaml", ["run.rounds=120"]),
     "cached clients (CA2FL)": ("quickstart.yaml", ["algorithm=ca2fl", "run.rounds=60"]),
     "search (Feddle)": (
@@ -50,7 +55,18 @@ SCENARIOS: dict[str, tuple[str, list[str]]] = {  # a file, and keys to set
     ),
     "personalised (Ditto)": (
         "quickstart.yaml",
-        ["algorithm=ditto", "data.local_test=0.2", "run.evaluate_clients=20", "run.rounds=40"],
+        ["algorithm=ditto", "data.local_test=0.2", "run.evaluate_clients=20", "run.rounds=60"],
+    ),
+    "personalised, implicit layers (FeDEQ)": (
+        "quickstart.yaml",
+        [
+            "model={name: deq_mlp, width: 64, hidden: 64}",
+            "algorithm={name: fedeq, rho: 0.01, head_epochs: 1}",
+            "local.epochs=1",
+            "data.local_test=0.2",
+            "run.evaluate_clients=20",
+            "run.rounds=60",
+        ],
     ),
     "peers without waiting (DecFedAvg)": ("peers.yaml", ["run.rounds=60"]),
     "peers in rounds (FedF-ADMM)": (
@@ -83,6 +99,7 @@ class Tally:
     survived: int = 0  # the run went on by itself
     resumed: int = 0
     costs: list[float] = field(default_factory=list)  # seconds that a run took longer, for each of its kills
+    recoveries: list[float] = field(default_factory=list)  # seconds from a kill until the next checkpoint
     right: int = 0  # runs that ended with the right digest
     wrong: int = 0
 
@@ -100,6 +117,8 @@ def main() -> int:
     kinds = given.kinds.split(",") if given.kinds else possible
     if unknown := set(kinds) - set(possible):
         parser.error(f"--kinds: must be of {', '.join(possible)}, got {', '.join(sorted(unknown))}")
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)
     draw = random.Random(given.seed)
     tallies: dict[str, Tally] = defaultdict(Tally)
     families: dict[str, Tally] = defaultdict(Tally)
@@ -108,7 +127,7 @@ def main() -> int:
         several_nodes(given.nodes) as nodes,
         suppress(KeyboardInterrupt),
     ):
-        whole = {label: undisturbed(label, Path(name) / "whole") for label in SCENARIOS}
+        whole = {label: undisturbed(label, Path(name) / "whole", nodes) for label in SCENARIOS}
         for number, label in enumerate(itertools.cycle(SCENARIOS)):
             if sum(tally.kills for tally in tallies.values()) >= given.kills:
                 break
@@ -141,18 +160,31 @@ class Nodes:
         checks = ("initial_delay_ms", 500), ("period_ms", 500), ("timeout_ms", 1000), ("failure_threshold", 3)
         settings = {f"health_check_{key}": value for key, value in checks}
         head = {"num_cpus": 1, "include_dashboard": False, "_system_config": settings}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        # Without the handlers of signals, nodes can be started in threads.
+        self.cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=False)
         self._nodes = [self.cluster.add_node(num_cpus=2) for _ in range(number)]
+        self._coming = Thread()
 
     @property
     def address(self) -> str:
         return str(self.cluster.address)
 
     def kill(self, draw: random.Random) -> None:
-        """Kills one of the nodes with all its processes, and starts another."""
+        """Kills one of the nodes with all its processes. Another comes, at once or some time later."""
+        if self._coming.ident:  # it was started
+            self._coming.join()
         node = self._nodes.pop(draw.randrange(len(self._nodes)))
         self.cluster.remove_node(node, allow_graceful=False)
+        self._coming = Timer(draw.choice((0.0, 10.0)), self._add)
+        self._coming.start()
+
+    def _add(self) -> None:
         self._nodes.append(self.cluster.add_node(num_cpus=2))
+
+    def end(self) -> None:
+        if self._coming.ident:
+            self._coming.join()
+        self.cluster.shutdown()
 
 
 @contextmanager
@@ -163,7 +195,7 @@ def several_nodes(number: int) -> Iterator[Nodes | None]:
         yield nodes
     finally:
         if nodes:
-            nodes.cluster.shutdown()
+            nodes.end()
 
 
 @dataclass(frozen=True)
@@ -188,9 +220,19 @@ class Run:
     def folder(self) -> Path:
         return next(self.out.iterdir())
 
+    @property
+    def version(self) -> int:
+        """That of its checkpoint; -1 if there is none yet."""
+        for file in self.out.glob("*/checkpoint/checkpoint.json"):
+            version: int = json.loads(file.read_text())["version"]
+            return version
+        return -1
+
     def start(self, *, inline: bool) -> subprocess.Popen[bytes]:
         file, keys = SCENARIOS[self.label]
-        sets = [word for key in (*keys, *OFTEN) for word in ("--set", key)]
+        large = [] if any(key.startswith("model") for key in keys) else [LARGE]
+        more = [*ON_ALL_NODES, *large] if self.nodes else []
+        sets = [word for key in (*keys, *OFTEN, *more) for word in ("--set", key)]
         where = ["--inline"] if inline else self._address
         return command("run", str(ROOT / "scenarios" / file), "--out", str(self.out), *sets, *where)
 
@@ -208,9 +250,9 @@ class Run:
         return [kind for kind in mine if kind in kinds] * OFTEN_DRAWN + others
 
 
-def undisturbed(label: str, out: Path) -> Whole:
+def undisturbed(label: str, out: Path, nodes: Nodes | None) -> Whole:
     started = time.monotonic()
-    run = Run(label, out, None, None)
+    run = Run(label, out, nodes, None)
     if run.start(inline=True).wait(LONGEST_S):
         raise SystemExit(f"{label}: the undisturbed run failed")
     folder = run.folder
@@ -228,12 +270,14 @@ def disturbed(
     killed: list[str] = []
     started = time.monotonic()
     process, on_ray = run.start(inline=inline), not inline
-    for _ in range(draw.randint(3, 8)):
+    for _ in range(draw.randint(2, 4) if run.nodes else draw.randint(3, 8)):
         kind = draw.choice(choices) if on_ray else INLINE
         if not strike(process, kind, draw, run):
             break  # the run was over before
         killed.append(kind)
         tallies[kind].kills += 1
+        if kind == "node":
+            tallies[kind].recoveries += recovery(process, run)
         ended = wait(process, until=1.0 if kind in (*WORKERS, "node") else LONGEST_S)
         if not ended or process.returncode == 0:
             tallies[kind].survived += 1
@@ -324,17 +368,28 @@ def wait(process: subprocess.Popen[bytes], until: float) -> bool:
     return True
 
 
+def recovery(process: subprocess.Popen[bytes], run: Run) -> list[float]:
+    """Waits until a run has come further than it was. Returns how many seconds that took; none if it ended before."""
+    started, before = time.monotonic(), run.version
+    while run.version <= before and time.monotonic() < started + LONGEST_S:
+        if wait(process, until=0.05):
+            return []
+    return [time.monotonic() - started]
+
+
 def table(tallies: dict[str, Tally]) -> str:
     """Returns what became of the kills, as a table in Markdown."""
     lines = [
-        "| killed | kills | run went on by itself | resumed | seconds lost a kill, median |",
-        "|---|---|---|---|---|",
+        "| killed | kills | run went on by itself | resumed | seconds lost a kill, median | seconds to recover |",
+        "|---|---|---|---|---|---|",
     ]
     for kind, tally in sorted(tallies.items()):
         cost = f"{statistics.median(tally.costs):.1f}" if tally.costs else ""
-        lines.append(f"| {kind} | {tally.kills} | {tally.survived} | {tally.resumed} | {cost} |")
+        took = sorted(tally.recoveries)
+        spread = f"{took[0]:.1f} to {took[-1]:.1f}, median {statistics.median(took):.1f}" if took else ""
+        lines.append(f"| {kind} | {tally.kills} | {tally.survived} | {tally.resumed} | {cost} | {spread} |")
     total = sum(tally.kills for tally in tallies.values())
-    return "\n".join([*lines, f"| all | {total} | | | |"])
+    return "\n".join([*lines, f"| all | {total} | | | | |"])
 
 
 def table_of_families(families: dict[str, Tally]) -> str:

@@ -33,6 +33,10 @@ class Nodes:
     def kill(self, node: Any) -> None:
         self._cluster.remove_node(node, allow_graceful=False)
 
+    def kill_head(self) -> None:
+        """Kills the head, with the cluster's memory of where everything is."""
+        self._cluster.remove_node(self._cluster.head_node, allow_graceful=False)
+
     @property
     def address(self) -> str:
         return str(self._cluster.address)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from actors.labels import match
 from raysim.errors import quoted
 from raysim.part import Part, Positive
 
@@ -50,11 +51,4 @@ class Nodes(Part):
 
     def allow(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels has those that it must have."""
-        return all(_fits(selector, labels.get(label)) for label, selector in self.labels.items())
-
-
-def _fits(selector: str, value: str | None) -> bool:
-    """Whether a label has a value that a selector wants. value: None if the node lacks the label."""
-    wanted = selector.removeprefix("!")
-    options = re.split(", ?", wanted[3:-1]) if wanted.startswith("in(") else [wanted]
-    return (value in options) != selector.startswith("!")
+        return match(self.labels, labels)

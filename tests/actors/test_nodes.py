@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import write
 from conftest import Raw, digits, override
 from nodes import several_nodes, until
+from object_store import s3_server
 
 import raysim
+from results.location import location
 
 pytestmark = pytest.mark.cluster
 
@@ -26,13 +29,15 @@ def begun(folder: Path, rounds: int = 1) -> bool:
     return any(json.loads(file.read_text())["round"] >= rounds for file in folder.glob("runs/*/checkpoint/*.json"))
 
 
-def ended(folder: Path, run: Any, raw: Raw) -> None:
+def ended(folder: Path, run: Any, raw: Raw, out: str | Path | None = None) -> raysim.Result:
     """Waits for a run's end. Its digest must be that of a run in this process."""
     printed: str = run.communicate(timeout=400)[0]
     assert run.returncode == 0, printed
-    (done,) = (folder / "runs").iterdir()
+    (done,) = raysim.load(out or folder / "runs").runs
     expected = raysim.run(raw, out=folder / "inline", inline=True)
-    assert raysim.Result(done).digest == expected.digest
+    result = raysim.Result(done.folder)
+    assert result.digest == expected.digest
+    return result
 
 
 def test_a_run_goes_on_without_the_node_of_a_client(tmp_path: Path) -> None:
@@ -78,6 +83,39 @@ def test_workers_join_with_nodes(tmp_path: Path, actors: str) -> None:
         until(lambda: "client-1" in workers(tmp_path), run)
         nodes.kill(late)
         ended(tmp_path, run, raw)
+
+
+def test_two_runs_that_start_at_once_both_end(tmp_path: Path) -> None:
+    """The cluster has room for one and a half of them, so one waits for the other."""
+    raw = scenario(resources={"client_actors": 2, "chunk": 2, "wait_s": 300}, run__rounds=20)
+    with several_nodes(1) as nodes:
+        nodes.add(2)
+        folders = [tmp_path / "one", tmp_path / "two"]
+        for folder in folders:
+            folder.mkdir()
+        runs = [nodes.start(folder, raw) for folder in folders]
+        for folder, run in zip(folders, runs, strict=True):
+            ended(folder, run, raw)
+
+
+def test_a_run_goes_on_on_another_cluster_after_the_head_has_died(tmp_path: Path) -> None:
+    """The process that started it dies with the head. Its folder is on an object store."""
+    raw = scenario(run__rounds=60)
+    with s3_server() as bucket:
+        out = f"{bucket}/head"
+        with several_nodes(1) as nodes:
+            nodes.add(1)
+            run = nodes.call("run", write(tmp_path, raw), "--out", out, "--address", nodes.address)
+            until(lambda: list(location(out).glob("*/checkpoint/checkpoint.json")), run)
+            run.kill()
+            run.communicate()
+            nodes.kill_head()
+        (left,) = raysim.load(out).runs
+        assert left.standing == "killed"
+        with several_nodes(1) as nodes:
+            nodes.add(1)
+            result = ended(tmp_path, nodes.call("resume", left.folder, "--address", nodes.address), raw, out)
+        assert result.info["resumed"][0]["version"] >= 1
 
 
 def workers(folder: Path) -> set[str]:

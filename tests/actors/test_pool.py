@@ -1,6 +1,7 @@
 """Pools and sessions by themselves, with workers that know nothing of federated learning."""
 
 import pickle
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -173,6 +174,32 @@ def test_what_others_hold_is_waited_for_and_then_told(
 
 
 @pytest.mark.ray
+def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_for_it(ray_session: None) -> None:
+    from actors.cluster import RayPool
+    from actors.placement import Demand, reserved
+
+    def wait_for_room() -> None:
+        with reserved(Demand({"client-0": Needs(3.0)}, wait_s=240.0)):
+            found.set()
+
+    found = threading.Event()
+    other = threading.Thread(target=wait_for_room)
+    with reserved(Demand({f"client-{number}": Needs(1.0) for number in range(3)})) as placement:
+        other.start()
+        time.sleep(2)  # until the other one stands in line
+        pool = RayPool("first", placement)
+        pool.start(Group("loader", Adder, 1))
+        pool.start(Group("client", Adder, 3, Needs(1.0)))
+        pool.set_up({"loader": Attach(1)})
+        pool.set_up({"client": Attach(1)})
+        assert pool.size("client") == 3
+        assert not found.is_set()
+        pool.close()
+    other.join()
+    assert found.is_set()
+
+
+@pytest.mark.ray
 def test_a_cluster_that_may_grow_is_waited_for(ray_session: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from actors import placement
     from actors.placement import Demand, reserved
@@ -230,6 +257,14 @@ def test_the_end_of_a_program_or_of_its_scheduler_is_told(
     steps = scheduled(Telling(tmp_path / "note", act))
     with pytest.raises(JobFailed, match=rf"scheduler: .*{cause}"):
         list(steps)
+
+
+@pytest.mark.ray
+def test_warnings_are_told_once_even_if_the_run_ends_at_once(
+    ray_session: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert list(scheduled(Telling(tmp_path / "note", "warn"))) == [1]
+    assert [record.getMessage() for record in caplog.records if record.name == "raysim"] == ["careful"]
 
 
 def test_a_signal_does_not_end_the_making_of_an_inline_worker() -> None:
