@@ -26,7 +26,7 @@ from results.texts import quoted
 
 _PART = "[0-9][0-9][0-9][0-9][0-9][0-9]"
 _NAMES = (f"{_PART}.parquet", f"{_PART}-{_PART}.parquet")  # of a part as it was written, and of merged ones
-GROUP_ROWS = 1 << 20  # rows of a row group in a compacted file; a group may hold a few more
+GROUP_ROWS = 1 << 18  # rows of a row group in a compacted file, which are in memory together; there may be a few more
 
 
 class DamagedPart(ValueError):

@@ -177,6 +177,14 @@ class Run:
             rows = rows.append_column(key, column([value] * len(rows)))
         return rows
 
+    def first(self, name: str, rows: int) -> list[dict[str, Any]]:
+        """Returns the first rows of a table of a run that is over, in order of writing."""
+        for file in self.files(name)[:1]:
+            place, system = in_arrow(file)
+            batch = next(pq.ParquetFile(place, filesystem=system).iter_batches(rows), None)
+            return batch.to_pylist() if batch is not None else []
+        return []
+
     def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
         files = self.files(name)
         schema = schema_of(name, files)

@@ -76,7 +76,8 @@ def summary(run: Run) -> Summary:
     info = run.info
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     evaluations = run.table("evaluations", [*_KEY, "step", "round", "virtual_time", "value"])
-    statuses = run.table("updates", ["status"])["status"].cast(pa.string()).to_pylist()
+    statuses = pc.value_counts(run.table("updates", ["status"])["status"].cast(pa.string())).to_pylist()
+    counts = {status["values"]: status["counts"] for status in statuses}
     used = run.table("updates", ["staleness", "solver_iterations", "unconverged"], pc.field("status") == "used")
     return Summary(
         run=info.get("run", run.folder.name),
@@ -95,7 +96,7 @@ def summary(run: Run) -> Summary:
         topology=_at(info, "scenario", "topology", "name"),
         rounds=_at(info, "totals", "rounds") or _largest(steps["round"], evaluations["round"]) or 0,
         steps=steps.num_rows,
-        updates={status: statuses.count(status) for status in STATUSES},
+        updates={status: counts.get(status, 0) for status in STATUSES},
         messages=_at(info, "totals", "sent"),
         lost=_at(info, "totals", "lost"),
         staleness_mean=pc.mean(used["staleness"]).as_py(),

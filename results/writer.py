@@ -6,11 +6,12 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from results.columns import is_sparse, is_wall
 from results.disk import replacing, writing
@@ -75,6 +76,12 @@ class Writer:
         held = self._buffers[table].add(row, own or {})
         if held >= BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
             self.flush()
+
+    def add_columns(self, table: str, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Adds and flushes many rows, given as columns of equal length. Raises ValueError as `add` and `flush` do."""
+        if table not in self._buffers:
+            require(table)
+        self._buffers[table].add_columns(columns)
 
     @property
     def rows(self) -> dict[str, int]:
@@ -175,21 +182,34 @@ class _Buffer:
         self._rows.append(tuple(map(row.get, self._names)))
         return len(self._rows)
 
+    def add_columns(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        if not self._required <= columns.keys() <= self._known:
+            self._complain(columns)
+        self.flush()
+        for start in range(0, len(next(iter(columns.values()))), BUFFER_ROWS):
+            cut = {name: column[start : start + BUFFER_ROWS].tolist() for name, column in columns.items()}
+            nulls = [None] * len(next(iter(cut.values())))
+            self._write([self._array(name, cut.get(name, nulls)) for name in self._names], {})
+
     def flush(self) -> None:
         if not self._rows:
             return
         columns = zip(*self._rows, strict=True)
         arrays = [self._array(name, values) for name, values in zip(self._names, columns, strict=True)]
-        run = pa.DictionaryArray.from_arrays(np.zeros(len(self._rows), np.int32), pa.array([self._run]))
         own = {name: pa.array([row.get(name) for row in self._own_rows], pa.float64()) for name in self._own}
-        rows = pa.table([run, *arrays, *own.values()], schema=self._schema)
-        write_part(self._folder, self._table, self._parts, rows)
+        self._write(arrays, own)
+        self._rows, self._own_rows = [], []
+
+    def _write(self, arrays: list[pa.Array[Any]], own: dict[str, pa.Array[Any]]) -> None:
+        """Writes a part file, and hashes its columns. arrays: those of the schema but `run`."""
+        written = len(arrays[0])
+        run = pa.DictionaryArray.from_arrays(np.zeros(written, np.int32), pa.array([self._run]))
+        write_part(self._folder, self._table, self._parts, pa.table([run, *arrays, *own.values()], schema=self._schema))
         for name, array in (*zip(self._names, arrays, strict=True), *own.items()):
             if name in self._hashes or name in self._own:
                 self._hash(name, array)
         self._parts += 1
-        self._written += len(self._rows)
-        self._rows, self._own_rows = [], []
+        self._written += written
 
     def compact(self) -> None:
         compact(self._folder, self._table, self._schema)
@@ -199,7 +219,7 @@ class _Buffer:
         hashes = {**self._hashes, **dict(sorted(self._own.items()))}
         return (f"{self._table}.{name} {found.hexdigest()}" for name, found in hashes.items() if name not in left_out)
 
-    def _array(self, name: str, values: tuple[Any, ...]) -> pa.Array[Any]:
+    def _array(self, name: str, values: Sequence[Any]) -> pa.Array[Any]:
         column = TABLES[self._table].field(name)
         try:
             if pa.types.is_integer(column.type) and any(issubclass(kind, _REAL) for kind in set(map(type, values))):
@@ -211,11 +231,12 @@ class _Buffer:
             kind = "text" if pa.types.is_dictionary(column.type) else column.type
             raise ValueError(f"{self._table}.{name}: must be {kind}, got a value that is not: {error}") from None
         if array.null_count and not column.nullable:
-            row = dict(zip(self._names, self._rows[array.is_null().index(True).as_py()], strict=True))
+            place = array.is_null().index(True).as_py()
+            row = dict(zip(self._names, self._rows[place], strict=True)) if self._rows else place
             raise ValueError(f"{self._table}.{name}: must not be null, got the row {row!r}")
         return array
 
-    def _complain(self, row: dict[str, Any]) -> None:
+    def _complain(self, row: Mapping[str, Any]) -> None:
         wrong = {"unknown": row.keys() - self._known, "missing": self._required - row.keys()}
         faults = " and ".join(f"{fault} {', '.join(sorted(names))}" for fault, names in wrong.items() if names)
         optional = ", ".join(sorted(self._known - self._required)) or "none"
@@ -228,8 +249,10 @@ class _Buffer:
 def _bytes(array: pa.Array[Any]) -> bytes:
     """Returns the bytes to hash of a piece of a column. The bytes of a column are those of its pieces, joined."""
     if pa.types.is_dictionary(array.type):
-        return "".join(f"{value!a}\n" for value in array.to_pylist()).encode()
+        texts = [f"{value!a}\n".encode() for value in [*array.dictionary.to_pylist(), None]]
+        return b"".join(map(texts.__getitem__, array.indices.fill_null(len(texts) - 1).to_pylist()))
     cells = array.fill_null(0).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(array.type):
         cells = np.where(np.isnan(cells), np.nan, cells).view(np.int64)
-    return np.where(array.is_null().to_numpy(zero_copy_only=False), _NULL, cells).astype("<i8").tobytes()
+    # Cast first: from version 2.5 on, numpy fits _NULL into the type of the cells, which may have 32 bits only.
+    return np.where(array.is_null().to_numpy(zero_copy_only=False), _NULL, cells.astype("<i8")).astype("<i8").tobytes()

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))
 # `tests/actors` and `tests/results` would be taken for the packages of these names.
 PYTHONPATH = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
 os.environ.setdefault("PYTHONPATH", str(ROOT))  # for the processes that tests start from other folders
+os.environ["RAYSIM_CACHE"] = tempfile.mkdtemp(prefix="raysim-cache-")  # not that of whoever runs the tests
 
 Raw = dict[str, Any]
 Simulate = Callable[..., raysim.Result]

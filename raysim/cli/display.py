@@ -48,7 +48,7 @@ def watch(
         result = start(show)
     console.print(render(summary(open_run(result.folder))))
     if dry:
-        console.print(timeline(result.pandas("updates").head(20).to_dict("records")))
+        console.print(timeline(result.run.first("updates", 20)))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
     return result
 
@@ -106,5 +106,11 @@ def timeline(updates: Sequence[Mapping[Any, Any]]) -> Table:
     for column in columns:
         table.add_column(column, justify="right")
     for row in updates:
-        table.add_row(*(f"{row[c]:g}" if isinstance(row[c], float) else str(row[c]) for c in columns))
+        table.add_row(*(_cell(row[c]) for c in columns))
     return table
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,7 @@ import numpy as np
 from raysim.blame import blaming
 from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.held_out import held_out_size, hold_out, set_aside
-from raysim.data.holdings import Holdings
+from raysim.data.holdings import Holdings, distinct
 from raysim.data.labelled import Labelled, first_rows
 from raysim.data.noise import mislabel
 from raysim.data.pool import PooledData
@@ -130,8 +130,8 @@ def divide(
     with blaming("data.partition"):
         held, held_out, tested = _divide(data, dataset, seed)
     trained = held.rows[: held.offsets[data.participants]]
-    evaluated = np.unique(held_out.rows) if tested == "test" else np.arange(len(dataset.test))
-    available = {"train": np.unique(trained), "test": evaluated}
+    evaluated = distinct(held_out.rows, len(dataset.test)) if tested == "test" else np.arange(len(dataset.test))
+    available = {"train": distinct(trained, len(dataset.train)), "test": evaluated}
     with blaming("server_data"):
         server, taken = server_data.draw(dataset, available, generator(seed, "server data"))
     with blaming("public"):
@@ -143,7 +143,7 @@ def divide(
     shared_rows = _shared_rows(data, dataset, public, shared, public_rows)
     held, aside = set_aside(held, data.participants, data.validation, shared_rows, seed)
     server, validation = _validation(data.validation, dataset.train.take(aside.rows), server, seed)
-    evaluation_rows = np.setdiff1d(evaluated, taken["test"])
+    evaluation_rows = evaluated[~np.isin(evaluated, taken["test"])]
     with blaming("data"):
         if not len(evaluation_rows):
             raise ValueError(
@@ -238,5 +238,4 @@ def _divide(
         assert isinstance(data, PooledData)
         tests = data.divide_test(dataset.train, parts, dataset.test, generator(seed, "test partition"))
         return Holdings.of(parts), Holdings.of(tests), "test"
-    held, held_out = hold_out(parts, data.local_test, seed)
-    return Holdings.of(held), Holdings.of(held_out), "train"
+    return *hold_out(parts, data.local_test, seed), "train"

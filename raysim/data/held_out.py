@@ -4,18 +4,22 @@ import numpy as np
 
 from raysim.data.dataset import Split
 from raysim.data.holdings import Holdings
-from raysim.rng import generator
+from raysim.data.partition import pieces
+from raysim.rng import Stream
 
 
-def hold_out(parts: list[np.ndarray], share: float, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Returns, by client, the rows that it trains on, and a random share of its rows that it tests on instead."""
+def hold_out(parts: list[np.ndarray], share: float, seed: int) -> tuple[Holdings, Holdings]:
+    """Returns the rows that each client trains on, and a random share of its rows that it tests on instead."""
+    if not share:
+        return Holdings.of(parts), Holdings.none(len(parts))
     held, held_out = [], []
+    draws = Stream(seed, "local test")
     for client, rows in enumerate(parts):
         size = held_out_size(len(rows), share)
-        test, train = np.split(generator(seed, "local test", client).permutation(rows), [size])
-        held.append(train)
-        held_out.append(test)
-    return held, held_out
+        shuffled = draws(client).permutation(rows)
+        held_out.append(shuffled[:size])
+        held.append(shuffled[size:])
+    return Holdings.of(held), Holdings.of(held_out)
 
 
 def set_aside(
@@ -25,10 +29,13 @@ def set_aside(
 
     participants: number of clients that set rows aside; they are the first ones. public: rows that never are.
     """
+    if not share:
+        return held, Holdings.none(held.clients)
     aside = [np.empty(0, dtype=np.int64)] * held.clients
-    for client in range(participants if share else 0):
+    draws = Stream(seed, "validation")
+    for client in range(participants):
         free = np.setdiff1d(held[client], public)
-        aside[client] = generator(seed, "validation", client).permutation(free)[: held_out_size(len(free), share)]
+        aside[client] = draws(client).permutation(free)[: held_out_size(len(free), share)]
     rows = Holdings.of(aside)
     return held.without(rows.rows), rows
 
@@ -68,4 +75,4 @@ def divide_alike(
         owners.append(np.repeat(clients, counts))
     owner = np.concatenate(owners)
     by_owner = np.concatenate(rows)[np.argsort(owner, kind="stable")]
-    return np.split(by_owner, np.cumsum(np.bincount(owner, minlength=len(parts)))[:-1])
+    return pieces(by_owner, np.bincount(owner, minlength=len(parts)))

@@ -3,13 +3,14 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.brought import Brought, Raw
 from raysim.data.dataset import Dataset
+from raysim.data.decoded import decoded
 from raysim.data.pixels import decode, stack
 from raysim.data.reading import reading
 from results.location import location
@@ -83,12 +84,15 @@ class HuggingFace(Brought):
                 )
             return np.asarray(values)
         encoded = split.select_columns([name]).cast_column(name, datasets.Image(decode=False))
-        return stack([self._pixels(row[name], f"row {place} of {name}") for place, row in enumerate(encoded)])
+        images = [row[name] for row in encoded]
+        contents = [Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"] for image in images]
 
-    def _pixels(self, image: dict[str, Any], where: str) -> np.ndarray:
-        if image["bytes"] is not None:
-            return decode(image["bytes"], self.size, where)
-        return decode(Path(image["path"]).read_bytes(), self.size, image["path"])
+        def pixels() -> np.ndarray:
+            rows = [f"row {place} of {name}" for place in range(len(images))]
+            names = [image["path"] if image["bytes"] is None else row for image, row in zip(images, rows, strict=True)]
+            return stack([decode(content, self.size, where) for content, where in zip(contents, names, strict=True)])
+
+        return decoded(contents, self.size, pixels)
 
     def _input(self, split: "datasets.Dataset") -> str:
         if self.input is not None:

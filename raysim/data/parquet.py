@@ -1,11 +1,13 @@
 """Images in Parquet files, in the layout of the Hugging Face hub."""
 
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
+from raysim.data.decoded import decoded
 from raysim.data.images import Images
 from raysim.data.pixels import decode, stack
 from raysim.data.reading import all_matching, matching, reading
@@ -45,12 +47,14 @@ class Parquet(Images):
         train = read_columns("train", self.train, (self.image, self.label, *self.columns))
         of_test = self.columns if self.local_test == "test" else ()
         test = read_columns("test", self.test, (self.image, self.label, *of_test))
-        pixels = [
-            decode(content, self.size, f"row {row} of {self.image}")
-            for table in (train, test)
-            for row, content in enumerate(encoded(table, self.image))
-        ]
-        x, y = stack(pixels), np.concatenate([integers(table, self.label) for table in (train, test)])
+        contents = [encoded(table, self.image) for table in (train, test)]
+
+        def pixels() -> np.ndarray:
+            named = [(content, f"row {row} of {self.image}") for of in contents for row, content in enumerate(of)]
+            return stack([decode(content, self.size, where) for content, where in named])
+
+        x = decoded(chain.from_iterable(contents), self.size, pixels)
+        y = np.concatenate([integers(table, self.label) for table in (train, test)])
         n = train.num_rows
         if len(strangers := np.setdiff1d(y[n:], y[:n])):
             raise ValueError(

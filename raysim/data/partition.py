@@ -44,7 +44,7 @@ class Iid(Partitioner):
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         need(self.name, len(split), clients)
         sizes = self.sizes.draw(len(split), clients, generator)
-        return np.split(generator.permutation(len(split)), np.cumsum(sizes)[:-1])
+        return pieces(generator.permutation(len(split)), sizes)
 
 
 class Natural(Partitioner):
@@ -84,12 +84,18 @@ def need(name: str, samples: int, parts: int) -> None:
 def rows_by_value(values: np.ndarray) -> list[np.ndarray]:
     """Returns the rows that have each distinct value, ascending, by value in sorted order."""
     _, counts = np.unique(values, return_counts=True)
-    return np.split(np.argsort(values, kind="stable"), np.cumsum(counts)[:-1])
+    return pieces(np.argsort(values, kind="stable"), counts)
+
+
+def pieces(rows: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
+    """Cuts rows into pieces of the sizes, several times faster than `np.split`."""
+    ends = np.cumsum(sizes).tolist()
+    return [rows[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def deal(groups: list[np.ndarray], counts: np.ndarray, generator: np.random.Generator) -> list[np.ndarray]:
     """Gives client j `counts[k, j]` random rows of group k, none of them twice. counts: (groups, clients)."""
     dealt = []
-    for rows, ends in zip(groups, np.cumsum(counts, axis=1), strict=True):
-        dealt.append(np.split(generator.permutation(rows)[: ends[-1]], ends[:-1]))
+    for rows, sizes in zip(groups, counts, strict=True):
+        dealt.append(pieces(generator.permutation(rows), sizes))
     return [np.concatenate(parts) for parts in zip(*dealt, strict=True)]

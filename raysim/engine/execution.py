@@ -68,6 +68,7 @@ class Execution:
             simulation = family.start(pool, recorder, checkpoint)
             self._check_workers(pool, info, before)
             self._check_space(simulation.described)
+            self._tell(pool, info, simulation.described)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
             for progress in Loop(simulation, pool, saver, recorder, self.scenario.run.rounds):
                 self._check_workers(pool, info, before)
@@ -129,6 +130,13 @@ class Execution:
         """Raises CannotWrite if there is no room for the models that the run will leave."""
         several = self.scenario.run.save_clients or not self.scenario.has_server
         require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
+
+    def _tell(self, pool: Pool, info: dict[str, Any], described: Described) -> None:
+        """Notes if clients are trained one by one, though the scenario asks for more."""
+        if described.one_by_one:
+            text = f"resources.vectorize: clients are trained one by one: {described.one_by_one}"
+            pool.warnings.append(f"{self.run}: {text}")
+            info["notes"] = list(dict.fromkeys([*info["notes"], text]))
 
     def _before(self) -> dict[str, Any]:
         """Returns the content of run.json before the run goes on; {} for a new run, and for a new fork."""

@@ -37,7 +37,7 @@ class Recorder:
 
     def partition(self, table: dict[str, NDArray[Any]]) -> None:
         """Writes how the data are divided. table: columns of the table `partition`."""
-        self.add("partition", rows.partition_rows(table))
+        self.writer.add_columns("partition", table)
 
     def step(self, row: rows.Row) -> None:
         """Writes a row of the table `steps`."""
@@ -74,4 +74,7 @@ class Recorder:
     def add(self, table: str, new: list[rows.Row]) -> None:
         """Writes new rows of a table. The entry `own` of a row holds numbers for columns of the algorithm's own."""
         for row in new:
-            self.writer.add(table, {key: row[key] for key in row if key != "own"}, row.get("own"))
+            if "own" in row:
+                self.writer.add(table, {key: row[key] for key in row if key != "own"}, row["own"])
+            else:
+                self.writer.add(table, row)

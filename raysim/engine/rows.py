@@ -64,9 +64,3 @@ def job_rows(happened: Happened, jobs: Sequence[Job[Any, Any]], began: float) ->
         }
         for job in jobs
     ]
-
-
-def partition_rows(table: dict[str, Any]) -> list[Row]:
-    """Returns a row for each pair of a client and a label. table: the columns of the partition, of equal length."""
-    columns = [column.tolist() for column in table.values()]
-    return [dict(zip(table, cell, strict=True)) for cell in zip(*columns, strict=True)]

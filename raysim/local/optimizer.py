@@ -73,16 +73,18 @@ def adam(settings: Local, net: Net, part: Trainable) -> Step:
 def adam_on(
     x: Tensor, lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
 ) -> Callable[[Tensor], None]:
-    """Returns a function that takes a gradient of x and changes x in place by a step of Adam."""
+    """Returns a function that takes a gradient of x, or of its first rows, and changes these in place by a step of
+    Adam."""
     first, second, steps = torch.zeros_like(x), torch.zeros_like(x), 0
 
     def move(gradient: Tensor) -> None:
         nonlocal steps
         steps += 1
-        first.lerp_(gradient, 1 - betas[0])
-        second.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
-        root = second.sqrt().div_((1 - betas[1] ** steps) ** 0.5).add_(eps)
-        x.addcdiv_(first, root, value=-lr / (1 - betas[0] ** steps))
+        mean, square = first[: len(gradient)], second[: len(gradient)]
+        mean.lerp_(gradient, 1 - betas[0])
+        square.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
+        root = square.sqrt().div_((1 - betas[1] ** steps) ** 0.5).add_(eps)
+        x[: len(gradient)].addcdiv_(mean, root, value=-lr / (1 - betas[0] ** steps))
 
     return move
 

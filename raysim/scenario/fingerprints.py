@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from raysim.cache import cache_folder
 from results.location import is_local, location
 from results.store import stamps
 
@@ -58,7 +59,7 @@ def _of(where: Path, seen: str) -> str:
 @lru_cache(maxsize=1024)
 def _remembered(where: Path, seen: str) -> str:
     """Returns what `_of` does, or has returned in another process before."""
-    known = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raysim" / "fingerprints"
+    known = cache_folder("fingerprints")
     entry = known / _short(str(where).encode())
     try:
         before, found = entry.read_text().split()

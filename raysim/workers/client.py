@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +14,10 @@ from torch import Tensor
 from actors import Answer, Value
 from raysim.data import Federation
 from raysim.local.model import Model
+from raysim.local.rehearsal import rehearse
 from raysim.local.task import Task
+from raysim.local.train import Trainer
+from raysim.local.train import train as train_alone
 from raysim.scenario import Scenario
 from raysim.terms import Record
 from raysim.workers import contract, records, wire
@@ -31,8 +35,22 @@ from raysim.workers.requests import (
     TrainedChunk,
     TrainRequest,
 )
+from raysim.workers.together import why_one_by_one
 from raysim.workers.wire import Wire
 from raysim.workers.workbench import EVALUATING, LOGGED, Workbench, joined
+
+
+class Updated(NamedTuple):
+    """What came of a client's update."""
+
+    sent: Record  # without what is for the tables only
+    state: Record  # the client's next state
+    reply: TrainedClient
+
+    def took(self, seconds: float) -> Updated:
+        """Returns it with other wall seconds."""
+        columns = self.reply.columns._replace(seconds=seconds)
+        return self._replace(reply=self.reply._replace(columns=columns))
 
 
 class ClientWorker(Workbench):
@@ -45,22 +63,12 @@ class ClientWorker(Workbench):
     # --- training -----------------------------------------------------------------------------------------------------
 
     def train(self, request: TrainRequest) -> Answer[list[TrainedClient], TrainedChunk]:
-        """Trains a chunk of clients of one server step, one after another."""
-        messages: dict[Value[Wire], Record] = {}
+        """Trains a chunk of clients of one server step, one after another or all together."""
         updates, buffers = records.Total() if request.summed else records.Stack(), records.Total()
         after: list[Value[Wire]] = []
         trained = []
         first: Record | None = None  # the first client's update, whose entries those of the others must have
-        for member in request.members:
-            if member.message not in messages:
-                messages[member.message] = wire.receive(member.message.content, self.device)
-            message = messages[member.message]
-            started, seen, steps = time.perf_counter(), self.net.seen, self.net.steps
-            self.net.take_solves()
-            self.take_logged()
-            state = wire.receive(member.state.content, self.device) if member.state else {}
-            sent, state = self._update(member, message, state)
-            sent, logged = records.split(sent, *LOGGED)
+        for member, (sent, state, reply) in zip(request.members, self._updated(request.members), strict=True):
             first = sent if first is None else first
             where = f"{type(self.algorithm).__name__}.update, client {member.client}"
             contract.same_updates(where, (first, sent), summed=True)
@@ -69,29 +77,58 @@ class ClientWorker(Workbench):
             buffers.add(own_buffers, member.share)
             if member.state:
                 after.append(Value(wire.send(state)))
-            columns = self.training_columns(logged, self.net.steps - steps, time.perf_counter() - started)
-            trained.append(
-                TrainedClient(
-                    columns=columns,
-                    own=self.take_logged(),
-                    samples_seen=self.net.seen - seen,
-                    up_bytes=records.size(sent, self.net.layout),
-                    down_bytes=self.down_bytes(message),
-                    diverged=diverged(columns, sent, "update"),
-                )
-            )
+            trained.append(reply)
         update = wire.send({**updates.record, **buffers.record})
         return Answer(trained, TrainedChunk(update=Value(update), states=tuple(after)))
 
-    def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record]:
+    def _updated(self, members: Sequence[ChunkMember]) -> Iterable[Updated]:
+        """Trains clients, and gives what came of each, in order."""
+        messages: dict[Value[Wire], Record] = {}
+        updates = [partial(self._update_of, member, messages) for member in members]
+        if self.scenario.resources.vectorize is not True or self.one_by_one:
+            return (
+                update(train_alone) for update in updates
+            )  # the next once the last is summed, to hold no two at a time
+        began = time.perf_counter()
+        found = rehearse(self.net, updates)
+        seconds = (time.perf_counter() - began) / len(found)
+        return [updated.took(seconds) for updated in found]
+
+    def _update_of(self, member: ChunkMember, messages: dict[Value[Wire], Record], trainer: Trainer) -> Updated:
+        """Trains a client. messages: what was received already. trainer: what does the training."""
+        if member.message not in messages:
+            messages[member.message] = wire.receive(member.message.content, self.device)
+        message = messages[member.message]
+        began, seen, steps = time.perf_counter(), self.net.seen, self.net.steps
+        self.net.take_solves()
+        self.take_logged()
+        state = wire.receive(member.state.content, self.device) if member.state else {}
+        sent, state = self._update(member, message, state, trainer)
+        sent, logged = records.split(sent, *LOGGED)
+        columns = self.training_columns(logged, self.net.steps - steps, time.perf_counter() - began)
+        reply = TrainedClient(
+            columns=columns,
+            own=self.take_logged(),
+            samples_seen=self.net.seen - seen,
+            up_bytes=records.size(sent, self.net.layout),
+            down_bytes=self.down_bytes(message),
+            diverged=diverged(columns, sent, "update"),
+        )
+        return Updated(sent, state, reply)
+
+    def _update(self, member: ChunkMember, message: Record, state: Record, trainer: Trainer) -> tuple[Record, Record]:
         client, number = member.client, member.number
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
         with self.calling("update", client, number, who=who, message=message, state=state) as where:
-            task = self.client_task(client, number, message)
+            task = self.client_task(client, number, message, trainer)
             returned = self.algorithm.update(task, message, state)
             sent, after = contract.pair(where, returned, "the update", "the client's next state")
             contract.alike(where, after, state, "the client's next state", "client")
             return sent, after
+
+    @cached_property
+    def one_by_one(self) -> str | None:
+        return why_one_by_one(self)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -168,9 +205,10 @@ class ClientWorker(Workbench):
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    def client_task(self, client: int, number: int, message: Record) -> Task:
-        """Returns the task of a client that received the message. number: how often it was dispatched before."""
-        return self.task(client, number, self.received(message))
+    def client_task(self, client: int, number: int, message: Record, trainer: Trainer = train_alone) -> Task:
+        """Returns the task of a client that received the message. number: how often it was dispatched before. trainer:
+        what does the training."""
+        return self.task(client, number, self.received(message), trainer=trainer)
 
     def received(self, message: Record) -> Model:
         """Returns the model in a message. If that holds the shared part only, the personal part is the initial one."""

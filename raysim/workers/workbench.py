@@ -20,6 +20,7 @@ from raysim.local.net import LOSSES, Net
 from raysim.local.outputs import per_label, predicted
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
+from raysim.local.train import Trainer, train
 from raysim.models.build import initialise
 from raysim.scenario import Scenario
 from raysim.scenario.checks import unmeasurable
@@ -78,15 +79,30 @@ class Workbench:
             shape=self.shape,
             classes=federation.num_classes,
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
+            one_by_one=self.one_by_one if self.scenario.resources.vectorize is True else None,
         )
 
-    def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
+    @cached_property
+    def one_by_one(self) -> str | None:
+        """Why everybody is trained one by one, even where `resources.vectorize` is true; None if nobody need be."""
+        return "peers always are"
+
+    def task(
+        self, client: int, number: int, received: Model, local: Local | None = None, trainer: Trainer = train
+    ) -> Task:
         """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how
-        it trains; by default as the scenario says."""
+        it trains; by default as the scenario says. trainer: what does the training."""
         samples = self._samples(self.federation.train, self.federation.train_rows(client), client)
         key = (self.scenario.seed, client, number)
         task = Task(
-            self.net, received, samples, local or self.scenario.local, self.population, key, lambda: self.public
+            self.net,
+            received,
+            samples,
+            local or self.scenario.local,
+            self.population,
+            key,
+            lambda: self.public,
+            trainer,
         )
         task.logged = self.logged
         return task

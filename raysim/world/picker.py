@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.rng import Stream
+from raysim.world.policy import UniformPolicy
+from raysim.world.roster import Roster
 from raysim.world.script import Script
 from raysim.world.world import World
 
@@ -14,8 +16,8 @@ from raysim.world.world import World
 class Picker(ABC):
     """Decides which clients are dispatched, whenever the timeline asks.
 
-    samples: the number of samples that each client trains on, (clients,); a client with none is never picked. idle:
-    which clients have samples and are not in flight, bool (clients,); the timeline keeps it up to date.
+    samples: the number of samples that each client trains on, (clients,); a client with none is never picked. roster:
+    whose idle clients have samples and are not in flight; the timeline keeps it up to date.
     """
 
     timed = False
@@ -24,7 +26,7 @@ class Picker(ABC):
     """Why a run ends early when nobody is in flight any more, and nobody can be dispatched."""
 
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
-        self.idle = samples > 0
+        self.roster = Roster(samples > 0)
         self._dispatch, self._samples = world.dispatch, samples
         self._presence = world.availability.presence(seed, len(samples))
 
@@ -42,7 +44,7 @@ class Picker(ABC):
 
     def next_look(self, time: float, in_flight: int) -> float | None:
         """Without rounds: returns when to pick again though nobody has arrived; None if that is of no use."""
-        short = in_flight < (self._dispatch.concurrency or 0) and self.idle.any()
+        short = in_flight < (self._dispatch.concurrency or 0) and self.roster.idle.any()
         return self.next_change(time) if short else None
 
     def _wanted(self, in_flight: int) -> int:
@@ -56,27 +58,24 @@ class RandomPicker(Picker):
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
         super().__init__(world, samples, seed)
         self._draws = Stream(seed, "pick")
-        self._mask, self._mask_until = self.idle, 0.0  # who is available, and the time until which that holds
+        self._until = 0.0  # when others may be available than the roster says
 
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
         wanted = self._wanted(in_flight)
-        eligible = self.idle & self._available(time)
-        (idle,) = eligible.nonzero()
-        if wanted <= 0 or len(idle) == 0:
+        if time >= self._until:
+            self.roster.show(self._presence.mask(time))
+            self._until = self._presence.next_change(time)
+        if wanted <= 0 or self.roster.size == 0:
             return []
-        policy = self._dispatch.policy
-        picked = sorted(map(int, policy.pick(idle, wanted, self._samples, self._draws(serial))))
-        known = all(0 <= client < len(eligible) and eligible[client] for client in picked)
+        policy, draws = self._dispatch.policy, self._draws(serial)
+        if type(policy) is UniformPolicy:  # needs no list of all clients
+            return sorted(self.roster.at(policy.places(self.roster.size, wanted, draws)))
+        picked = sorted(map(int, policy.pick(self.roster.all(), wanted, self._samples, draws)))
+        known = all(client in self.roster for client in picked)
         if not known or len(picked) > wanted or len(set(picked)) < len(picked):
             must = f"at most {wanted} of the idle clients, none of them twice"
             raise ValueError(f"world.dispatch.policy: {policy.name} must pick {must}, got {picked}; correct its `pick`")
         return picked
-
-    def _available(self, time: float) -> NDArray[np.bool_]:
-        if time >= self._mask_until:
-            self._mask = self._presence.mask(time)
-            self._mask_until = self._presence.next_change(time)
-        return self._mask
 
 
 class ListPicker(Picker):
@@ -86,13 +85,13 @@ class ListPicker(Picker):
         assert self._dispatch.picks is not None
         picks = self._dispatch.picks[round]
         for client in picks:
-            if not 0 <= client < len(self.idle):
-                must = f"clients by their numbers, 0 to {len(self.idle) - 1}, got {client!r}; correct it"
+            if not 0 <= client < len(self._samples):
+                must = f"clients by their numbers, 0 to {len(self._samples) - 1}, got {client!r}; correct it"
             elif picks.count(client) > 1:
                 must = f"a client once only, got {client} {picks.count(client)} times; take it out"
             elif self._samples[client] == 0:
                 must = f"clients with samples to train on, got {client}, which has none; take it out"
-            elif not self.idle[client]:
+            elif not self.roster.idle[client]:
                 must = f"idle clients, got {client}, which is under way or gone; pick it after its update has arrived"
             else:
                 continue
@@ -123,7 +122,7 @@ class ScriptPicker(Picker):
         wanted, picked = self._room(round, in_flight), list[int]()
         while self._is_left and len(picked) < wanted and self._times[self._next] <= time:
             client = self._clients[self._next]
-            if client in picked or not self.idle[client]:
+            if client in picked or not self.roster.idle[client]:
                 self._wait(client, time)
                 break
             picked.append(client)

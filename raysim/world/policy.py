@@ -33,10 +33,15 @@ class UniformPolicy(Policy):
     def pick(
         self, idle: NDArray[np.int64], wanted: int, samples: NDArray[np.int64], generator: np.random.Generator
     ) -> list[int]:
-        if wanted == 1:  # takes a tenth of the time of `choice`
-            return [int(idle[generator.integers(len(idle))])]
-        picked: list[int] = generator.choice(idle, size=min(wanted, len(idle)), replace=False).tolist()
+        picked: list[int] = idle[self.places(len(idle), wanted, generator)].tolist()
         return picked
+
+    def places(self, idle: int, wanted: int, generator: np.random.Generator) -> list[int]:
+        """Returns the places of those that are picked in the list of idle clients. idle: its length."""
+        if wanted == 1:  # takes a tenth of the time of `choice`
+            return [int(generator.integers(idle))]
+        places: list[int] = generator.choice(idle, size=min(wanted, idle), replace=False).tolist()
+        return places
 
 
 class BySamples(Policy):

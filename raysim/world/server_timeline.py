@@ -124,6 +124,7 @@ class ServerTimeline:
         self.round = self.version = 0
         self.in_flight = 0
         self.length = world.round_length
+        self._has_rounds, self._staleness_in_rounds = world.has_rounds, world.staleness_unit == "rounds"
         self.live: Counter[int] = Counter()  # by version: number of later updates that start from it
         self._cost, self._measured = cost, measured
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
@@ -162,7 +163,7 @@ class ServerTimeline:
             dispatched = self._dispatch(client)
             if self._measured is not None and dispatched.reports:
                 yield Started(dispatched)
-        if not self.world.has_rounds:
+        if not self._has_rounds:
             self._look_again()
         elif self.length is not None:
             self._clock.schedule((self.round + 1) * self.length, _CLOSE, (_CLOSE, None))
@@ -209,7 +210,7 @@ class ServerTimeline:
         dispatched = Dispatched(self._serial, client, number, self.round, self.version, now, arrives, reports)
         self._serial += 1
         self._numbers[client] += 1
-        self._picker.idle[client] = False
+        self._picker.roster.move(client, idle=False)
         self.in_flight += 1
         self._flying[dispatched.serial] = dispatched
         if self._fates is None or soonest < math.inf:  # else it arrives after the end of the run that is replayed
@@ -255,7 +256,8 @@ class ServerTimeline:
     def _arrive(self, dispatched: Dispatched) -> Iterator[Happening]:
         self.in_flight -= 1
         del self._flying[dispatched.serial]
-        self._picker.idle[dispatched.client] = dispatched.reports or not self.world.dropout.permanent
+        idle = dispatched.reports or not self.world.dropout.permanent
+        self._picker.roster.move(dispatched.client, idle=idle)
         late = isinstance(self.trigger, Round) and self.trigger.late == "discard" and dispatched.round < self.round
         if not dispatched.reports or late:
             status: Literal["discarded", "dropped"] = "discarded" if dispatched.reports else "dropped"
@@ -264,7 +266,7 @@ class ServerTimeline:
             self._waiting.append((dispatched, self._arrival(dispatched)))
             if not isinstance(self.trigger, Round) and len(self._waiting) == self.trigger.size:
                 yield self._step(self.trigger.size)
-        if not self.world.has_rounds:
+        if not self._has_rounds:
             yield from self._top_up()
 
     def _top_up(self) -> Iterator[Happening]:
@@ -278,7 +280,7 @@ class ServerTimeline:
     # --- steps and ends -----------------------------------------------------------------------------------------------
 
     def _staleness(self, dispatched: Dispatched) -> float:
-        if self.world.staleness_unit == "rounds":
+        if self._staleness_in_rounds:
             return float(self.round - dispatched.round)
         return float(self.version - dispatched.version)
 

@@ -93,6 +93,7 @@ def test_a_search_runs_again_what_changed_and_says_why(own: Any, tmp_path: Path)
 
 def test_files_of_data_are_known_by_what_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by their times; and those of a folder by their names, too."""
+    monkeypatch.delenv("RAYSIM_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "data"
     folder.mkdir()

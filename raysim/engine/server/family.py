@@ -43,14 +43,15 @@ class ServerFamily:
         scenario = self.scenario
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
         recorder.partition(federation.partition_table())
-        population = scenario.population(federation.samples)
+        samples = federation.samples
+        population = scenario.population(samples)
 
         def cost() -> UpdateCost:
             return BecomeServer(Value(federation)).build(Workshop(scenario, 0.0)).cost()
 
-        for happening in new_timeline(scenario, federation.samples, cost):
+        for happening in new_timeline(scenario, samples, cost):
             if isinstance(happening, Ended):
-                recorder.ended(happening, int(federation.samples[happening.dispatched.client]))
+                recorder.ended(happening, int(samples[happening.dispatched.client]))
             elif isinstance(happening, Stepped):
                 recorder.stepped(happening, weigh(scenario, happening.arrivals, population, happening.version))
             elif isinstance(happening, Closed):

@@ -47,10 +47,12 @@ class ServerRecorder(Recorder):
         measured: columns of the table `steps` that only a real step has. Both are None in a dry run.
         """
         used = len(stepped.members)
-        updates = zip(server_rows.used_rows(stepped, weights), trained or [{}] * used, strict=True)
+        updates = server_rows.used_rows(stepped, weights)
+        if trained is not None:
+            updates = [row | more for row, more in zip(updates, trained, strict=True)]
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
         self._picked.update(dispatched.client for dispatched in stepped.members)
-        self.add("updates", [row | more for row, more in updates])
+        self.add("updates", updates)
         self.step(server_rows.step_row(stepped, self._late) | (measured or {}))
         self._late = 0
 

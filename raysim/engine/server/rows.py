@@ -33,7 +33,8 @@ def used_rows(stepped: Stepped, weights: list[float] | None) -> list[Row]:
     rows = []
     for place, (dispatched, arrival) in enumerate(zip(stepped.members, stepped.arrivals, strict=True)):
         row = update_row(dispatched, "used", stepped.version, stepped.round, stepped.time, arrival.staleness)
-        rows.append({**row, "samples": arrival.samples, "weight": weights[place] if weights else None})
+        row["samples"], row["weight"] = arrival.samples, weights[place] if weights else None
+        rows.append(row)
     return rows
 
 

@@ -1,0 +1,368 @@
+"""Checks and measures all that needs a GPU, in less than ten minutes, and writes a table as Markdown.
+
+    python benchmarks/gpu.py [--out gpu.md] [--pfl PFL/bin/torchrun]
+
+It compares CPU with GPU, clients trained together with one by one, digests of repeated runs and of 1, 2 and 4 actors a
+GPU; and measures updates a second and memory by model, precision and number of actors. Where there is no GPU, or with
+`--cpu`, small jobs run on the CPU instead: that shows that the script works, and says nothing about speed. Samples are
+noise, made here. The exit code is 1 if a check fails. pfl-research is left out unless it is installed, here or there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import gzip
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+CLOSE = {"one by one, and together": 1e-5, "cpu and gpu": 1e-4}  # how far parameters may be apart in float32
+CLASSES = 5  # the smallest jobs have no more samples of each
+# Variables that tell NVIDIA's libraries and PyTorch where to round to TF32.
+PRECISIONS = {
+    "default": {},  # convolutions in TF32, all else in float32
+    "float32": {"NVIDIA_TF32_OVERRIDE": "0"},
+    "tf32": {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"},
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """Synchronous FedAvg. All clients hold as many images."""
+
+    model: dict[str, Any]
+    image: tuple[int, ...]
+    clients: int
+    samples: int  # of each client
+    cohort: int  # clients in a round
+    chunk: int  # clients in a job of an actor, which are trained together
+    rounds: int
+    epochs: int = 1
+    batch_size: int = 20
+
+    def scenario(self, case: Case) -> dict[str, Any]:
+        """Returns the scenario of a case of this job."""
+        from raysim.data.arrays import Arrays
+
+        share = 0.0 if case.device == "cpu" else int(100 / max(case.actors, 1)) / 100
+        return {
+            "name": "gpu",
+            "data": Arrays.of(self._noise(), clients=self.clients, partition="iid"),
+            "model": self.model,
+            "algorithm": "fedavg",
+            "local": {"lr": 0.05, "epochs": self.epochs, "batch_size": self.batch_size},
+            "world": {"dispatch": {"per_round": self.cohort}},
+            "run": {"rounds": self.rounds, "evaluate_every": self.rounds},
+            "resources": {
+                "client_actors": max(case.actors, 1),
+                "gpus_per_client": share,
+                "chunk": self.chunk,
+                "vectorize": case.together,
+            },
+        }
+
+    def _noise(self) -> dict[str, np.ndarray]:
+        generator = np.random.default_rng(0)
+        sizes = {"train": self.clients * self.samples, "test": 100}
+        x = {f"x_{split}": generator.integers(0, 256, (n, *self.image), np.uint8) for split, n in sizes.items()}
+        return x | {f"y_{split}": np.arange(n) % CLASSES for split, n in sizes.items()}
+
+
+CNN = {"name": "cnn", "channels": [32, 64], "kernel": 5, "hidden": 512}  # the job `cnn` of jobs.py
+SMALL_CNN = {"name": "cnn", "channels": [4, 8], "kernel": 3, "hidden": 16}
+RESNET = {"name": "torchvision", "model": "resnet18"}
+LORA = {"rank": 4, "targets": ["attn.qkv", "attn.proj"]}
+VIT = {"name": "timm", "model": "vit_small_patch16_224", "image_size": 224, "lora": LORA}
+SMALL_VIT = {"name": "timm", "model": "vit_tiny_patch16_224", "image_size": 32, "lora": LORA}
+JOBS = {
+    "cnn, 10 a round": Job(CNN, (28, 28), clients=500, samples=120, cohort=10, chunk=10, rounds=30, epochs=2),
+    "cnn, 100 a round": Job(CNN, (28, 28), clients=500, samples=120, cohort=100, chunk=25, rounds=8, epochs=2),
+    "resnet18": Job(RESNET, (32, 32, 3), clients=100, samples=60, cohort=20, chunk=10, rounds=4),
+    "vit with lora": Job(VIT, (32, 32, 3), clients=100, samples=32, cohort=20, chunk=10, rounds=4, batch_size=16),
+    "checked": Job(CNN, (28, 28), clients=20, samples=50, cohort=10, chunk=5, rounds=2),
+}
+SMALL_JOBS = {
+    "cnn, 10 a round": Job(SMALL_CNN, (12, 12), clients=20, samples=12, cohort=10, chunk=10, rounds=4, batch_size=4),
+    "cnn, 100 a round": Job(SMALL_CNN, (12, 12), clients=20, samples=12, cohort=12, chunk=3, rounds=3, batch_size=4),
+    "resnet18": Job(RESNET, (32, 32, 3), clients=4, samples=2, cohort=2, chunk=2, rounds=2, batch_size=2),
+    "vit with lora": Job(SMALL_VIT, (32, 32, 3), clients=4, samples=2, cohort=2, chunk=2, rounds=2, batch_size=2),
+    "checked": Job(SMALL_CNN, (12, 12), clients=12, samples=10, cohort=6, chunk=3, rounds=2, batch_size=4),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run of a job."""
+
+    job: str
+    device: str  # gpu or cpu
+    actors: int = 0  # client actors on Ray; 0: all in one process
+    together: bool = False  # whether clients are trained together
+    precision: str = "default"
+    repetition: int = 0
+
+
+def all_cases(device: str) -> list[Case]:
+    """Returns all cases, the most telling first, for time may run out."""
+    full, ways, cnn = "float32" if device == "gpu" else "default", (False, True), "cnn, 100 a round"
+    cases = [Case("checked", "cpu")]
+    cases += [Case("checked", device, 0, way, full, repetition) for way in ways for repetition in (0, 1)]
+    cases += [Case("cnn, 10 a round", device, 0, way) for way in ways]
+    cases += [Case(cnn, device, 0, way) for way in ways]
+    cases += [Case(cnn, device, actors, way) for way in ways for actors in ((1, 2, 4) if device == "gpu" else (1, 2))]
+    cases += [Case("vit with lora", device, 0, way) for way in ways]
+    cases += [Case("resnet18", device)]
+    if device == "gpu":
+        cases += [Case(cnn, device, 0, way, precision) for precision in ("float32", "tf32") for way in ways]
+        cases += [Case("vit with lora", device, 0, way, "tf32") for way in ways]
+    return list(dict.fromkeys(cases))
+
+
+# --- in a process of their own: the runs ------------------------------------------------------------------------------
+
+
+def work(jobs: dict[str, Job], cases: Sequence[Case], out: str) -> None:
+    """Runs cases, and prints a line of JSON for each one that is over."""
+    import torch
+
+    import raysim
+    from raysim.runner import connect
+
+    if any(case.actors for case in cases):
+        connect([raysim.parse_scenario(jobs[case.job].scenario(case)) for case in cases])
+    for case in cases:
+        try:
+            result = raysim.run(jobs[case.job].scenario(case), out=out, inline=not case.actors)
+            steps = result.pandas("steps")
+            # The first step is left out, because libraries set themselves up in it.
+            took = steps.elapsed_s.iloc[-1] - steps.elapsed_s.iloc[0]
+            found = {
+                "rate": jobs[case.job].cohort * (len(steps) - 1) / took,
+                "digest": result.info["digest"]["run"],
+                "model": str(result.folder / "model.safetensors"),
+                "notes": result.info["notes"],
+            }
+        except Exception as error:  # the other cases may still be worth having
+            found = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+        print(json.dumps(found), flush=True)
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+# --- in the main process ----------------------------------------------------------------------------------------------
+
+
+class Memory:
+    """Reads, twice a second, how much of the GPU's memory all processes use."""
+
+    def __init__(self) -> None:
+        self._peak: float | None = None
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def take(self) -> float | None:
+        """Returns the most that was used since the last call, in MiB; None without a GPU."""
+        peak, self._peak = self._peak, None
+        return peak
+
+    def _watch(self) -> None:
+        while (used := _nvidia("memory.used")) is not None:
+            self._peak = max(self._peak or 0.0, float(used))
+            time.sleep(0.5)
+
+
+def _nvidia(field: str) -> str | None:
+    """Returns what nvidia-smi says of the first GPU; None if there is none."""
+    command = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
+    return answer.stdout.splitlines()[0].strip() if answer.returncode == 0 and answer.stdout.strip() else None
+
+
+def measure(
+    cases: Sequence[Case], small: bool, out: str, memory: Memory, deadline: float
+) -> Iterator[tuple[Case, dict[str, Any]]]:
+    """Runs cases with the same precision in a process of their own, and gives what each found, until the deadline."""
+    command = [sys.executable, str(HERE / "gpu.py"), "--work", json.dumps([asdict(case) for case in cases])]
+    command += ["--out", out, *(["--cpu"] if small else [])]
+    paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | PRECISIONS[cases[0].precision] | {"PYTHONPATH": os.pathsep.join(paths)}
+    left = list(cases)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        killer = threading.Timer(max(deadline - time.monotonic(), 0), process.kill)
+        killer.start()
+        for line in process.stdout or ():
+            if line.startswith("{"):
+                yield left.pop(0), {**json.loads(line), "memory": memory.take()}
+        process.wait()
+        killer.cancel()
+    if time.monotonic() < deadline:
+        yield from ((case, {"error": f"its process ended with exit code {process.returncode}"}) for case in left)
+
+
+def batches(cases: Sequence[Case]) -> Iterator[list[Case]]:
+    """Groups neighbours that can share a process: of one precision, and all on Ray or none."""
+    batch: list[Case] = []
+    for case in cases:
+        if batch and (case.precision, case.actors > 0) != (batch[0].precision, batch[0].actors > 0):
+            yield batch
+            batch = []
+        batch.append(case)
+    if batch:
+        yield batch
+
+
+def apart(one: dict[str, Any], other: dict[str, Any]) -> float:
+    """Returns how far two final models are apart, as the largest difference of a parameter."""
+    from safetensors.numpy import load_file
+
+    return float(np.abs(load_file(one["model"])["w"] - load_file(other["model"])["w"]).max())
+
+
+def checks(found: dict[Case, dict[str, Any]], device: str) -> Iterator[tuple[str, bool]]:
+    """Gives what was checked, and whether it holds. Checks whose runs are missing are left out."""
+    ran = {case: line for case, line in found.items() if "error" not in line}
+    checked = {(case.device, case.together): line for case, line in ran.items() if case.job == "checked"}
+    pairs = {
+        "cpu and gpu": (("cpu", False), ("gpu", False)),
+        "one by one, and together": ((device, False), (device, True)),
+    }
+    for what, (one, other) in pairs.items():
+        if one in checked and other in checked:
+            far, most = apart(checked[one], checked[other]), CLOSE[what]
+            yield f"{what}: parameters are at most {most:g} apart, found {far:.1e}", far <= most
+    for together in (False, True):
+        of_way = {case: line for case, line in ran.items() if (case.device, case.together) == (device, together)}
+        groups = {
+            "repeated runs": [case for case in of_way if case.job == "checked"],
+            "one process and any number of actors": [
+                case for case in of_way if case.job == "cnn, 100 a round" and case.precision == "default"
+            ],
+        }
+        for what, cases in groups.items():
+            if len(cases) > 1:
+                same = len({of_way[case]["digest"] for case in cases}) == 1
+                yield f"{device}, {_way(together)}: {what} have the same digest, {len(cases)} runs", same
+    for case, line in found.items():
+        if "error" in line:
+            yield f"{case}: {line['error']}", False
+
+
+def _way(together: bool) -> str:
+    return "together" if together else "one by one"
+
+
+def table(found: dict[Case, dict[str, Any]], pfl: float | None) -> list[str]:
+    """Returns the lines of the table."""
+    lines = [
+        "| Job | On | Client actors | Clients trained | Precision | Updates a second | Of one by one | Memory, MiB |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for case, line in found.items():
+        if case.job == "checked" or "error" in line:
+            continue
+        alone = found.get(Case(**{**asdict(case), "together": False}), {})
+        ratio = f"{line['rate'] / alone['rate']:.2f}" if case.together and "rate" in alone else ""
+        told = f" ({line['notes'][0]})" if case.together and line["notes"] else ""
+        memory = "" if line["memory"] is None else f"{line['memory']:.0f}"
+        cells = [case.job, case.device, case.actors or "in process", _way(case.together) + told, case.precision]
+        cells += [f"{line['rate']:.1f}", ratio, memory]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    if pfl is not None:
+        lines.append(f"| cnn, 10 a round | gpu | pfl-research, 1 process | one by one | default | {pfl:.1f} | | |")
+    return lines
+
+
+def pfl_rate(torchrun: str | None, deadline: float) -> float | None:
+    """Returns the updates a second of pfl-research in the job `cnn`; None if it is not there, or fails."""
+    if torchrun is None and importlib.util.find_spec("pfl") is None:
+        return None
+    sys.path.insert(0, str(HERE))
+    from jobs import JOBS as PLAIN_JOBS
+
+    job = PLAIN_JOBS["cnn"]
+    with tempfile.TemporaryDirectory() as folder:
+        _write_images(Path(folder))
+        command = [torchrun] if torchrun else [sys.executable, "-m", "torch.distributed.run"]
+        command += ["--nproc_per_node", "1", str(HERE / "pfl_job.py"), "cnn", "--root", folder]
+        try:
+            limit = max(deadline - time.monotonic(), 1)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+        except subprocess.TimeoutExpired:
+            return None
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"engine"')]
+    return job.cohort * job.rounds / lines[0]["loop_seconds"] if lines else None
+
+
+def _write_images(folder: Path) -> None:
+    """Writes noise in the form of Fashion-MNIST's files."""
+    generator = np.random.default_rng(0)
+    for name, number in (("train", 60_000), ("t10k", 10_000)):
+        images, labels = generator.integers(0, 2, (number, 28, 28), np.uint8), generator.integers(0, 10, number)
+        for kind, array in (("images-idx3", images * 255), ("labels-idx1", labels.astype(np.uint8))):
+            head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+            (folder / f"{name}-{kind}-ubyte.gz").write_bytes(gzip.compress(head + array.tobytes(), 1))
+
+
+def report(found: dict[Case, dict[str, Any]], left: int, device: str, pfl: float | None) -> tuple[str, bool]:
+    """Returns the report as Markdown, and whether all checks hold."""
+    import torch
+
+    where = _nvidia("name") if device == "gpu" else None
+    driver = f", driver {_nvidia('driver_version')}" if where else ""
+    head = f"{where or platform.processor() or platform.machine()}{driver}, {os.cpu_count()} CPUs"
+    head += f", Python {platform.python_version()}, PyTorch {torch.__version__}"
+    if device == "cpu":
+        head += ". There was no GPU: small jobs on the CPU, whose rates say nothing about speed"
+    held = list(checks(found, device))
+    marks = [f"- {'holds' if holds else 'FAILS'}: {what}" for what, holds in held]
+    late = [f"- left out, for time was over: {left} runs"] if left else []
+    return "\n".join([f"{head}.", "", *table(found, pfl), "", *marks, *late, ""]), all(holds for _, holds in held)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default="gpu.md", help="file for the table; default: gpu.md, here")
+    parser.add_argument("--cpu", action="store_true", help="small jobs on the CPU, even where there is a GPU")
+    parser.add_argument("--pfl", help="torchrun of an environment with pfl-research")
+    parser.add_argument("--minutes", type=float, default=9.0, help="after which no more is run; default: 9")
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.work:
+        work(SMALL_JOBS if given.cpu else JOBS, [Case(**fields) for fields in json.loads(given.work)], given.out)
+        return 0
+    device = "cpu" if given.cpu or _nvidia("name") is None else "gpu"
+    deadline = time.monotonic() + 60 * given.minutes
+    found: dict[Case, dict[str, Any]] = {}
+    cases = all_cases(device)
+    memory = Memory()
+    with tempfile.TemporaryDirectory() as runs:
+        for batch in batches(cases):
+            if time.monotonic() < deadline:
+                for case, line in measure(batch, device == "cpu", runs, memory, deadline):
+                    found[case] = line
+                    print(f"{case}: {line.get('error') or line['rate']}", flush=True)
+        pfl = pfl_rate(given.pfl, deadline) if device == "gpu" and time.monotonic() < deadline else None
+        text, right = report(found, len(cases) - len(found), device, pfl)
+    Path(given.out).write_text(text)
+    print(f"\n{text}\nwritten to {given.out}")
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

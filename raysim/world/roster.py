@@ -1,0 +1,57 @@
+"""Which clients can be picked, counted by blocks."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BLOCK = 1024  # clients
+
+
+class Roster:
+    """Which clients can be picked: those that are idle and available.
+
+    They are counted by blocks, so that the k-th of them is found without a look at all clients, of whom there may be
+    millions.
+    """
+
+    def __init__(self, idle: NDArray[np.bool_]) -> None:
+        """idle: which clients are idle at first, (clients,). All are available."""
+        self.idle = idle.copy()  # to be changed by `move` alone
+        self.show(np.ones(len(idle), dtype=bool))
+
+    def show(self, available: NDArray[np.bool_]) -> None:
+        """Sets who is available, (clients,)."""
+        self._available = available
+        self._both = self.idle & available
+        self._counts = np.add.reduceat(self._both, range(0, len(available), _BLOCK), dtype=np.int64)
+        self.size = int(self._counts.sum())
+
+    def move(self, client: int, *, idle: bool) -> None:
+        """Sets whether a client is idle."""
+        if idle == self.idle[client]:
+            return
+        self.idle[client] = idle
+        if self._available[client]:
+            change = 1 if idle else -1
+            self._both[client] = idle
+            self._counts[client // _BLOCK] += change
+            self.size += change
+
+    def __contains__(self, client: int) -> bool:
+        return 0 <= client < len(self._both) and bool(self._both[client])
+
+    def all(self) -> NDArray[np.int64]:
+        """Returns all of them, ascending."""
+        return self._both.nonzero()[0]
+
+    def at(self, places: Iterable[int]) -> list[int]:
+        """Returns those at the places, which count from 0 in ascending order of clients."""
+        ends = self._counts.cumsum()
+        clients = []
+        for place in places:
+            block = int(ends.searchsorted(place, side="right"))
+            start, first = block * _BLOCK, int(ends[block] - self._counts[block])
+            (found,) = self._both[start : start + _BLOCK].nonzero()
+            clients.append(start + int(found[place - first]))
+        return clients
