@@ -10,6 +10,7 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
+from actors.choice import choose
 from actors.crew import ATTEMPTS, Crew
 from actors.host import Done, Failure, Ready
 from actors.instrument import BUSY, DEATHS, DONE, JOBS, WORKERS, Reading
@@ -24,7 +25,6 @@ from actors.queue import Queue
 from actors.watch import Watch
 from actors.worker import Worker
 
-DEPTH = 2  # jobs that a worker has at a time: the arguments of the next travel while the first runs
 PATIENCE_S = 600.0
 POLL_S = 0.5  # how often `wait` looks for an interruption
 
@@ -100,46 +100,11 @@ class RayPool:
 
     def _hand_out_one(self, crew: Crew) -> bool:
         """Gives a job to a worker, or to all workers of a gang. Returns False if none can be given now."""
-        ready = self._queue.first(crew.group.name)
-        job = ready or self._queue.ahead(crew.group.name)
-        if job is None:
-            return False
-        if job.together and len(crew.workers) > 1:
-            chosen = self._gang(crew) if ready else []
-        elif ready:
-            chosen = self._least_busy(crew, job)
-        else:
-            chosen = self._least_busy_ahead(crew, job)
-        if chosen:
+        job, workers = choose(self._queue, crew.group.name, crew.workers)
+        if job and workers:
             self._queue.give(job)
-            self._give(job, crew, chosen)
-        return bool(chosen)
-
-    def _gang(self, crew: Crew) -> list[Worker]:
-        """Returns all workers for a job of a gang, or none while any is busy: in a gang, each waits for the others."""
-        return [] if any(worker.calls for worker in crew.workers) else list(crew.workers)
-
-    def _least_busy(self, crew: Crew, job: Job[Any, Any]) -> list[Worker]:
-        """Returns the worker that gets a ready job, in a list; an empty list if the job must wait.
-
-        While many jobs are ready, each worker holds a next job beside the one that it runs. When fewer are ready than
-        there are workers, a job waits for an idle worker, lest it queues behind another job while a worker falls idle.
-        """
-        there = [worker for worker in crew.workers if worker.is_set_up]
-        worker = max(there, key=_free, default=None)
-        if worker is None or _free(worker) == 0:
-            return []
-        few = self._queue.ready(crew.group.name) < len(there)
-        return [] if worker.calls and (few or job.attempts) else [worker]
-
-    def _least_busy_ahead(self, crew: Crew, job: Job[Any, Any]) -> list[Worker]:
-        """Returns the worker that gets a job ahead of what the job needs, in a list; an empty list if none should.
-
-        A worker has at most one such job, lest jobs queue there that others could do by then.
-        """
-        there = [worker for worker in crew.workers if worker.is_set_up and not any(map(self._queue.waits, worker.jobs))]
-        worker = max(there, key=_free, default=None)
-        return [worker] if worker and _free(worker) and not job.attempts else []
+            self._give(job, crew, workers)
+        return bool(workers)
 
     def _give(self, job: Job[Any, Any], crew: Crew, workers: list[Worker]) -> None:
         """Gives a job to one worker, or to all workers of a gang. Only the first of a gang leaves values."""
@@ -352,11 +317,3 @@ class RayPool:
         for worker in self._workers():
             ray.kill(worker.actor)
         self._crews.clear()
-
-
-def _free(worker: Worker) -> int:
-    """How many more jobs a worker can be given.
-
-    A job whose worker died runs alone, so that another death shows whether that job is the cause.
-    """
-    return 0 if any(job.attempts for job in worker.jobs) else DEPTH - len(worker.jobs)

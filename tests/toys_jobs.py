@@ -84,6 +84,30 @@ class AddOrDieOnce(Query[int]):
         return self.number + worker.amount
 
 
+class Carried(NamedTuple):
+    total: Value[int]
+    same: Value[str]
+
+
+@dataclass(frozen=True)
+class Carry(Request[str, Carried]):
+    """Adds one to a sum, and passes on the rest. Where there is no mark yet, its worker dies."""
+
+    name = "carry"
+    total: Value[int]
+    same: Value[str]
+    mark: str = ""
+
+    def leaves(self) -> Carried:
+        return Carried(Value(), Value(former=self.same))
+
+    def call(self, worker: Adder, gang: Gang) -> Answer[str, Carried]:
+        if self.mark:
+            die_once(self.mark)
+        total = self.total.content + 1
+        return Answer(f"{total} {self.same.content}", Carried(Value(total), self.same))
+
+
 def dying() -> Adder:
     os._exit(1)
 

@@ -9,9 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Die, DieOnce, Telling, dying
+from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Carry, Die, DieOnce, Telling, dying
 
-from actors import Group, InlinePool, Job, JobFailed, MissingResources, Needs, Pool, Query, Request, Setup, Value
+from actors import (
+    Group,
+    InlinePool,
+    Job,
+    JobFailed,
+    MissingResources,
+    Needs,
+    Pool,
+    Query,
+    Request,
+    Setup,
+    Value,
+    finished,
+)
 from actors.interrupt import ask, deferring
 from actors.job import values_of
 
@@ -279,3 +292,19 @@ def test_a_signal_does_not_end_the_making_of_an_inline_worker() -> None:
     with pytest.raises(KeyboardInterrupt), deferring():
         InlinePool().start(Group("client", factory, 1))
     assert made
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("dies", [None, 0, 3])
+def test_jobs_are_given_ahead_of_what_they_need(ray_pool: Any, tmp_path: Path, workers: int, dies: int | None) -> None:
+    """One after another needs what the last one leaves. When a worker dies, those that it was given ahead follow."""
+    ray_pool.start(Group("client", Adder, workers))
+    ray_pool.set_up({"client": Attach(1)})
+    total, same, jobs = ray_pool.put(0), ray_pool.put("same"), []
+    for number in range(6):
+        request = Carry(total, same, str(tmp_path / "mark") if number == dies else "")
+        jobs.append(ray_pool.submit("client", request))
+        total, same = jobs[-1].left
+    assert [finished(ray_pool, job).result for job in jobs] == [f"{number + 1} same" for number in range(6)]
+    assert (ray_pool.get(total), ray_pool.get(same)) == (6, "same")
