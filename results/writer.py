@@ -254,5 +254,6 @@ def _bytes(array: pa.Array[Any]) -> bytes:
     cells = array.fill_null(0).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(array.type):
         cells = np.where(np.isnan(cells), np.nan, cells).view(np.int64)
-    # Cast first: from version 2.5 on, numpy fits _NULL into the type of the cells, which may have 32 bits only.
-    return np.where(array.is_null().to_numpy(zero_copy_only=False), _NULL, cells.astype("<i8")).astype("<i8").tobytes()
+    # Columns of 32 bits have its lower half, which is 1. That is said here, for numpy refuses it from 2.5 on.
+    null = np.array(_NULL).astype(np.int64 if cells.dtype == bool else cells.dtype)
+    return np.where(array.is_null().to_numpy(zero_copy_only=False), null, cells).astype("<i8").tobytes()

@@ -63,7 +63,7 @@ def several_nodes(head_cpus: int, **options: Any) -> Iterator[Nodes]:
 
     with tempfile.TemporaryDirectory(prefix="nodes-", dir="/tmp", ignore_cleanup_errors=True) as temporary:
         head = {"num_cpus": head_cpus, "include_dashboard": False, "_system_config": QUICK, "temp_dir": temporary}
-        head |= options
+        head |= {"dashboard_port": None, **options}  # any: Ray would forget a socket if the usual one were taken
         cluster = Cluster(initialize_head=True, head_node_args=head)
         try:
             yield Nodes(cluster)

@@ -16,7 +16,7 @@ MEAN = 1  # torch's number for reduction="mean"
 IGNORED = -100  # the label that cross-entropy ignores by default
 
 
-class Layer(NamedTuple):
+class Affine(NamedTuple):
     """A linear layer, with the tensors that its gradients are written to."""
 
     weight: Tensor  # (out, in)
@@ -28,7 +28,7 @@ class Layer(NamedTuple):
 class Chain:
     """Linear layers with ReLU between them, under the mean cross-entropy of labels."""
 
-    def __init__(self, layers: list[Layer]) -> None:
+    def __init__(self, layers: list[Affine]) -> None:
         self._layers = layers
         self._views = [view for layer in layers for view in (layer.of_weight, layer.of_bias)]
 
@@ -46,7 +46,7 @@ class Chain:
         if not linear or len(linear) != len(between) + 1 or len(linear) + len(between) != len(children):
             return None
         trios = zip(linear, gradients[::2], gradients[1::2], strict=True)
-        return cls([Layer(one.weight.detach(), one.bias.detach(), *places) for one, *places in trios])
+        return cls([Affine(one.weight.detach(), one.bias.detach(), *places) for one, *places in trios])
 
     def takes(self, x: Tensor, y: Tensor) -> bool:
         """Whether this is a batch of the kind that it is for: inputs (n, ...) with a label each."""
