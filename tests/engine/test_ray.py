@@ -18,6 +18,7 @@ from raysim.engine.execution import Execution
 from raysim.engine.progress import Progress
 
 NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
+QUICK = ("fedavg", "fedbuff", "feddle", "ditto", "scaffold")  # one of each kind; the others are tried with -m slow
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
 
 
@@ -27,7 +28,13 @@ def run(raw: Raw, out: Path, **options: object) -> raysim.Result:
 
 @pytest.mark.parametrize(
     ("algorithm", "actors"),
-    [*((name, 2) for name in NAMES), ("fedbuff", 1), ("toys:Counting", 3), ("toys:Median", 2), ("toys:Heads", 2)],
+    [
+        *(pytest.param(name, 2, marks=[] if name in QUICK else pytest.mark.slow) for name in NAMES),
+        ("fedbuff", 1),
+        ("toys:Counting", 3),
+        ("toys:Median", 2),
+        ("toys:Heads", 2),
+    ],
 )
 def test_ray_with_any_number_of_actors_equals_inline(algorithm: str, actors: int, tmp_path: Path) -> None:
     """Clients' own models too, of those that took part and of those that did not."""
