@@ -79,8 +79,8 @@ class Queue:
         return len(self._ready[group])
 
     def turn(self, job: Job[Any, Any]) -> int:
-        """Returns a number that is lower the earlier a worker got the job."""
-        return self._given[job]
+        """Returns a number that is lower the earlier a worker got the job. It is -1 if the job is done."""
+        return self._given.get(job, -1)
 
     def waits(self, job: Job[Any, Any]) -> bool:
         """Whether a job needs what other jobs have still to leave."""

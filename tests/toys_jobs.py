@@ -251,7 +251,7 @@ class PassOn(Request[None, Passed]):
     second: Value[Any]
 
     def leaves(self) -> Passed:
-        return Passed(Value(), Value(), Value())
+        return Passed(Value(), Value(former=self.second), Value(former=self.first))
 
     def call(self, worker: Any, gang: Gang) -> Answer[None, Passed]:
         return Answer(None, Passed(Value(self.second.content + self.first.content), self.second, self.first))
