@@ -31,6 +31,7 @@ def main(address: str, actors: int, share: float) -> None:
     with reserved(Demand({f"client-{number}": group.needs for number in range(actors)}, 30.0)) as placement:
         pool = RayPool(f"test-{time.time_ns()}", placement, environment=stand_in())
         pool.start(group)
+        placement.release()  # as a set-up would
         workers = pool._crews["client"].workers
         found = ray.get([worker.actor.__ray_call__.remote(given) for worker in workers])
         pool.close()
