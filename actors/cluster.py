@@ -154,16 +154,16 @@ class RayPool:
         """Takes the answers that have come. running: the references to all."""
         done, _ = ray.wait(running, num_returns=len(running), timeout=0)
         of = {reference: worker for worker in self._workers() for reference in worker.calls}
-        for reference in sorted(done, key=lambda reference: self._turn_of(of[reference].calls[reference])):
+        for reference in sorted(done, key=lambda reference: self._order_of(of[reference].calls[reference])):
             worker = of[reference]
             if reference not in worker.calls or worker not in self._crew_of(worker).workers:
                 continue  # the worker turned out to be dead, or the job must be done again
             job = worker.calls[reference]
-            if not (job and self._queue.waits(job)):
+            if not (job and self._queue.waits(job)):  # else it failed for lack of what it needs, whose job tells why
                 self._take(worker, reference)
 
-    def _turn_of(self, job: Job[Any, Any] | None) -> int:
-        return self._queue.turn(job) if job else -1  # a set-up
+    def _order_of(self, job: Job[Any, Any] | None) -> int:
+        return self._queue.order(job) if job else -1  # a set-up
 
     def _take(self, worker: Worker, reference: Any) -> None:
         job = worker.calls[reference]

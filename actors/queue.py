@@ -78,7 +78,7 @@ class Queue:
         """Returns the number of ready jobs of a group."""
         return len(self._ready[group])
 
-    def turn(self, job: Job[Any, Any]) -> int:
+    def order(self, job: Job[Any, Any]) -> int:
         """Returns a number that is lower the earlier a worker got the job. It is -1 if the job is done."""
         return self._given.get(job, -1)
 

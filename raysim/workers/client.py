@@ -86,9 +86,8 @@ class ClientWorker(Workbench):
         messages: dict[Value[Wire], Record] = {}
         updates = [partial(self._update_of, member, messages) for member in members]
         if self.scenario.resources.vectorize is not True or self.one_by_one:
-            return (
-                update(train_alone) for update in updates
-            )  # the next once the last is summed, to hold no two at a time
+            # A client is trained once the last one's update is summed, so that no two are held at a time.
+            return (update(train_alone) for update in updates)
         began = time.perf_counter()
         found = rehearse(self.net, updates)
         seconds = (time.perf_counter() - began) / len(found)
@@ -128,6 +127,7 @@ class ClientWorker(Workbench):
 
     @cached_property
     def one_by_one(self) -> str | None:
+        """Why clients are not trained together, though the scenario asks for that; None if they are, or need not be."""
         return why_one_by_one(self)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def losing(monkeypatch: pytest.MonkeyPatch) -> Losing:
 
 
 def versions(result: raysim.Result) -> list[int]:
-    """Of the checkpoints from which it went on."""
+    """Returns the versions of the checkpoints from which a run went on."""
     return [resumed["version"] for resumed in result.info["resumed"]]
 
 
