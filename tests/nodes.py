@@ -26,6 +26,7 @@ class Nodes:
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
+        self._called: list[subprocess.Popen[str]] = []
 
     def add(self, cpus: int, **options: Any) -> Any:
         return self._cluster.add_node(num_cpus=cpus, **options)
@@ -47,13 +48,22 @@ class Nodes:
 
     def call(self, *line: object) -> subprocess.Popen[str]:
         """Calls raysim on the head."""
-        return subprocess.Popen(
+        called = subprocess.Popen(
             [sys.executable, "-m", "raysim", *map(str, line)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             env={**os.environ, "PYTHONPATH": PYTHONPATH},
         )
+        self._called.append(called)
+        return called
+
+    def shutdown(self) -> None:
+        """Ends all nodes, and what a failed test has left running: it would be told as a later test's fault."""
+        for called in self._called:
+            with called:  # closes its output and waits
+                called.kill()
+        self._cluster.shutdown()
 
 
 @contextmanager
@@ -65,10 +75,11 @@ def several_nodes(head_cpus: int, **options: Any) -> Iterator[Nodes]:
         head = {"num_cpus": head_cpus, "include_dashboard": False, "_system_config": QUICK, "temp_dir": temporary}
         head |= {"dashboard_port": None, **options}  # any: Ray would forget a socket if the usual one were taken
         cluster = Cluster(initialize_head=True, head_node_args=head)
+        nodes = Nodes(cluster)
         try:
-            yield Nodes(cluster)
+            yield nodes
         finally:
-            cluster.shutdown()
+            nodes.shutdown()
 
 
 def until(condition: Callable[[], Any], run: subprocess.Popen[str], seconds: float = 240.0) -> None:
