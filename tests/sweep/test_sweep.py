@@ -361,6 +361,17 @@ def test_a_search_tunes_on_validation_samples_and_says_where_it_does_not(write: 
     assert f"accuracy {last['validation']:.4g}" in on_others.output
 
 
+def test_a_search_tunes_clients_own_models_where_they_are_evaluated(write: Any, tmp_path: Path) -> None:
+    own: Any = {"model": {"name": "mlp", "hidden": [8], "personal": ["head"]}, "algorithm": "fedper"}
+    own |= {"data__local_test": 0.2, "data__validation": 0.2, "run__evaluate_clients": "all"}
+    answer = sweep(write({"search": {"over": {"local.lr": {"choices": [0.3]}}, "trials": 1}}, **own), tmp_path / "runs")
+    (run,) = raysim.load(tmp_path / "runs").runs
+    frame = run.pandas("evaluations").query("metric == 'accuracy' and split == 'validation' and step == step.max()")
+    of = frame.groupby("subject").value.mean()
+    assert f"{of['client']:.4g}" != f"{of['global']:.4g}"
+    assert f"accuracy {of['client']:.4g}" in answer.stdout
+
+
 def test_ranges_on_the_command_line(write: Any, tmp_path: Path) -> None:
     search = ["local.lr=0.001,1,log", "algorithm.buffer=2,6", "local.batch_size={choices: [8, 16]}"]
     plan = load_sweep(write(None), [], search)
