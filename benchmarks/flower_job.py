@@ -61,6 +61,13 @@ class Recorder:
         return None
 
 
+def check(job: Job, replies: list[RecordDict], weighted_by: str) -> MetricRecord:
+    """Returns no metrics. Raises RuntimeError if a client failed, which Flower would leave out of the round."""
+    if len(replies) != job.cohort:
+        raise RuntimeError(f"{job.cohort} clients must have trained, but only {len(replies)} did")
+    return MetricRecord()
+
+
 def server_app(job: Job, root: str, processes: int, few: bool, recorder: Recorder) -> ServerApp:
     app = ServerApp()
 
@@ -74,6 +81,7 @@ def server_app(job: Job, root: str, processes: int, few: bool, recorder: Recorde
         grid.send_and_receive([Message(content, node, MessageType.QUERY) for node in nodes[:processes]])
         share = job.cohort / job.clients
         strategy = FewNodes(job) if few else FedAvg(share, fraction_evaluate=0.0, min_train_nodes=job.cohort)
+        strategy.train_metrics_aggr_fn = partial(check, job)
         arrays = ArrayRecord(network(job).state_dict())
         strategy.start(grid, arrays, num_rounds=job.rounds, train_config=config, evaluate_fn=recorder)
 

@@ -29,13 +29,9 @@ def commands(given: argparse.Namespace) -> dict[str, list[str]]:
     root, raw = [*common, given.root], [*common, str(Path(given.root) / "FashionMNIST" / "raw")]
     ours = [sys.executable, str(HERE / "raysim_job.py"), *root]
     fedbuff = [
-        *("--set", f"algorithm={{name: fedbuff, buffer: {cohort}}}", "--set", f"world.dispatch.concurrency={cohort}"),
-        *(
-            "--set",
-            "world.dispatch.per_round=null",
-            "--set",
-            "world.delay={name: half_normal, sigma: 5, unit: seconds}",
-        ),
+        *("--set", f"algorithm={{name: fedbuff, buffer: {cohort}}}"),
+        *("--set", f"world.dispatch={{concurrency: {cohort}}}"),
+        *("--set", "world.delay={name: half_normal, sigma: 5, unit: seconds}"),
     ]
     found = {"raw": [sys.executable, str(HERE / "raw_torch.py"), *raw, "--processes", "2"]}
     if given.pfl:
@@ -75,8 +71,12 @@ def row(engine: str, readings: dict[str, list[Line]]) -> str:
         ratios = [line["updates_per_second"] / own for line, own in zip(readings[base], rates, strict=True)]
         ratio = f"| {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
     accuracy = statistics.median(line["accuracy"] for line in readings[engine])
-    processes = readings[engine][0]["processes"]
-    return f"| {engine} | {processes} | {seconds:.4f} | {statistics.median(rates):.1f} {ratio} | {accuracy:.3f} |"
+    first = readings[engine][0]
+    versions = ", ".join(" ".join(pair) for pair in first["versions"].items())
+    cells = (
+        f"{first['processes']} | {seconds:.4f} | {statistics.median(rates):.1f} {ratio} | {accuracy:.3f} | {versions}"
+    )
+    return f"| {engine} | {cells} |"
 
 
 def main() -> None:
@@ -96,10 +96,10 @@ def main() -> None:
         for engine, command in chosen.items():
             readings[engine].append(measure(command))
             print(f"{engine:20s} {json.dumps(readings[engine][-1])}", flush=True)
-    versions = {name: value for lines in readings.values() for name, value in lines[0]["versions"].items()}
-    print(f"\n{given.job}, {given.repeat} repetitions; {', '.join(f'{name} {versions[name]}' for name in versions)}\n")
-    print("| Engine | Processes | Seconds a round | Updates a second | Time, raysim = 1 | Accuracy |")
-    print("|---|---|---|---|---|---|")
+    rounds = next(iter(readings.values()))[0]["rounds"]
+    print(f"\n`{given.job}`, {rounds} rounds, {given.repeat} repetitions\n")
+    print("| Engine | Processes | Seconds a round | Updates a second | Time, raysim = 1 | Accuracy | Versions |")
+    print("|---|---|---|---|---|---|---|")
     print("\n".join(row(engine, readings) for engine in readings), flush=True)
 
 
