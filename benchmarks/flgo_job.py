@@ -3,6 +3,7 @@
 Wang et al., FLGo: a fully customizable federated learning platform, arXiv:2306.12079.
 """
 
+import argparse
 import copy
 import json
 import sys
@@ -69,22 +70,28 @@ class FedBuff:
         pass
 
 
-def options(job: Job, root: Path, given: Any) -> dict[str, Any]:
+def options(job: Job, given: argparse.Namespace) -> dict[str, Any]:
+    """Returns FLGo's options, and the two that `flgo_task` reads."""
     share = job.cohort / job.clients
-    training = {
+    return {
+        "job": job.name,
+        "root": str(given.root),
         "num_rounds": job.rounds,
         "num_epochs": job.epochs,
         "batch_size": job.batch_size,
         "learning_rate": job.lr,
+        "proportion": share,
+        "sample": "uniform",
+        "aggregate": "uniform",
+        "algo_para": [share, 1.0] if given.asynchronous else [],  # FedBuff's updates a step, and its server's rate
+        "eval_interval": job.evaluate_every,
+        "test_batch_size": EVALUATION_BATCH,
+        "num_parallels": given.threads,
+        "parallel_type": "t",
+        "log_level": "ERROR",
+        "no_log_console": True,
+        "no_tqdm": True,
     }
-    server = {"proportion": share, "sample": "uniform", "aggregate": "uniform"}
-    if given.asynchronous:
-        server["algo_para"] = [share, 1.0]  # a step's updates as a share of all clients, and the rate of the server
-    evaluation = {"eval_interval": job.evaluate_every, "test_batch_size": EVALUATION_BATCH}
-    parallel = {"num_parallels": given.threads, "parallel_type": "t"}
-    quiet = {"log_level": "ERROR", "no_log_console": True, "no_tqdm": True}
-    data = {"job": job.name, "root": str(root)}  # of our own
-    return {**training, **server, **evaluation, **parallel, **quiet, **data}
 
 
 def main() -> None:
@@ -101,7 +108,7 @@ def main() -> None:
         (Path(task) / "info").write_text(json.dumps({"benchmark": "flgo_task"}))
         (Path(task) / "data.json").write_text(json.dumps({"client_names": [str(n) for n in range(job.clients)]}))
         algorithm, world = (FedBuff, HalfNormal) if given.asynchronous else (fedavg, BasicSimulator)
-        server = flgo.init(task, algorithm, options(job, given.root, given), model, Recorder, world)
+        server = flgo.init(task, algorithm, options(job, given), model, Recorder, world)
         server.run()
     record = server.gv.logger
     updates = server.arrived if given.asynchronous else None

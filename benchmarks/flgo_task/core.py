@@ -1,8 +1,9 @@
 """The data of the jobs as FLGo wants them: it looks for these two classes in the module `core` of a task."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,8 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 
-class Batches(NamedTuple):
+@dataclass
+class Batches:
     """Batches of samples in memory, in a new order each time; a PyTorch DataLoader takes longer."""
 
     samples: TensorDataset
