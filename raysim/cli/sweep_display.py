@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
-from rich.table import Table
 
 from raysim.cli.progress_lines import ProgressLines, describe
 from raysim.earlier import OutOfDate
@@ -136,15 +135,13 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
 
     trials = search(plan, out=folder, news=tell, **where)
     failed = [outcome.why for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]
-    table = Table(title="best trials", box=None, header_style="bold")
-    for heading in ("", "trial", settings.metric, "set by"):
-        table.add_column(heading)
-    for trial in best(trials, plan):
-        flags = " ".join(f"--set {key}={value}" for key, value in trial.values.items())
-        table.add_row(groups[trial.group], str(trial.number), f"{trial.score:.4g}", flags)
     counts = Counter(trial.status for trial in trials)
     console.print(f"{len(trials)} trials: " + ", ".join(f"{number} {status}" for status, number in counts.items()))
-    console.print(table)
+    for trial in best(trials, plan):
+        told = f"best of {groups[trial.group]}: trial {trial.number}, {settings.metric} {trial.score:.4g}"
+        options = " ".join(f"--set {key}={value}" for key, value in trial.values.items())
+        # No table: options that a narrow terminal cuts off cannot be copied.
+        console.print(f"{told}, set by\n  {escape(options)}", soft_wrap=True, highlight=False)
     for why in failed:
         console.print(f"[red]failed[/] {escape(why or '')}", highlight=False)
     return not failed

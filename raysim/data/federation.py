@@ -79,6 +79,12 @@ class Federation:
         """Returns the split on which a client tests its own model, and its rows of that split."""
         return (self.test if self.tested == "test" else self.train), self.held_out[client]
 
+    def evaluates_on(self, client: int) -> dict[str, tuple[Split, np.ndarray]]:
+        """Returns on what a client's own model is evaluated: samples and their rows, under "test" and, if it sets
+        samples aside, under "validation"."""
+        aside = self.aside[client]
+        return {"test": self.local_test(client)} | ({"validation": (self.train, aside)} if len(aside) else {})
+
     def skewed(self, x: np.ndarray, split: Split, rows: np.ndarray, client: int) -> np.ndarray:
         """Returns inputs, as `FeatureSkew.change` takes them, in the form in which a client has them.
 

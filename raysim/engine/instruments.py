@@ -12,8 +12,8 @@ VIRTUAL_TIME = Instrument("virtual_time", "gauge", "Simulated time.", "rounds or
 METRIC = Instrument(
     "metric",
     "gauge",
-    "Last value of each metric, such as accuracy and loss, on the first of run.evaluate_on: that of the global model, "
-    "or the mean over peers.",
+    "Last value of each metric, such as accuracy and loss, on the first of run.evaluate_on: the mean over clients if "
+    "their own models are evaluated, else that of the global model, or the mean over peers.",
     tags=("metric",),
 )
 IN_FLIGHT = Instrument("in_flight", "gauge", "Clients that are under way in virtual time, or peers at work.")

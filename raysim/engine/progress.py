@@ -17,7 +17,7 @@ class Progress(NamedTuple):
     used: int  # updates used so far
     seconds: float  # wall seconds since the timeline began
     evaluated: int | None  # rounds that were over when the model was last evaluated
-    metrics: dict[str, float]  # metrics of the global model, or of peers, at that evaluation
+    metrics: dict[str, float]  # what that evaluation gave: means over clients' own models, if evaluated, or over peers
 
 
 class Mark(NamedTuple):

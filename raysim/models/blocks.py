@@ -67,13 +67,19 @@ def conv3x3(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
 
 
-def dense_layers(inputs: int, num_classes: int, activation: type[nn.Module]) -> OrderedDict[str, nn.Module]:
-    """Returns layers from features (B, inputs) to logits: hidden1 (256 units), hidden2 (128), norm2 and head."""
+def dense_layers(
+    inputs: int, num_classes: int, activation: type[nn.Module], width_divisor: int = 1
+) -> OrderedDict[str, nn.Module]:
+    """Returns layers from features (B, inputs) to logits: hidden1 (256 units), hidden2 (128), norm2 and head.
+
+    width_divisor: divides the numbers of units.
+    """
+    first, second = 256 // width_divisor, 128 // width_divisor
     return OrderedDict(
-        hidden1=nn.Linear(inputs, 256),
+        hidden1=nn.Linear(inputs, first),
         activation1=activation(),
-        hidden2=nn.Linear(256, 128),
+        hidden2=nn.Linear(first, second),
         activation2=activation(),
-        norm2=nn.BatchNorm1d(128),
-        head=nn.Linear(128, num_classes),
+        norm2=nn.BatchNorm1d(second),
+        head=nn.Linear(second, num_classes),
     )

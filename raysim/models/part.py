@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raysim.errors import Problem
 from raysim.part import Part
 
 if TYPE_CHECKING:
     from torch import nn
+
+WidthDivisor = Literal[1, 2, 4, 8]
+"""How many times narrower than in its paper a network is. Its group normalisation has eight groups."""
 
 
 class ModelPart(Part):

@@ -55,9 +55,10 @@ class Schedule(Part):
     validation: what `data.validation` sets aside, which is always evaluated, and first, named or not. Progress shows
     the first split."""
     evaluate_clients: Count | Literal["all"] | None = None
-    """Number of clients, or all, whose own models are evaluated on their own test samples (`data.local_test`); they are
-    the same clients each time. null: none. Clients that are `data.unseen` are all evaluated after the last round,
-    whatever this says. With peers: the number of peers that are evaluated; null: all."""
+    """Number of clients, or all, whose own models are evaluated on their own test samples (`data.local_test`), and on
+    those that they set aside (`data.validation`); they are the same clients each time. Progress then shows the mean
+    over them, and searches tune on it. null: none. Clients that are `data.unseen` are all evaluated after the last
+    round, whatever this says. With peers: the number of peers that are evaluated; null: all."""
     metrics: tuple[Annotated[Metric, OneOf(METRICS, "raysim.metrics"), BeforeValidator(metric_block)], ...] = ()
     """Metrics of all models that are evaluated, beside accuracy and loss: names, or functions of your own as
     my_module:metric. All outputs of a model on a split are kept in memory for them."""

@@ -233,7 +233,10 @@ def _until_checkpoint(folder: Path | None, metric: str, split: str) -> list[tupl
 
 
 def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -> list[tuple[int, float]]:
-    """Returns (rounds over, value) of evaluations of the global model or, if there is none, of the peers' mean.
+    """Returns (rounds over, value) of evaluations on a split.
+
+    Values are means over the clients whose own models were evaluated or, if none was, those of the global model or
+    means over peers.
 
     rows: how many rows of the table count; None: all.
     """
@@ -241,8 +244,9 @@ def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -
 
     run = open_run(folder)
     wanted = (pc.field("metric") == metric) & (pc.field("split") == split)
-    wanted &= ~pc.field("subject").isin(["client", "unseen"])
     found = run.table("evaluations", ["round", "value", "metric", "split", "subject"]).slice(0, rows).filter(wanted)
+    own = found.filter(pc.field("subject") == "client")
+    found = own if len(own) else found.filter(pc.field("subject") != "unseen")
     means = found.group_by("round", use_threads=False).aggregate([("value", "mean")]).sort_by("round")
     values = ((row["round"] + 1, row["value_mean"]) for row in means.to_pylist())
     return [(round, math.nan if value is None else value) for round, value in values]

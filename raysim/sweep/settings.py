@@ -44,8 +44,9 @@ class Search(Part):
     """Number of trials for each case and combination of the grid. A trial runs all seeds of the grid and scores their
     mean."""
     metric: str = "accuracy"
-    """Metric to tune, as last evaluated: of the global model or, if there is none, the mean over peers. It is tuned on
-    the split validation if `data.validation` makes one, and else on the first of `run.evaluate_on`, by default test."""
+    """Metric to tune, as last evaluated: the mean over clients where `run.evaluate_clients` evaluates their own models,
+    else that of the global model, or the mean over peers. It is tuned on the split validation if `data.validation`
+    makes one, and else on the first of `run.evaluate_on`, by default test."""
     direction: Literal["maximize", "minimize"] | None = None
     """Whether larger or smaller is better. null: as the metric says, which is smaller for loss; larger
     if it does not say."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -157,19 +158,17 @@ class ClientWorker(Workbench):
         kept = [wire.receive(outputs.content, torch.device("cpu")) for outputs in request.outputs]
         return self.own_metrics([(record["outputs"], record["labels"]) for record in kept])
 
-    def evaluate_clients(self, request: EvaluateClientsRequest) -> list[Evaluated]:
-        """Evaluates each client's own model on its own test samples."""
+    def evaluate_clients(self, request: EvaluateClientsRequest) -> list[dict[str, Evaluated]]:
+        """Evaluates each client's own model on its own samples, by split."""
         message = wire.receive(request.own.message.content, self.device)
         evaluated = []
         for place, client in enumerate(request.own.clients):
             self.net.take_solves()
             own = self._personal(request.own, place, message)
-            tested = self.federation.local_test(client)
-            if isinstance(own, Model):
-                with self.net.evaluating(own) as module:
-                    evaluated.append(self.measure(module, *tested, client))
-            else:
-                evaluated.append(self.measure(own, *tested, client))
+            predictor = self.net.evaluating(own) if isinstance(own, Model) else nullcontext(own)
+            with predictor as predict:
+                on = self.federation.evaluates_on(client)
+                evaluated.append({split: self.measure(predict, *rows, client) for split, rows in on.items()})
         return evaluated
 
     def save_clients(self, request: SaveClientsRequest) -> dict[str, np.ndarray]:

@@ -211,13 +211,13 @@ class OwnModels(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EvaluateClientsRequest(Query[list[Evaluated]]):
-    """Evaluates each client's own model on its own test samples."""
+class EvaluateClientsRequest(Query[list[dict[str, Evaluated]]]):
+    """Evaluates each client's own model on its own samples. The result has what it gave by split, for each client."""
 
     name = "evaluate_clients"
     own: OwnModels
 
-    def ask(self, worker: ClientWorker) -> list[Evaluated]:
+    def ask(self, worker: ClientWorker) -> list[dict[str, Evaluated]]:
         return worker.evaluate_clients(self)
 
 

@@ -35,6 +35,9 @@ def test_clients_and_server_set_a_share_aside() -> None:
     np.testing.assert_array_equal(given.evaluation_rows, plain.evaluation_rows)
     noisy = federation(IN_DOMAIN, local_test=0.2, validation=0.1, label_noise=1.0)
     np.testing.assert_array_equal(noisy.validation.y, given.validation.y)
+    for client in range(10):
+        split, rows = noisy.evaluates_on(client)["validation"]
+        np.testing.assert_array_equal(split.y[rows], plain.train.y[given.aside[client]])
     table = given.partition_table()
     assert table["samples"][table["split"] == "validation"].sum() == len(given.aside.rows)
 
@@ -72,3 +75,15 @@ def test_models_are_evaluated_on_it(simulate: Simulate, peers: bool) -> None:
     assert sorted(samples.index) == ["test", "validation"]
     assert evaluations.split.iloc[0] == "validation"
     assert 0 < samples["validation"] < (3 if peers else 1) * 144
+
+
+def test_clients_own_models_are_evaluated_on_what_they_set_aside(simulate: Simulate) -> None:
+    """With FedAvg every client's own model is the server's. Unseen clients set nothing aside."""
+    settings: Raw = {"data__local_test": 0.2, "data__validation": 0.1, "data__unseen": 0.1, "run__rounds": 2}
+    evaluations = simulate(digits(**settings, run__evaluate_clients="all")).pandas("evaluations")
+    last = evaluations.query("metric == 'accuracy' and step == step.max()")
+    clients, of_global = (last.query(f"subject == '{of}' and split == 'validation'") for of in ("client", "global"))
+    assert len(clients) > 1
+    assert clients.samples.sum() == of_global.samples.item()
+    assert (clients.value * clients.samples).sum() / clients.samples.sum() == pytest.approx(of_global.value.item())
+    assert set(last.query("subject == 'unseen'").split) == {"test"}

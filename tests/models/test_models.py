@@ -83,10 +83,24 @@ def test_sizes(fields: dict[str, Any], shape: tuple[int, ...], parameters: int) 
         (DEQResNet(size="S"), MNIST, 62, 984_896, 7_998),
         (DEQResNet(size="M"), CIFAR, 10, 2_725_120, 1_290),
         (DEQResNet(size="M"), CIFAR, 100, 2_725_120, 12_900),
+        # Eight channels outside the block and 16 inside it, 512 features of 8 x 8 pixels, and 32 and 16 units.
+        (DEQResNet(size="S", width_divisor=8), CIFAR, 10, 232 + 2 * 1_152 + 64 + 513 * 32 + 33 * 16 + 32, 170),
         (DEQMLP(), MNIST, 62, 785 * 512 + 512 * 512 + 513 * 128, 7_998),
         (ResNet(depth=14), CIFAR, 10, 2_832_320, 1_290),
         (ResNet(depth=20), MNIST, 62, 4_381_248, 7_998),
         (ResNet(depth=34), CIFAR, 10, 7_777_984, 1_290),
+        # Three groups of 32, 64 and 128 channels. A block has two convolutions and four vectors of normalisation.
+        (
+            ResNet(depth=14, width_divisor=2),
+            CIFAR,
+            10,
+            (27 * 32 + 64)
+            + (2 * (2 * 9 * 32 * 32 + 4 * 32))
+            + (9 * 32 * 64 + 3 * 9 * 64 * 64 + 2 * 4 * 64)
+            + (9 * 64 * 128 + 3 * 9 * 128 * 128 + 2 * 4 * 128)
+            + (129 * 128 + 129 * 64 + 2 * 64),
+            650,
+        ),
         # Of a block of 64: four times 64 x 65 of attention, 64 x 4 x 64 twice with biases, and two norms.
         (Transformer(), TEXT, 90, 170 * 64 + 7 * 49_984, 49_984 + 128 + 5_850),
         (DEQTransformer(), TEXT, 90, 170 * 64 + 4 * 49_984 + 128, 49_984 + 128 + 5_850),
@@ -116,7 +130,9 @@ def test_sizes_of_the_part_that_travels_and_of_the_clients_own(
         DEQMLP(width=8),
         DEQMLP(kappa=None, activation="tanh"),
         DEQResNet(),
+        DEQResNet(width_divisor=8),
         ResNet(depth=14),
+        ResNet(depth=14, width_divisor=8),
     ],
 )
 def test_a_batch_gives_logits_and_the_last_layer_is_the_head(model: ModelPart) -> None:

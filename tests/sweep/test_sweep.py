@@ -281,14 +281,16 @@ def test_a_search_depends_on_its_file_alone(write: Any, tmp_path: Path) -> None:
 
 
 def test_the_best_trial_is_the_best_of_the_runs(write: Any, tmp_path: Path) -> None:
-    """Given as options to run it again with; the loss is minimised."""
-    path = write({"search": SEARCH | {"metric": "loss", "trials": 6}})
+    """Given on one line, however long, as options to run it again with; the loss is minimised."""
+    keys = ["local.lr", "local.momentum", "local.weight_decay"]
+    over = SEARCH["over"] | {key: {"low": 1e-9, "high": 1e-8} for key in keys[1:]}
+    path = write({"search": SEARCH | {"over": over, "metric": "loss", "trials": 6}})
     answer = sweep(path, tmp_path / "runs")
     runs = raysim.load(tmp_path / "runs")
-    frame = runs.pandas("evaluations", ["metric", "round", "value"], keys=["local.lr"])
+    frame = runs.pandas("evaluations", ["metric", "round", "value"], keys=keys)
     last = frame[(frame.metric == "loss") & (frame["round"] == frame["round"].max())]
     best = last.sort_values("value").iloc[0]
-    assert f"--set local.lr={best['local.lr']}" in answer.stdout
+    assert " ".join(f"--set {key}={best[key]}" for key in keys) in answer.stdout
     assert f"{best.value:.4g}" in answer.stdout
 
 
@@ -357,6 +359,17 @@ def test_a_search_tunes_on_validation_samples_and_says_where_it_does_not(write: 
     last = evaluations[evaluations["round"] == evaluations["round"].max()].set_index("split").value
     assert last["validation"] != last["test"]
     assert f"accuracy {last['validation']:.4g}" in on_others.output
+
+
+def test_a_search_tunes_clients_own_models_where_they_are_evaluated(write: Any, tmp_path: Path) -> None:
+    own: Any = {"model": {"name": "mlp", "hidden": [8], "personal": ["head"]}, "algorithm": "fedper"}
+    own |= {"data__local_test": 0.2, "data__validation": 0.2, "run__evaluate_clients": "all"}
+    answer = sweep(write({"search": {"over": {"local.lr": {"choices": [0.3]}}, "trials": 1}}, **own), tmp_path / "runs")
+    (run,) = raysim.load(tmp_path / "runs").runs
+    frame = run.pandas("evaluations").query("metric == 'accuracy' and split == 'validation' and step == step.max()")
+    of = frame.groupby("subject").value.mean()
+    assert f"{of['client']:.4g}" != f"{of['global']:.4g}"
+    assert f"accuracy {of['client']:.4g}" in answer.stdout
 
 
 def test_ranges_on_the_command_line(write: Any, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ class ServerJobs:
 
     def _evaluate_clients(
         self, clients: list[int], version: int, *, unseen: bool = False
-    ) -> list[tuple[list[int], Job[list[Evaluated], tuple[()]]]]:
+    ) -> list[tuple[list[int], Job[list[dict[str, Evaluated]], tuple[()]]]]:
         """Evaluates clients' own models. Each job takes several clients."""
         return [
             (

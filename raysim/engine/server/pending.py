@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from statistics import fmean
 from typing import Any
 
 from actors import Job
+from raysim.engine import rows
 from raysim.engine.pending import Pending
 from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, StepReply, TrainedClient
 from raysim.workers.requests import SteppedState, TrainedChunk
@@ -50,7 +52,7 @@ def _row(trained: TrainedClient, worker: str) -> dict[str, Any]:
 class PendingEvaluation(Pending):
     """The evaluation of one version of the model, and of clients' own models at that time."""
 
-    clients: list[tuple[list[int], Job[list[Evaluated], tuple[()]]]]
+    clients: list[tuple[list[int], Job[list[dict[str, Evaluated]], tuple[()]]]]
     shards: dict[str, list[Job[MetricSums, Any]]]  # by split
     metrics: dict[str, Job[OwnMetrics, tuple[()]]]  # by split; {} without own metrics
 
@@ -69,6 +71,21 @@ class PendingEvaluation(Pending):
         return found
 
     @property
-    def of_clients(self) -> list[tuple[int, Evaluated]]:
-        """Pairs of a client that was evaluated and what evaluating its own model on its own test samples gave."""
-        return [pair for clients, job in self.clients for pair in zip(clients, job.result, strict=True)]
+    def of_clients(self) -> list[tuple[int, str, Evaluated]]:
+        """A client, a split, and what evaluating the client's own model on its own samples of the split gave."""
+        found = [pair for clients, job in self.clients for pair in zip(clients, job.result, strict=True)]
+        return [(client, split, evaluated) for client, on in found for split, evaluated in on.items()]
+
+    def shown(self, split: str) -> dict[str, float]:
+        """Returns the metrics on a split that progress shows: the mean over clients if their own models are evaluated
+        on it, else those of the global model. Metrics that are not defined are NaN."""
+        own = [evaluated.values for _, on, evaluated in self.of_clients if on == split]
+        if not own:
+            return rows.numbers(self.of_global[split].values)
+        of_each = {metric: [values[metric] for values in own] for metric in own[0]}
+        return rows.numbers({metric: _mean(values) for metric, values in of_each.items()})
+
+
+def _mean(values: list[float | None]) -> float | None:
+    defined = [value for value in values if value is not None]
+    return fmean(defined) if defined else None

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from actors import finished
-from raysim.engine import rows
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.committed import Change, Committed
 from raysim.engine.family import Final
@@ -139,16 +138,15 @@ class ServerSimulation:
         self._recorder.diverge(happening, what, version=version, client=client, go_on=go_on)
 
     def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
-        """Writes an evaluation. Returns the metrics of the global model on the first split."""
-        of_global = pending.of_global
-        for split, found in of_global.items():
+        """Writes an evaluation. Returns the metrics on the first split that progress shows."""
+        for split, found in pending.of_global.items():
             self._recorder.evaluated(closed, split, found)
-        for client, found in pending.of_clients:
-            self._recorder.evaluated(closed, "test", found, "client", client)
+        for client, split, found in pending.of_clients:
+            self._recorder.evaluated(closed, split, found, "client", client)
         if closed.version != self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
         self._evaluated = closed.version
-        return rows.numbers(next(iter(of_global.values())).values)
+        return pending.shown(self.scenario.evaluated_splits[0])
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -163,8 +161,8 @@ class ServerSimulation:
         pending = self._jobs.evaluate_unseen(closed.version)
         for job in pending.jobs:
             finished(self._jobs.pool, job)
-        for client, found in pending.of_clients:
-            self._recorder.evaluated(closed, "test", found, "unseen", client)
+        for client, split, found in pending.of_clients:
+            self._recorder.evaluated(closed, split, found, "unseen", client)
         self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
 
 
