@@ -9,6 +9,8 @@ import dataclasses
 import gzip
 import json
 import statistics
+from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -115,11 +117,21 @@ def selected(arguments: argparse.Namespace) -> Job:
     return job if arguments.rounds is None else dataclasses.replace(job, rounds=arguments.rounds)
 
 
-def report(engine: str, job: Job, processes: int, laps: list[float], accuracy: float, **more: float) -> None:
+def report(
+    engine: str,
+    job: Job,
+    processes: int,
+    laps: list[float],
+    accuracy: float,
+    packages: Sequence[str] = (),
+    updates: int | None = None,
+) -> None:
     """Prints what an engine measured as one line of JSON.
 
     laps: seconds of each round, with evaluation. The first round warms up, so it counts in `loop_seconds` only.
+    packages: whose versions it names, beside PyTorch. updates: of clients, used; by default a cohort each round.
     """
+    updates = job.cohort * len(laps) if updates is None else updates
     line = {
         "engine": engine,
         "job": job.name,
@@ -130,7 +142,8 @@ def report(engine: str, job: Job, processes: int, laps: list[float], accuracy: f
             "mean": round(statistics.mean(laps[1:]), 4),
         },
         "loop_seconds": round(sum(laps), 3),
+        "updates_per_second": round(updates / sum(laps), 2),
         "accuracy": round(accuracy, 4),
-        **more,
+        "versions": {name: version(name) for name in (*packages, "torch")},
     }
     print(json.dumps(line), flush=True)

@@ -108,7 +108,7 @@ def main() -> None:
         send_metrics_to_platform=False,  # or it would print them after every round
     )
     if int(os.environ.get("RANK", 0)) == 0:
-        report("pfl", job, int(os.environ.get("WORLD_SIZE", 1)), recorder.laps, recorder.accuracy)
+        report("pfl", job, int(os.environ.get("WORLD_SIZE", 1)), recorder.laps, recorder.accuracy, ["pfl"])
 
 
 if __name__ == "__main__":
