@@ -129,7 +129,7 @@ def _require_one_scenario(runs: Runs, keys: list[str]) -> None:
     if other := [key for key in runs.varying if tells(key) and key not in keys and not key.startswith(blocks)]:
         raise NotComparable(
             f"runs that cannot be paired: they must differ in their seed and {', '.join(keys) or 'nothing'} only, got "
-            f"several values of {', '.join(other)}; add --by {other[0]}"
+            f"several values of {', '.join(other)}; add {' '.join(f'--by {key}' for key in other)}"
         )
 
 

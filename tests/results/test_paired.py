@@ -113,6 +113,14 @@ def test_runs_without_a_partner_are_named(runs: Path) -> None:
     assert answer.stdout.split()[:6] == ["algorithm", "metric", "pairs", "difference", "by", "t"]
 
 
+def test_all_keys_to_add_are_told_at_once(tmp_path: Path) -> None:
+    """As of methods that were tuned one by one."""
+    made(tmp_path / "a", {**FEDAVG, "local.lr": 0.1, "local.epochs": 1}, [0.5])
+    made(tmp_path / "b", {**FEDBUFF, "local.lr": 0.2, "local.epochs": 2}, [0.5])
+    answer = command("compare", tmp_path, "--paired", "--by", "algorithm")
+    assert "several values of local.lr, local.epochs; add --by local.lr --by local.epochs" in answer.stderr
+
+
 def test_one_seed_is_told(tmp_path: Path) -> None:
     made(tmp_path / "a", FEDAVG, [0.5])
     made(tmp_path / "b", FEDBUFF, [0.75])
