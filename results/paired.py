@@ -124,7 +124,12 @@ def _bootstrap(differences: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _require_one_scenario(runs: Runs, keys: list[str]) -> None:
-    """Raises NotComparable if runs differ in a key that is neither given nor of a part whose name is."""
+    """Raises NotComparable if runs differ in a key that is neither given nor of a part whose name is.
+
+    The names of runs tell the cases of a sweep apart, whatever keys these set.
+    """
+    if "name" in keys:
+        return
     blocks = tuple(key.removesuffix("name") for key in keys if key.endswith(".name"))
     if other := [key for key in runs.varying if tells(key) and key not in keys and not key.startswith(blocks)]:
         raise NotComparable(

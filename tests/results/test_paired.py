@@ -121,6 +121,15 @@ def test_all_keys_to_add_are_told_at_once(tmp_path: Path) -> None:
     assert "several values of local.lr, local.epochs; add --by local.lr --by local.epochs" in answer.stderr
 
 
+def test_names_tell_cases_apart_whatever_they_set(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        for name, keys, value in (("a", {**FEDAVG, "lr": 0.1}, 0.5), ("b", {**FEDBUFF, "lr": 0.2}, 0.75)):
+            made(tmp_path / f"{name}-{seed}", {"seed": seed, "name": name, **keys}, [value])
+    (row,) = paired(tmp_path, "--by", "name", "--baseline", "a")
+    assert (row["name"], row["baseline"], row["pairs"]) == ("b", "name=a", "2")
+    assert float(row["difference"]) == 0.25
+
+
 def test_one_seed_is_told(tmp_path: Path) -> None:
     made(tmp_path / "a", FEDAVG, [0.5])
     made(tmp_path / "b", FEDBUFF, [0.75])
