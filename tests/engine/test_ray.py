@@ -39,7 +39,13 @@ def run(raw: Raw, out: Path, **options: object) -> raysim.Result:
 def test_ray_with_any_number_of_actors_equals_inline(algorithm: str, actors: int, tmp_path: Path) -> None:
     """Clients' own models too, of those that took part and of those that did not."""
     headed = {"name": "mlp", "hidden": [16], "personal": ["head"]}
-    own: Raw = {"model": headed, "data__local_test": 0.2, "data__unseen": 0.2, "run__evaluate_clients": "all"}
+    own: Raw = {
+        "model": headed,
+        "data__local_test": 0.2,
+        "data__validation": 0.1,
+        "data__unseen": 0.2,
+        "run__evaluate_clients": "all",
+    }
     server: Raw = {"server_data": {"name": "in_domain", "samples": 100}}
     raw = digits(algorithm=algorithm, resources__client_actors=actors, **own, **server)
     result = run(raw, tmp_path)
