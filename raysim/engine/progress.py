@@ -17,7 +17,7 @@ class Progress(NamedTuple):
     used: int  # updates used so far
     seconds: float  # wall seconds since the timeline began
     evaluated: int | None  # rounds that were over when the model was last evaluated
-    metrics: dict[str, float]  # what that evaluation gave: means over clients' own models, if evaluated, or over peers
+    metrics: dict[str, float]  # means over clients or peers whose own models it evaluated, else of the global model
 
 
 class Mark(NamedTuple):

@@ -128,6 +128,9 @@ def test_names_tell_cases_apart_whatever_they_set(tmp_path: Path) -> None:
     (row,) = paired(tmp_path, "--by", "name", "--baseline", "a")
     assert (row["name"], row["baseline"], row["pairs"]) == ("b", "name=a", "2")
     assert float(row["difference"]) == 0.25
+    made(tmp_path / "a-other", {"seed": 2, "name": "a", **FEDAVG, "lr": 0.3}, [0.5])
+    answer = command("compare", tmp_path, "--paired", "--by", "name", "--baseline", "a")
+    assert "those with name=a must differ in seed only, got several values of lr" in answer.stderr
 
 
 def test_one_seed_is_told(tmp_path: Path) -> None:
