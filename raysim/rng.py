@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 SERVER_ID = 2**31  # the server's id, where ids are those of clients
+_PADDING = ((0, 0, 0), (0, 0), (0,), ())  # by the number of ids
 
 
 def _key(seed: int, purpose: str, ids: int) -> tuple[int, int]:
@@ -28,7 +29,7 @@ def _key(seed: int, purpose: str, ids: int) -> tuple[int, int]:
 def _counter(ids: tuple[int, ...]) -> tuple[int, ...]:
     if len(ids) > 3:
         raise ValueError(f"a key holds at most three ids, got {ids!r}")
-    return 0, *ids, *[0] * (3 - len(ids))  # Philox counts the blocks drawn in word 0
+    return 0, *ids, *_PADDING[len(ids)]  # Philox counts the blocks drawn in word 0
 
 
 def _philox(key: tuple[int, ...], counter: tuple[int, ...]) -> np.random.Philox:

@@ -133,6 +133,7 @@ class _Buffer:
         self._names = tuple(column.name for column in columns)
         self._known = frozenset(self._names)
         self._required = frozenset(column.name for column in columns if not column.nullable)
+        self._complete: set[tuple[str, ...]] = set()  # columns of rows so far, of which none was missing or unknown
         self._hashes = {column.name: hashlib.sha256() for column in columns if not is_wall(column)}
         self._rows: list[tuple[Any, ...]] = []
         self._own: dict[str, Any] = {}  # the hash of each own column
@@ -173,8 +174,11 @@ class _Buffer:
             self._held.add(name)
 
     def add(self, row: dict[str, Any], own: Mapping[str, float | None]) -> int:
-        if not self._required <= row.keys() <= self._known:
-            self._complain(row)
+        columns = tuple(row)
+        if columns not in self._complete:
+            if not self._required <= row.keys() <= self._known:
+                self._complain(row)
+            self._complete.add(columns)
         for name in own:
             if name not in self._own:
                 self._begin(name)

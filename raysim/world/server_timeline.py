@@ -125,6 +125,8 @@ class ServerTimeline:
         self.in_flight = 0
         self.length = world.round_length
         self._has_rounds, self._staleness_in_rounds = world.has_rounds, world.staleness_unit == "rounds"
+        self._steps_after = None if isinstance(trigger, Round) else trigger.size  # arrivals; None: when a round closes
+        self._discards = isinstance(trigger, Round) and trigger.late == "discard"
         self.live: Counter[int] = Counter()  # by version: number of later updates that start from it
         self._cost, self._measured = cost, measured
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
@@ -248,8 +250,7 @@ class ServerTimeline:
         holds all that a longer run would need. It may if its training has started with the dispatch, because a run that
         is resumed starts it again.
         """
-        discards = isinstance(self.trigger, Round) and self.trigger.late == "discard"
-        if not dispatched.reports or self._measured is not None or self.length is None or not discards:
+        if not self._discards or not dispatched.reports or self._measured is not None or self.length is None:
             return dispatched.reports
         return dispatched.arrives < (dispatched.round + 1) * self.length
 
@@ -258,14 +259,13 @@ class ServerTimeline:
         del self._flying[dispatched.serial]
         idle = dispatched.reports or not self.world.dropout.permanent
         self._picker.roster.move(dispatched.client, idle=idle)
-        late = isinstance(self.trigger, Round) and self.trigger.late == "discard" and dispatched.round < self.round
-        if not dispatched.reports or late:
+        if not dispatched.reports or (self._discards and dispatched.round < self.round):
             status: Literal["discarded", "dropped"] = "discarded" if dispatched.reports else "dropped"
             yield self._ended(dispatched, status, self._staleness(dispatched))
         else:
             self._waiting.append((dispatched, self._arrival(dispatched)))
-            if not isinstance(self.trigger, Round) and len(self._waiting) == self.trigger.size:
-                yield self._step(self.trigger.size)
+            if len(self._waiting) == self._steps_after:
+                yield self._step(self._steps_after)
         if not self._has_rounds:
             yield from self._top_up()
 
