@@ -31,20 +31,25 @@ def check(
             wrong.append(error)
             continue
         found = plan.scenarios()
-        if data and (problems := _data_problems(found)):
+        problems, notes = _inspect(found) if data else ([], [])
+        if problems:
             wrong.append(ScenarioError(str(path), problems))
             continue
         first, runs = found[0], f", {len(found)} runs" if len(found) > 1 else ""
         runs += ", to be tuned" if plan.search else ""
         typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {first.data.clients} clients{runs})")
+        for note in notes:
+            typer.echo(f"{path}: note: {note}")
     refuse(wrong)
 
 
-def _data_problems(scenarios: list[Scenario]) -> list[Problem]:
-    """Returns what is wrong with what these scenarios of one file name, each problem once."""
-    from raysim.engine.inspection import data_problems
+def _inspect(scenarios: list[Scenario]) -> tuple[list[Problem], list[str]]:
+    """Returns what is wrong with what these scenarios of one file name, and what to note of them, each once."""
+    from raysim.engine.inspection import inspect
 
-    return list(dict.fromkeys(problem for scenario in scenarios for problem in data_problems(scenario)))
+    found = [inspect(scenario) for scenario in scenarios]
+    problems = dict.fromkeys(problem for one in found for problem in one.problems)
+    return list(problems), list(dict.fromkeys(note for one in found for note in one.notes))
 
 
 def schema() -> None:

@@ -132,11 +132,9 @@ class Execution:
         require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
 
     def _tell(self, pool: Pool, info: dict[str, Any], described: Described) -> None:
-        """Notes if clients are trained one by one, though the scenario asks for more."""
-        if described.one_by_one:
-            text = f"resources.vectorize: clients are trained one by one: {described.one_by_one}"
-            pool.warnings.append(f"{self.run}: {text}")
-            info["notes"] = list(dict.fromkeys([*info["notes"], text]))
+        """Notes what is done otherwise than the scenario asks."""
+        pool.warnings += [f"{self.run}: {note}" for note in described.notes]
+        info["notes"] = list(dict.fromkeys([*info["notes"], *described.notes]))
 
     def _before(self) -> dict[str, Any]:
         """Returns the content of run.json before the run goes on; {} for a new run, and for a new fork."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors import Value
 from raysim.blame import blaming
@@ -23,8 +23,15 @@ from raysim.scenario import Scenario
 from results import Writer, write_json
 
 
-def data_problems(scenario: Scenario) -> list[Problem]:
-    """Loads all that a scenario names, as a run would, and returns all that is missing, damaged or does not fit.
+class Inspected(NamedTuple):
+    """What was found by loading what a scenario names."""
+
+    problems: list[Problem]  # what is missing, damaged or does not fit
+    notes: tuple[str, ...] = ()  # what cannot be done as asked, and is done otherwise
+
+
+def inspect(scenario: Scenario) -> Inspected:
+    """Loads all that a scenario names, as a run would, and returns what is wrong with it.
 
     What depends on something that is wrong itself is not looked at. Nothing is trained.
     """
@@ -32,11 +39,10 @@ def data_problems(scenario: Scenario) -> list[Problem]:
     with _noting(found, "data"):
         dataset = scenario.data.load()
     if found:
-        return [*found, *_name_problems(scenario)]
+        return Inspected([*found, *_name_problems(scenario)])
     federation = _divided(scenario, dataset, found)
-    if federation is not None:
-        _try_model(scenario, federation, found)
-    return list(dict.fromkeys(found))
+    notes = () if federation is None else _try_model(scenario, federation, found)
+    return Inspected(list(dict.fromkeys(found)), notes)
 
 
 @contextmanager
@@ -72,8 +78,11 @@ def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Fede
     return federation
 
 
-def _try_model(scenario: Scenario, federation: Federation, found: list[Problem]) -> None:
-    """Builds the model for the data, tries it on two samples, and follows the timeline where it is scripted."""
+def _try_model(scenario: Scenario, federation: Federation, found: list[Problem]) -> tuple[str, ...]:
+    """Builds the model for the data, tries it on two samples, and follows the timeline where it is scripted.
+
+    Returns what cannot be done as asked, and is done otherwise.
+    """
     from raysim.workers.trial import try_metrics, try_model
     from raysim.workers.workbench import Workbench
     from raysim.workers.workshop import BecomePeers, BecomeServer, Workshop
@@ -83,24 +92,29 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     with _noting(found, "model"):
         workers.append(become(Value(federation)).build(Workshop(scenario, 0.0)))
     if not workers:
-        return
+        return ()
     (worker,) = workers
     with _noting(found, "model", "predict and train on two samples"):
         try_model(worker)
         with _noting(found, "run.metrics", "give numbers for some samples"):
             try_metrics(worker)
-    if scenario.follows_training:
-        return
+    if not scenario.follows_training:
+        with _noting(found, "world"):
+            _try_timeline(scenario, federation, worker)
+    notes: tuple[str, ...] = ()
+    if not found:
+        with _noting(found, "algorithm", "update a client"):
+            notes = worker.notes
+    return notes
 
-    def cost() -> Any:
-        return worker.cost()  # type: ignore[attr-defined]  # both kinds of workers have it
 
-    with _noting(found, "world"):
-        if not scenario.has_server:
-            peers_timeline.new_timeline(scenario, federation.samples, cost)
-        elif scenario.world.dispatch.picks is not None:
-            for _ in server_timeline.new_timeline(scenario, federation.samples, cost):
-                pass
+def _try_timeline(scenario: Scenario, federation: Federation, worker: Any) -> None:
+    """Makes the timeline, and follows it where it is scripted."""
+    if not scenario.has_server:
+        peers_timeline.new_timeline(scenario, federation.samples, worker.cost)
+    elif scenario.world.dispatch.picks is not None:
+        for _ in server_timeline.new_timeline(scenario, federation.samples, worker.cost):
+            pass
 
 
 def _name_problems(scenario: Scenario) -> list[Problem]:

@@ -46,7 +46,7 @@ class Described(NamedTuple):
     shape: tuple[int, ...]  # shape of one input
     classes: int
     unseen: np.ndarray  # numbers of the clients that take no part, but may adapt to the last model
-    one_by_one: str | None  # why nobody is trained together, though the scenario asks for that; None: it is as asked
+    notes: tuple[str, ...]  # what of the scenario cannot be done as asked, and is done otherwise
 
 
 class ServerDescribed(NamedTuple):

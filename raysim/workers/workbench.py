@@ -79,8 +79,15 @@ class Workbench:
             shape=self.shape,
             classes=federation.num_classes,
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
-            one_by_one=self.one_by_one if self.scenario.resources.vectorize is True else None,
+            notes=self.notes,
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the scenario cannot be done as asked, and is done otherwise."""
+        if self.scenario.resources.vectorize is True and self.one_by_one:
+            return (f"resources.vectorize: clients are trained one by one: {self.one_by_one}",)
+        return ()
 
     @cached_property
     def one_by_one(self) -> str | None:
