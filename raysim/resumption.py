@@ -129,7 +129,7 @@ def fork(
     before, after = scenario_to_fork(source, at, overrides)
     # Until its version, the fork is the old run, for as many rounds as the new one has: what peers do depends on that.
     old = before.model_copy(update={"run": before.run.model_copy(update={"rounds": after.run.rounds})})
-    origin = {"run": open_run(source).id, "version": at}
+    origin = _origin(open_run(source), at, before, after)
     made: list[Path] = []
 
     def first() -> Execution:
@@ -145,6 +145,18 @@ def fork(
     facts = {"forked_from": origin}
     with locked(made[0]):
         return launch(after, lambda: Execution(after, made[0], goes_on=True, facts=facts), **where)
+
+
+def _origin(run: Run, at: int, before: Scenario, after: Scenario) -> dict[str, Any]:
+    """Returns what run.json says of where a fork is from: the run, the version, and the settings that it had before.
+
+    If that run is a fork, too, it also says where that one is from.
+    """
+    old, new = flatten(before.resolved()), flatten(after.resolved())
+    changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    settings = {key: old.get(key) for key in changed if not key.startswith((*_LATER, "name"))}
+    origin = {"run": run.id, "version": at, "before": settings}
+    return {**origin, "forked_from": run.info["forked_from"]} if run.info.get("forked_from") else origin
 
 
 def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = tuple[Value, ...]
 
+# Other keys of `resources` change no numbers.
+_NUMERIC = tuple(f"resources.{key}" for key in ("chunk", "vectorize", "shards", "threads", "cpu_capability"))
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -127,8 +130,8 @@ def _differing(runs: Runs, heads: list[str]) -> list[str]:
 def tells(key: str) -> bool:
     """Whether a run's numbers depend on a key other than the seed."""
     if key.startswith("resources."):
-        return key in ("resources.chunk", "resources.threads")
-    return key not in ("name", "seed", "forked_from.run")
+        return key in _NUMERIC
+    return key not in ("name", "seed") and not key.endswith("forked_from.run")
 
 
 def _groups(runs: Runs, keys: list[str]) -> Iterator[tuple[Values, Runs]]:

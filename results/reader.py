@@ -142,13 +142,20 @@ class Run:
     @property
     def origin(self) -> dict[str, Value]:
         """Values of the keys in `results.keys.ORIGIN`: which run and version a fork is from; {} if it is no fork."""
-        found = flatten({"forked_from": self.info.get("forked_from")})
+        found = self._forked_from
         return {key: found[key] for key in ORIGIN} if ORIGIN.keys() <= found.keys() else {}
 
     @property
+    def _forked_from(self) -> dict[str, Value]:
+        return flatten({"forked_from": self.info.get("forked_from") or {}})
+
+    @property
     def keys(self) -> dict[str, Value]:
-        """The values of the scenario by dotted path of their keys, and of `origin`."""
-        return flatten(self.info.get("scenario") or {}) | self.origin
+        """The values of the scenario by dotted path of their keys; of a fork also where it is from.
+
+        With `origin`, these are its settings before, such as `forked_from.before.local.lr`.
+        """
+        return flatten(self.info.get("scenario") or {}) | self._forked_from
 
     @property
     def history(self) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from results.compare import tells
 from results.keys import Value
 from results.reader import Run
 from results.runs import Runs
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _LETTERS = 40  # a value in a label is cut after so many letters
 SHOWN = 6  # a section that shows single runs takes one from each of so many groups, at most
-_NUMERIC = ("resources.chunk", "resources.threads")  # other keys of `resources` change no numbers
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def grouped(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) -
 
     picked: whether clients are left out until they have taken part. Raises UnknownKey for a key that no run has.
     """
-    keys = list(runs.keys(by)) if by else [key for key in runs.varying if _matters(key)]
+    keys = list(runs.keys(by)) if by else [key for key in runs.varying if tells(key)]
     values = [column.to_pylist() for column in runs.keys(keys).values()]
     members: dict[tuple[Value, ...], list[int]] = {}
     for place in range(len(runs)):
@@ -112,10 +112,6 @@ def grouped(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) -
         of_group = tuple(runs[place] for place in places)
         found.append(RunGroup(place, label, of_group, _once(of_group)))
     return Groups(runs, keys, found, picked)
-
-
-def _matters(key: str) -> bool:
-    return key not in ("seed", "name", "forked_from.run") and (not key.startswith("resources.") or key in _NUMERIC)
 
 
 def _once(runs: Sequence[Run]) -> tuple[Run, ...]:

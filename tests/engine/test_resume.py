@@ -245,7 +245,7 @@ def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_pat
     whole = undisturbed(raw, tmp_path)
     result = raysim.fork(whole.folder, 3, out=tmp_path / "forks", inline=True)
     assert_same(result, whole)
-    assert result.info["forked_from"] == {"run": whole.info["run"], "version": 3}
+    assert result.info["forked_from"] == {"run": whole.info["run"], "version": 3, "before": {}}
     assert f"fork of {whole.info['run']} from version 3 " in command("show", result.folder).stdout
     assert result.info["resumed"] == []
 
@@ -284,6 +284,28 @@ def test_tables_of_a_fork_say_from_which_run_and_version_it_is(tmp_path: Path) -
     assert scratch.digest != fork.digest
     told = command("columns", "updates").stdout
     assert all(key in told for key in origin)
+
+
+def test_forks_with_other_settings_before_are_other_cases(tmp_path: Path) -> None:
+    """Forks of two seeds are one case, and a fork of a fork says what both had before."""
+    lr, before = "algorithm.server_lr", "forked_from.before.algorithm.server_lr"
+    out, rates = tmp_path / "runs", [(0.5, 0), (0.5, 1), (1.0, 0)]
+    raws = [digits(algorithm__server_lr=rate, seed=seed) for rate, seed in rates]
+    for raw in raws:
+        whole = raysim.run(raysim.parse_scenario(raw), out=tmp_path / "whole", inline=True)
+        fork = raysim.fork(whole.folder, 2, [f"{lr}=0.3"], out=out, inline=True)
+    compared = raysim.load(out).compare()[[before, "runs"]]
+    assert compared.to_numpy().tolist() == [[0.5, 2], [1.0, 1]]
+    again = raysim.fork(fork.folder, 3, ["local.lr=0.01"], out=out, inline=True)
+    origins = {key: value for key, value in again.run.keys.items() if key.startswith("forked_from.")}
+    assert origins == {
+        "forked_from.run": fork.run.id,
+        "forked_from.version": 3,
+        "forked_from.before.local.lr": raws[0]["local"]["lr"],
+        "forked_from.forked_from.run": whole.run.id,
+        "forked_from.forked_from.version": 2,
+        f"forked_from.{before}": 1.0,
+    }
 
 
 def test_a_fork_by_hand(tmp_path: Path) -> None:
