@@ -40,7 +40,7 @@ class HFCL(Central):
         return needs_server_data(scenario, in_domain=True)
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
-        return by_samples(arrivals) if self.weights == "samples" else [1 / len(arrivals)] * len(arrivals)
+        return by_samples(arrivals) if self.weights == "samples" else [1 / len(arrivals) for _ in arrivals]
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         own = task.train(task.received).model

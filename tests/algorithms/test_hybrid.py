@@ -200,6 +200,16 @@ def test_the_servers_samples_help(simulate: Simulate, algorithm: str) -> None:
     assert helped > averaged
 
 
+def test_hfcl_without_updates_in_time_is_the_servers_training(simulate: Simulate) -> None:
+    """However updates are weighted."""
+    late = {"dispatch": {"per_round": 5}, "delay": {"name": "constant", "value": 1}}
+    by_samples, uniform = (
+        simulate(hybrid({"name": "hfcl", "weights": weights}, world=late)) for weights in ("samples", "uniform")
+    )
+    assert uniform.info["totals"]["used"] == 0
+    assert by_samples.info["digest"] == uniform.info["digest"]
+
+
 def test_feddf_learns_from_inputs_of_other_data(simulate: Simulate) -> None:
     """Whatever their labels are."""
     other = {"name": "out_of_domain", "data": "digits", "samples": 200}
