@@ -202,9 +202,9 @@ def test_the_servers_samples_help(simulate: Simulate, algorithm: str) -> None:
 
 def test_hfcl_without_updates_in_time_is_the_servers_training(simulate: Simulate) -> None:
     """However updates are weighted."""
-    late = {"dispatch": {"per_round": 5}, "delay": {"name": "constant", "value": 1}}
+    lost = {"dispatch": {"per_round": 2}, "dropout": {"probability": 0.99}}
     by_samples, uniform = (
-        simulate(hybrid({"name": "hfcl", "weights": weights}, world=late)) for weights in ("samples", "uniform")
+        simulate(hybrid({"name": "hfcl", "weights": weights}, world=lost)) for weights in ("samples", "uniform")
     )
     assert uniform.info["totals"]["used"] == 0
     assert by_samples.info["digest"] == uniform.info["digest"]
