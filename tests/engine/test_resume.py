@@ -290,7 +290,8 @@ def test_forks_with_other_settings_before_are_other_cases(tmp_path: Path) -> Non
     """Forks of two seeds are one case, and a fork of a fork says what both had before."""
     lr, before = "algorithm.server_lr", "forked_from.before.algorithm.server_lr"
     out, rates = tmp_path / "runs", [(0.5, 0), (0.5, 1), (1.0, 0)]
-    raws = [digits(algorithm__server_lr=rate, seed=seed) for rate, seed in rates]
+    fixed = {"every_s": None, "at_end": False}  # else it depends on time from which version a fork can be forked
+    raws = [digits(algorithm__server_lr=rate, seed=seed, run__checkpoint=fixed) for rate, seed in rates]
     for raw in raws:
         whole = raysim.run(raysim.parse_scenario(raw), out=tmp_path / "whole", inline=True)
         fork = raysim.fork(whole.folder, 2, [f"{lr}=0.3"], out=out, inline=True)
