@@ -19,7 +19,7 @@ from raysim.scenario.yaml import override
 from results import Run, open_run, this_process, write_json
 from results.disk import writing
 from results.holder import state
-from results.keys import flatten
+from results.keys import Value, flatten
 from results.location import location
 from results.parts import OtherFile, require_no_others
 from results.schemas import TABLES
@@ -152,9 +152,8 @@ def _origin(run: Run, at: int, before: Scenario, after: Scenario) -> dict[str, A
 
     If that run is a fork, too, it also says where that one is from.
     """
-    old, new = flatten(before.resolved()), flatten(after.resolved())
-    changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
-    settings = {key: old.get(key) for key in changed if not key.startswith((*_LATER, "name"))}
+    changed = _differences(before, after)
+    settings = {key: old for key, (old, _) in changed.items() if not key.startswith((*_LATER, "name"))}
     origin = {"run": run.id, "version": at, "before": settings}
     return {**origin, "forked_from": run.info["forked_from"]} if run.info.get("forked_from") else origin
 
@@ -245,15 +244,20 @@ def _changed(run: Run, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
     return before, parse_scenario(raw, source)
 
 
+def _differences(before: Scenario, after: Scenario) -> dict[str, tuple[Value, Value]]:
+    """Returns the values before and after of all keys that differ, by dotted path."""
+    old, new = flatten(before.resolved()), flatten(after.resolved())
+    both = {key: (old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys())}
+    return {key: values for key, values in both.items() if values[0] != values[1]}
+
+
 def _refuse(source: str, before: Scenario, after: Scenario, allowed: Callable[[str], bool], whose: str) -> None:
     """Raises ScenarioError if a key has changed that must not, mostly as it would change what was written before."""
-    old, new = flatten(before.resolved()), flatten(after.resolved())
-    changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
     past = "because the past depends on it"
     why = {"name": "because its folder is named after it"}
     problems = [
-        Problem(key, f"must stay {old.get(key)!r} {whose}, {why.get(key, past)}, got {new.get(key)!r}")
-        for key in changed
+        Problem(key, f"must stay {old!r} {whose}, {why.get(key, past)}, got {new!r}")
+        for key, (old, new) in _differences(before, after).items()
         if not allowed(key)
     ]
     if problems:

@@ -151,9 +151,9 @@ class Run:
 
     @property
     def keys(self) -> dict[str, Value]:
-        """The values of the scenario by dotted path of their keys; of a fork also where it is from.
+        """The values of the scenario by dotted path of their keys.
 
-        With `origin`, these are its settings before, such as `forked_from.before.local.lr`.
+        A fork has those of `origin`, too, and the settings that it had before, such as `forked_from.before.local.lr`.
         """
         return flatten(self.info.get("scenario") or {}) | self._forked_from
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from actors import Group, Pool, Value
@@ -52,27 +49,10 @@ class ServerFamily:
         def cost() -> UpdateCost:
             return BecomeServer(Value(federation)).build(Workshop(scenario, 0.0)).cost()
 
-        with _rare_collections():
-            for happening in new_timeline(scenario, samples, cost):
-                if isinstance(happening, Ended):
-                    recorder.ended(happening, int(samples[happening.dispatched.client]))
-                elif isinstance(happening, Stepped):
-                    recorder.stepped(happening, weigh(scenario, happening.arrivals, population, happening.version))
-                elif isinstance(happening, Closed):
-                    recorder.closed(happening)
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Within the block, Python rarely looks for garbage in cycles, and not among what was there before.
-
-    That takes a sixth of a long timeline's time otherwise, which leaves no cycles.
-    """
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(50_000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
+        for happening in new_timeline(scenario, samples, cost):
+            if isinstance(happening, Ended):
+                recorder.ended(happening, int(samples[happening.dispatched.client]))
+            elif isinstance(happening, Stepped):
+                recorder.stepped(happening, weigh(scenario, happening.arrivals, population, happening.version))
+            elif isinstance(happening, Closed):
+                recorder.closed(happening)
