@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 import torch
+from equilibria import draw
 from model_inputs import CIFAR, MNIST, TEXT, images
 from pydantic import TypeAdapter, ValidationError
 
@@ -29,6 +30,7 @@ from raysim.models import (
 )
 from raysim.models.build import initialise
 from raysim.models.layout import Layout
+from raysim.models.universal import explicit_attention, fused_attention
 from raysim.part import OneOf
 
 FEDDLE_CNN: dict[str, Any] = {
@@ -176,6 +178,15 @@ def test_a_character_is_predicted_from_those_before_it(model: ModelPart) -> None
         assert torch.equal(one[0, :5], other[0, :5])
     else:
         torch.testing.assert_close(one[0, :5], other[0, :5], atol=1e-2, rtol=0)
+
+
+@pytest.mark.parametrize("length", [1, 7, 80])
+def test_fused_attention_is_explicit_attention(length: int) -> None:
+    """Training takes one of them, solves and evaluations the other."""
+    q, k, v = draw(3, 2, 4, length, 8)
+    torch.testing.assert_close(fused_attention(q, k, v), explicit_attention(q, k, v), atol=2e-6, rtol=1e-5)
+    assert torch.equal(fused_attention(q, k, v), fused_attention(q, k, v))
+    assert torch.equal(fused_attention(q[:1], k[:1], v[:1]), fused_attention(q, k, v)[:1])
 
 
 def test_the_same_seed_gives_the_same_bits_and_the_global_generator_is_untouched() -> None:
