@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
 from actors.choice import choose
-from actors.crew import ATTEMPTS, Crew
+from actors.crew import Crew
+from actors.crews import Crews
 from actors.host import Done, Failure, Ready
-from actors.instrument import BUSY, DEATHS, DONE, JOBS, WORKERS, Reading
+from actors.instrument import BUSY, DONE, Reading
 from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Setup, Value, values_of
 from actors.machine import Machine
-from actors.memory import brief
 from actors.meter import Meter
 from actors.placement import Placement, is_alive
 from actors.pool import Group, JobFailed, ValuesLost
 from actors.process import Life
 from actors.queue import Queue
+from actors.recovery import Recovery
 from actors.watch import Watch
 from actors.worker import Worker
 
@@ -46,16 +46,13 @@ class RayPool:
         self._environment = dict(environment or {})
         self.warnings: list[str] = []
         self._interrupted = False
-        self._crews: dict[str, Crew] = {}  # by group
+        self._crews = Crews()
         self._watch = Watch(self._crews, patience_s, wait_s)
         self._queue = Queue()
         self._meter = Meter(run)
+        self._recovery = Recovery(self._crews, self._queue, self._meter, self.warnings.append)
         self.machines: dict[str, Machine] = {}
         self.lives: list[Life] = []
-
-    def _workers(self) -> Iterator[Worker]:
-        for crew in self._crews.values():
-            yield from crew.workers
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
@@ -111,8 +108,8 @@ class RayPool:
         try:
             seats = crew.seats() if job.together else [None]
         except (RayActorError, OutOfMemoryError, GetTimeoutError) as error:
-            self._do_again(job)
-            self._replace(workers[0], str(error))
+            self._recovery.do_again(job)
+            self._recovery.replace(workers[0], str(error))
             return
         assert job.request is not None
         candidates = [value.candidates for value in values_of(job.request)]
@@ -138,7 +135,7 @@ class RayPool:
 
         Returns whether an answer came or a worker was replaced. Raises KeyboardInterrupt after `interrupt`.
         """
-        running = [reference for worker in self._workers() for reference in worker.calls]
+        running = [reference for worker in self._crews.workers for reference in worker.calls]
         if not running:
             raise RuntimeError("wait: there must be a running job or set-up, got none")
         came = not self._interrupted and bool(ray.wait(running, num_returns=1, timeout=POLL_S)[0])
@@ -150,13 +147,24 @@ class RayPool:
         self._publish()
         return self._look() or came
 
+    def _look(self) -> bool:
+        """Looks after the workers. Returns whether some were replaced."""
+        found = False
+        for worker, cause, blame in self._watch.gone():
+            if self._crews.has(worker):  # not if it was replaced with its gang
+                self._recovery.replace(worker, cause, blame=blame)
+                found = True
+        if found:
+            self._hand_out()
+        return found
+
     def _take_all(self, running: list[Any]) -> None:
         """Takes the answers that have come. running: the references to all."""
         done, _ = ray.wait(running, num_returns=len(running), timeout=0)
-        of = {reference: worker for worker in self._workers() for reference in worker.calls}
+        of = {reference: worker for worker in self._crews.workers for reference in worker.calls}
         for reference in sorted(done, key=lambda reference: self._order_of(of[reference].calls[reference])):
             worker = of[reference]
-            if reference not in worker.calls or worker not in self._crew_of(worker).workers:
+            if reference not in worker.calls or not self._crews.has(worker):
                 continue  # the worker turned out to be dead, or the job must be done again
             job = worker.calls[reference]
             if not (job and self._queue.waits(job)):  # else it failed for lack of what it needs, whose job tells why
@@ -171,20 +179,20 @@ class RayPool:
         try:
             result = ray.get(reference)
         except ObjectLostError as error:  # caught first: if an argument was lost, the error is of two classes
-            self._lost(worker, reference, error)
+            self._recovery.lost(worker, reference, error)
             return
         except RayTaskError as error:
             raise JobFailed(label, str(error.cause), str(error)) from error
         except RayActorError as error:
-            self._replace(worker, str(error), blame=worker.node_id is None or is_alive(worker.node_id))
+            self._recovery.replace(worker, str(error), blame=worker.node_id is None or is_alive(worker.node_id))
             return
         except OutOfMemoryError as error:
-            self._low_on_memory(worker, error)
+            self._recovery.low_on_memory(worker, error)
             return
         except RayError as error:
             raise JobFailed(label, f"{type(error).__name__}: {error}", "") from error
         if isinstance(result, Failure) and result.broken:
-            self._replace(worker, result.cause)
+            self._recovery.replace(worker, result.cause)
             return
         if isinstance(result, Failure) and not (job and job.done):  # done: by the first of a gang
             raise JobFailed(label, result.cause, result.traceback, result.memory)
@@ -192,7 +200,7 @@ class RayPool:
         self._watch.moved = time.monotonic()
         if job is None:
             self._came(worker, result)
-        elif not job.together or worker is self._crew_of(worker).workers[0]:  # a gang's answer is its first member's
+        elif not job.together or worker is self._crews.of(worker).workers[0]:  # a gang's answer is its first member's
             self._finish(job, worker, result)
 
     def _came(self, worker: Worker, answer: str | Ready | None) -> None:
@@ -220,78 +228,6 @@ class RayPool:
         job.end(Outcome(done.result, worker.name, done.took, worker.life.process if worker.life else None))
         self._queue.release(job)
 
-    # --- what is lost -------------------------------------------------------------------------------------------------
-
-    def _lost(self, worker: Worker, reference: Any, error: ObjectLostError) -> None:
-        """Does a job again of which an argument or the answer was lost with a node, after what it needs was made again.
-
-        Raises ValuesLost if that cannot be made again.
-        """
-        job = worker.calls[reference]
-        if job is None or job.request is None:
-            label = job.label if job else f"{worker.name}: set-up"
-            raise ValuesLost(label, "the data were lost with a node", "")
-        lost = getattr(error, "cause", error).object_ref_hex
-        found = [value for value in values_of(job.request) if value.content.hex() == lost]
-        for value in found:
-            if value.again is None:
-                raise ValuesLost(job.label, "a model or state that it needs was lost with a node", "")
-            if value.job is None:  # else another job has found that it is lost
-                self._make_again(value)
-        job.attempts += not found  # it was the answer, or a value that was made again meanwhile
-        if job.attempts == ATTEMPTS:
-            raise ValuesLost(job.label, f"it was lost with a node {ATTEMPTS} times", "")
-        if job.together and len(self._crew_of(worker).workers) > 1:
-            self._replace(worker, str(error), blame=False)  # others of its gang may wait for it
-            return
-        del worker.calls[reference]
-        self._do_again(job)
-
-    def _make_again(self, value: Value[Any]) -> None:
-        """Submits the job that left a value once more."""
-        recipe = value.again
-        assert recipe is not None
-        job = Job.of(recipe.group, recipe.request, recipe.priority, recipe.label)
-        job.values[recipe.place] = value
-        value.job = job
-        self._queue.add(job)
-
-    def _replace(self, dead: Worker, cause: str, *, blame: bool = True) -> None:
-        """Replaces a dead worker, and puts its jobs back into the queue. blame: whether its job may be the cause."""
-        self._meter.count(DEATHS, self._crew_of(dead).group.name, dead.node)
-        for job in self._crew_of(dead).replace(dead, cause, blame=blame):
-            self._do_again(job)
-
-    def _do_again(self, job: Job[Any, Any]) -> None:
-        """Puts a job back into the queue, and so those that workers got ahead of it: what they need will not come."""
-        for other in self._queue.given_after(job):
-            for worker in self._workers():
-                worker.calls = {reference: held for reference, held in worker.calls.items() if held is not other}
-            self._do_again(other)
-        self._queue.add(job)
-
-    def _low_on_memory(self, worker: Worker, error: OutOfMemoryError) -> None:
-        """Replaces a worker that Ray has ended because its node ran low on memory. Another may find more."""
-        self.warnings.append(f"{worker.name}: its node ran low on memory, and Ray ended it")
-        try:
-            self._replace(worker, brief(error))
-        except JobFailed as failed:
-            raise JobFailed(failed.label, failed.cause, failed.traceback, "node") from error
-
-    def _crew_of(self, worker: Worker) -> Crew:
-        return self._crews[worker.name.rpartition("-")[0]]
-
-    def _look(self) -> bool:
-        """Looks after the workers. Returns whether some were replaced."""
-        found = False
-        for worker, cause, blame in self._watch.gone():
-            if worker in self._crew_of(worker).workers:  # not if it was replaced with its gang
-                self._replace(worker, cause, blame=blame)
-                found = True
-        if found:
-            self._hand_out()
-        return found
-
     # --- the rest -----------------------------------------------------------------------------------------------------
 
     def show(self, readings: Sequence[Reading]) -> None:
@@ -299,21 +235,13 @@ class RayPool:
 
     def _publish(self) -> None:
         if self._meter.due:
-            self._meter.publish(self._readings())
-
-    def _readings(self) -> Iterator[Reading]:
-        doing: Counter[tuple[str, ...]] = Counter()
-        for group, crew in self._crews.items():
-            doing.update((group, worker.node, worker.state) for worker in crew.workers)
-            yield Reading(JOBS, self._queue.ready(group), (group, "ready"))
-            yield Reading(JOBS, sum(len(worker.jobs) for worker in crew.workers), (group, "running"))
-        yield from (Reading(WORKERS, number, tags) for tags, number in doing.items())
+            self._meter.publish(self._crews.readings(self._queue))
 
     def interrupt(self) -> None:
         """Ends the run: from now on, `wait` raises KeyboardInterrupt. Called from another thread."""
         self._interrupted = True
 
     def close(self) -> None:
-        for worker in self._workers():
+        for worker in self._crews.workers:
             ray.kill(worker.actor)
         self._crews.clear()

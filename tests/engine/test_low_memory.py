@@ -31,15 +31,17 @@ def test_a_run_on_a_node_without_memory_says_what_to_change(tmp_path: Path) -> N
 def test_a_worker_is_replaced_until_it_is_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     from ray.exceptions import OutOfMemoryError
 
-    from actors.cluster import RayPool
-    from actors.placement import Placement
+    from actors.recovery import Recovery
 
-    pool, error = RayPool("run", Placement()), OutOfMemoryError("A worker was killed.\nOOM kill reason: much more")
+    told: list[str] = []
+    unused: Any = None
+    recovery = Recovery(unused, unused, unused, told.append)
+    error = OutOfMemoryError("A worker was killed.\nOOM kill reason: much more")
     worker: Any = SimpleNamespace(name="client-0")
     causes: list[str] = []
-    monkeypatch.setattr(pool, "_replace", lambda worker, cause: causes.append(cause))
-    pool._low_on_memory(worker, error)
-    assert (causes, pool.warnings) == (
+    monkeypatch.setattr(recovery, "replace", lambda worker, cause: causes.append(cause))
+    recovery.low_on_memory(worker, error)
+    assert (causes, told) == (
         ["A worker was killed."],
         ["client-0: its node ran low on memory, and Ray ended it"],
     )
@@ -47,7 +49,7 @@ def test_a_worker_is_replaced_until_it_is_in_vain(monkeypatch: pytest.MonkeyPatc
     def in_vain(worker: Any, cause: str) -> None:
         raise JobFailed("train", f"its worker died 3 times; the last time: {cause}", "")
 
-    monkeypatch.setattr(pool, "_replace", in_vain)
+    monkeypatch.setattr(recovery, "replace", in_vain)
     with pytest.raises(JobFailed) as caught:
-        pool._low_on_memory(worker, error)
+        recovery.low_on_memory(worker, error)
     assert caught.value.memory == "node"
