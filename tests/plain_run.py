@@ -14,7 +14,8 @@ from raysim.local.net import Net
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models.build import initialise
-from raysim.world.server_timeline import ServerTimeline, Stepped
+from raysim.world.server_happening import Stepped
+from raysim.world.server_timeline import ServerTimeline
 
 CPU = torch.device("cpu")
 LOGGED = {"loss_before", "loss_after", "residual", "tolerance", "penalty"}  # what updates carry for the tables only

@@ -17,7 +17,7 @@ from raysim.engine.families import family_of
 from raysim.scenario import Scenario
 from raysim.workers.shared_requests import CLIENT
 from raysim.world.peers_timeline import Exchanged
-from raysim.world.server_timeline import Closed, Stepped
+from raysim.world.server_happening import Closed, Stepped
 from results import Writer
 
 COUNTED_S = 5.0  # for how long the rest of the timeline is followed

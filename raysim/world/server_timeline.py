@@ -12,7 +12,7 @@ takes no time arrives in the round of its dispatch.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,78 +22,8 @@ from raysim.terms import Arrival, Round, Trigger
 from raysim.world.clock import Clock
 from raysim.world.delay import Cost
 from raysim.world.picker import new_picker
+from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
 from raysim.world.world import World
-
-
-class Dispatched(NamedTuple):
-    """A client that was picked."""
-
-    serial: int  # number of the dispatch in the run
-    client: int
-    number: int  # dispatches of this client before it
-    round: int
-    version: int  # of the model that it received
-    time: float
-    arrives: float  # when its update arrives, or would have
-    reports: bool  # False: it never reports
-
-
-class Started(NamedTuple):
-    """A dispatch whose training must start now, because its arrival depends on the work done."""
-
-    dispatched: Dispatched  # its `arrives` is infinite
-
-    @property
-    def version(self) -> int:
-        return self.dispatched.version
-
-    @property
-    def round(self) -> int:
-        return self.dispatched.round
-
-    @property
-    def time(self) -> float:
-        return self.dispatched.time
-
-
-class Ended(NamedTuple):
-    """A dispatch whose update no step uses: it is late, dropped out, or unfinished at the end."""
-
-    dispatched: Dispatched
-    status: Literal["discarded", "dropped", "unfinished"]
-    round: int
-    time: float
-    version: int  # server steps done so far
-    staleness: float  # at its arrival or, if it did not arrive, at the end of the run
-
-
-class Stepped(NamedTuple):
-    """A server step."""
-
-    version: int  # of the model that it makes
-    round: int
-    time: float
-    members: tuple[Dispatched, ...]  # the dispatches whose updates it uses, in order
-    arrivals: tuple[Arrival, ...]  # the members, as algorithms see them
-    in_flight: int  # clients in flight after it
-
-
-class Closed(NamedTuple):
-    """The end of a round, or of a server step where the world has no rounds."""
-
-    round: int
-    time: float
-    version: int
-    in_flight: int
-    early: str | None = None  # why the run ends within this round; None if the round is over
-
-    @property
-    def over(self) -> int:
-        """Number of rounds that are over."""
-        return self.round + (self.early is None)
-
-
-Happening: TypeAlias = Started | Ended | Stepped | Closed
 
 _CLOSE, _OPEN, _ARRIVE = range(3)
 _ASK = 3  # a kind of event with the priority of an arrival: it asks for the cost of an update that may arrive now

@@ -11,7 +11,8 @@ from conftest import Raw
 
 from raysim.algorithms import Buffer, Round, Trigger
 from raysim.world import Cost, World
-from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, ServerTimeline, Stepped
+from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Stepped
+from raysim.world.server_timeline import ServerTimeline
 
 
 def world(**blocks: Any) -> World:

@@ -16,7 +16,7 @@ from raysim.engine.server.weights import weigh
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
 from raysim.workers.workshop import BecomeServer, Workshop
-from raysim.world.server_timeline import Closed, Ended, Stepped
+from raysim.world.server_happening import Closed, Ended, Stepped
 from results import Writer
 
 

@@ -30,7 +30,7 @@ from raysim.workers.requests import (
 )
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, LoadRequest
 from raysim.workers.workshop import BecomeClient, BecomeServer
-from raysim.world.server_timeline import Closed, Stepped
+from raysim.world.server_happening import Closed, Stepped
 
 if TYPE_CHECKING:
     from raysim.workers.wire import Wire

@@ -9,7 +9,7 @@ from raysim.engine import rows
 from raysim.engine.recorder import Recorder
 from raysim.engine.server import rows as server_rows
 from raysim.workers.replies import Evaluated
-from raysim.world.server_timeline import Closed, Ended, Stepped
+from raysim.world.server_happening import Closed, Ended, Stepped
 from results import Writer
 
 

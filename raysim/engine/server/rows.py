@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raysim.engine.rows import Row, when
-from raysim.world.server_timeline import Dispatched, Ended, Stepped
+from raysim.world.server_happening import Dispatched, Ended, Stepped
 
 
 def update_row(dispatched: Dispatched, status: str, step: int, round: int, time: float, staleness: float) -> Row:

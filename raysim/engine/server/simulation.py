@@ -17,7 +17,7 @@ from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.timeline import new_timeline
 from raysim.engine.server.weights import weigh
 from raysim.scenario import Scenario
-from raysim.world.server_timeline import Closed, Dispatched, Ended, Happening, Started, Stepped
+from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
 
 
 class ServerSimulation:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
 from raysim.world import Cost
-from raysim.world.server_timeline import Dispatched, ServerTimeline
+from raysim.world.server_happening import Dispatched
+from raysim.world.server_timeline import ServerTimeline
 
 
 def new_timeline(

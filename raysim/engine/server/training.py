@@ -12,7 +12,7 @@ from raysim.workers.replies import TrainedClient, UpdateCost
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest
 from raysim.workers.shared_requests import CLIENT
 from raysim.world import Cost
-from raysim.world.server_timeline import Dispatched, Stepped
+from raysim.world.server_happening import Dispatched, Stepped
 
 if TYPE_CHECKING:
     from raysim.workers.wire import Wire
