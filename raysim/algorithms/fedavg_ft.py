@@ -10,16 +10,18 @@ their own models instead, as in the code of FeDEQ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
+from raysim.errors import Problem
 from raysim.part import Count
 from raysim.terms import Arrival, Population, Record
 
 if TYPE_CHECKING:
     from raysim.local.model import Model
     from raysim.local.task import Task
+    from raysim.scenario import Scenario
 
 
 class FedAvgFT(FedAvg):
@@ -34,6 +36,13 @@ class FedAvgFT(FedAvg):
     `local` says, which starts as the last average and is kept from one time to the next. Until a client has one, it
     predicts with the average. The code of FeDEQ does so after 30 % of all rounds (its `finetune_frac`). null: all
     rounds average, and a client's copy is fine-tuned anew for each evaluation."""
+
+    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+        yield from super().problems(scenario)
+        rounds = scenario.run.rounds
+        if self.finetune_after is not None and self.finetune_after >= rounds:
+            text = f"must be less than run.rounds, {rounds}, or nobody is fine-tuned, got {self.finetune_after}"
+            yield Problem("algorithm.finetune_after", f"{text}; take 30 % of them, as the code of FeDEQ does, or null")
 
     def init(self, model: Model, population: Population) -> Record:
         state = super().init(model, population)

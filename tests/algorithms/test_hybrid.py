@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import HFCL, Arrival, Center, FedDF, FedFT
 from raysim.local.server_task import ServerTask
+from raysim.terms import Population
 
 ONE_STEP: Raw = {"server_optimizer": "sgd", "server_lr": 0.5, "server_epochs": 1, "server_batch_size": None}
 SERVER: Raw = {"name": "in_domain", "samples": 100}
@@ -57,6 +58,15 @@ def test_the_server_is_a_client_of_as_many_samples_as_it_has() -> None:
     assert HFCL().step({"w": torch.zeros(1)}, arrivals(3), updates, task)["w"].tolist() == [2.0]
     assert HFCL().step({"w": torch.zeros(1)}, arrivals(1, 2), updates, task)["w"].tolist() == [2.0]
     assert HFCL().step({"w": torch.zeros(1)}, [], {}, task)["w"].tolist() == [5.0]
+
+
+def test_with_uniform_weights_the_server_is_one_more_client() -> None:
+    """Clients' models of mean 1, however many samples they have, and the server's 5: (1 + 1 + 5) / 3."""
+    hfcl, two = HFCL(weights="uniform"), arrivals(1, 200)
+    assert hfcl.weigh(two, Population(2, 201)) == [0.5, 0.5]
+    updates = {"delta": torch.ones(1), "buffers": torch.empty(0)}
+    after = hfcl.step({"w": torch.zeros(1)}, two, updates, parabola(5.0, lr=1.0))
+    assert after["w"].item() == pytest.approx(7 / 3)
 
 
 def sigmoid(x: float) -> float:

@@ -35,7 +35,7 @@ def test_fine_tuning_starts_from_the_global_model(simulate: Simulate, epochs: in
 
 @pytest.mark.parametrize(
     ("picks", "own"),
-    [([[0, 1]], [2.5, 2.5]), ([[0, 1], [0]], [0.625, 2.5]), ([[0, 1], [0], [0], [1]], [0.15625, 3.625])],
+    [([[0, 1], [0]], [0.625, 2.5]), ([[0, 1], [0], [0], [1]], [0.15625, 3.625])],
 )
 def test_fine_tuning_goes_on_from_round_to_round(simulate: Simulate, picks: list[list[int]], own: list[float]) -> None:
     """Once the average stays, at 2.5. Each training takes two steps of 0.5, which leave a quarter of the way."""
@@ -46,6 +46,13 @@ def test_fine_tuning_goes_on_from_round_to_round(simulate: Simulate, picks: list
     assert result.vectors()["w"] == pytest.approx([2.5], abs=1e-6)
     assert own_models(result)[:, 0] == pytest.approx(own, abs=1e-6)
     assert result.pandas("updates").groupby("round").up_bytes.sum().tolist() == [8, *[0] * (len(picks) - 1)]
+
+
+def test_a_run_that_ends_before_anybody_is_fine_tuned_is_refused() -> None:
+    raw = quadratic([0.0, 4.0], {"name": "fedavg_ft", "finetune_after": 4}, {"dispatch": {"per_round": 1}}, 4)
+    with pytest.raises(ScenarioError, match=r"finetune_after: must be less than run\.rounds, 4, .* got 4; take 30 %"):
+        parse_scenario(raw)
+    parse_scenario({**raw, "run": {"rounds": 5}})
 
 
 # --- the engine's part ------------------------------------------------------------------------------------------------

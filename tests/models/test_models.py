@@ -33,14 +33,8 @@ from raysim.models.layout import Layout
 from raysim.models.universal import explicit_attention, fused_attention
 from raysim.part import OneOf
 
-FEDDLE_CNN: dict[str, Any] = {
-    "channels": (32, 64, 64),
-    "kernel": 3,
-    "stride": 2,
-    "padding": "same",
-    "pool": "last",
-    "hidden": 128,
-}
+FEDDLE_CNN: dict[str, Any] = {"channels": (32, 64, 64), "kernel": 3, "padding": "same", "hidden": 64}  # Table 7
+STRIDES: dict[str, Any] = {**FEDDLE_CNN, "stride": 2, "pool": "last", "hidden": 128}
 
 
 def part(**fields: Any) -> ModelPart:
@@ -68,8 +62,9 @@ def size_of(part: ModelPart, shape: tuple[int, ...], num_classes: int = 10) -> i
             CIFAR,
             3_239,
         ),
-        ({**FEDDLE_CNN, "name": "cnn"}, CIFAR, 90_506),
-        ({**FEDDLE_CNN, "name": "cnn"}, MNIST, 89_930),  # 28 pixels end as 2, like 32
+        ({**FEDDLE_CNN, "name": "cnn"}, CIFAR, 122_570),
+        ({**STRIDES, "name": "cnn"}, CIFAR, 90_506),
+        ({**STRIDES, "name": "cnn"}, MNIST, 89_930),  # 28 pixels end as 2, like 32
         ({"name": "fedf_admm_cnn"}, MNIST, 1_663_562),
         ({"name": "fedf_admm_cnn"}, CIFAR, 2_156_682),
         ({"name": "vector"}, (2 * 7 + 1,), 7),
@@ -126,6 +121,7 @@ def test_sizes_of_the_part_that_travels_and_of_the_clients_own(
         CNN(channels=(4,)),
         CNN(pool="last"),
         CNN(**FEDDLE_CNN),
+        CNN(**STRIDES),
         CNN(channels=(4, 4), stride=3, kernel=2, padding="same", pool="last"),
         CNN(channels=(4, 4), stride=2, kernel=4),
         FedFADMMCNN(),

@@ -12,8 +12,11 @@ from ruamel.yaml import YAML
 import raysim
 from raysim.sweep import load_sweep
 
+REPRODUCTIONS = ROOT / "benchmarks" / "reproductions"
+SCENARIOS = [file for file in sorted(REPRODUCTIONS.rglob("*.yaml")) if "\nmodel:" in file.read_text()]  # others: tables
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+
+@pytest.mark.parametrize("path", [*SHIPPED, *SCENARIOS], ids=lambda path: path.stem)
 def test_every_shipped_scenario_is_right(path: Path) -> None:
     assert all(scenario.name for scenario in load_sweep(path).scenarios())
 
@@ -31,7 +34,7 @@ def test_the_run_by_hand_ends_where_its_comments_say(simulate: Simulate, overrid
 # --- of papers --------------------------------------------------------------------------------------------------------
 
 FEDADMM_INSA = ROOT / "scenarios" / "fedadmm_insa"
-PUBLISHED = ROOT / "benchmarks" / "reproductions" / "fedadmm_insa"
+PUBLISHED = REPRODUCTIONS / "fedadmm_insa"
 SMALL = {  # of data that comes with scikit-learn, or in a moment
     "example_1": ["data.samples=200", "data.features=8", "data.clients=10", "run.rounds=4"],
     "example_2": [
