@@ -42,6 +42,8 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
 
     if summary.note:
         yield "note", summary.note
+    if summary.status == "finished" and not summary.steps:
+        yield "note", "the server never stepped, so the model is still the initial one"
     if summary.error:
         yield "error", summary.error
     if summary.history:

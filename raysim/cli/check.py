@@ -21,6 +21,7 @@ def check(
     ] = False,
 ) -> None:
     """Check scenario files and their sweeps; this needs neither Ray nor, without --data, the data."""
+    from raysim.scenario.checks import notes_of
     from raysim.sweep import load_sweep
 
     wrong = []
@@ -31,25 +32,25 @@ def check(
             wrong.append(error)
             continue
         found = plan.scenarios()
-        problems, notes = _inspect(found) if data else ([], [])
+        problems, notes = _inspect(found) if data else ([], [note for scenario in found for note in notes_of(scenario)])
         if problems:
             wrong.append(ScenarioError(str(path), problems))
             continue
         first, runs = found[0], f", {len(found)} runs" if len(found) > 1 else ""
         runs += ", to be tuned" if plan.search else ""
         typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {first.data.clients} clients{runs})")
-        for note in notes:
+        for note in dict.fromkeys(notes):
             typer.echo(f"{path}: note: {note}")
     refuse(wrong)
 
 
 def _inspect(scenarios: list[Scenario]) -> tuple[list[Problem], list[str]]:
-    """Returns what is wrong with what these scenarios of one file name, and what to note of them, each once."""
+    """Returns what is wrong with what these scenarios of one file name, and what to note of them."""
     from raysim.engine.inspection import inspect
 
     found = [inspect(scenario) for scenario in scenarios]
     problems = dict.fromkeys(problem for one in found for problem in one.problems)
-    return list(problems), list(dict.fromkeys(note for one in found for note in one.notes))
+    return list(problems), [note for one in found for note in one.notes]
 
 
 def schema() -> None:

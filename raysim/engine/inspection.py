@@ -27,7 +27,7 @@ class Inspected(NamedTuple):
     """What was found by loading what a scenario names."""
 
     problems: list[Problem]  # what is missing, damaged or does not fit
-    notes: tuple[str, ...] = ()  # what cannot be done as asked, and is done otherwise
+    notes: tuple[str, ...] = ()  # what is seldom meant, or done otherwise than asked
 
 
 def inspect(scenario: Scenario) -> Inspected:
@@ -81,7 +81,7 @@ def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Fede
 def _try_model(scenario: Scenario, federation: Federation, found: list[Problem]) -> tuple[str, ...]:
     """Builds the model for the data, tries it on two samples, and follows the timeline where it is scripted.
 
-    Returns what cannot be done as asked, and is done otherwise.
+    Returns what is seldom meant, or done otherwise than asked.
     """
     from raysim.workers.trial import try_metrics, try_model
     from raysim.workers.workbench import Workbench

@@ -22,7 +22,7 @@ from raysim.models.vector import Vector
 from raysim.scenario.location_checks import location_problems
 from raysim.scenario.peer_checks import peer_problems
 from raysim.scenario.schema import Scenario
-from raysim.scenario.server_checks import server_problems
+from raysim.scenario.server_checks import server_notes, server_problems
 
 _TITLE = re.compile(r"(?!.*_(min|max|gap)$)[A-Za-z]\w*")  # of metrics; `consensus` starts those of how peers differ
 _MEASURED = ("accuracy", "loss", "samples", "iterations", "unconverged", "consensus", "consensus_outputs")
@@ -41,6 +41,11 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *scenario.algorithm.problems(scenario),
         *family_problems(scenario),
     ]
+
+
+def notes_of(scenario: Scenario) -> list[str]:
+    """Returns what is allowed in a scenario and seldom meant; each starts with the key."""
+    return list(server_notes(scenario)) if scenario.has_server else []
 
 
 def _model_problems(scenario: Scenario) -> Iterator[Problem]:

@@ -44,6 +44,29 @@ def _is_trigger(trigger: object) -> bool:
     return isinstance(trigger, Round) and trigger.late in ("discard", "keep")
 
 
+def server_notes(scenario: Scenario) -> Iterator[str]:
+    """Yields what is allowed and seldom meant."""
+    algorithm, trigger, picked = scenario.central, scenario.central.trigger, _picked(scenario)
+    if isinstance(trigger, Buffer) and picked is not None and trigger.size > picked:
+        yield (
+            f"algorithm: the server never steps, for it waits for {trigger.size} updates, and {picked} clients are "
+            "picked in all; let it wait for fewer, or raise run.rounds or world.dispatch"
+        )
+    if scenario.run.evaluate_clients is None and type(algorithm).personal is not Central.personal:
+        yield (
+            f"run.evaluate_clients: clients of {algorithm.name} predict with models of their own, which nothing "
+            "evaluates, so all metrics are of the global model; set it to all, and data.local_test, for example to 0.2"
+        )
+
+
+def _picked(scenario: Scenario) -> int | None:
+    """Returns how many clients a run picks at most, or None if that depends on delays."""
+    dispatch, rounds = scenario.world.dispatch, scenario.run.rounds
+    if dispatch.picks is not None:
+        return sum(map(len, dispatch.picks[:rounds]))
+    return None if dispatch.per_round is None else dispatch.per_round * rounds
+
+
 def _block_problems(scenario: Scenario) -> Iterator[Problem]:
     data, resources = scenario.data, scenario.resources
     if scenario.topology is not None:

@@ -46,7 +46,7 @@ class Described(NamedTuple):
     shape: tuple[int, ...]  # shape of one input
     classes: int
     unseen: np.ndarray  # numbers of the clients that take no part, but may adapt to the last model
-    notes: tuple[str, ...]  # what of the scenario cannot be done as asked, and is done otherwise
+    notes: tuple[str, ...]  # what of the scenario is seldom meant, or done otherwise than asked
 
 
 class ServerDescribed(NamedTuple):

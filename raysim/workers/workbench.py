@@ -23,7 +23,7 @@ from raysim.local.task import Task
 from raysim.local.train import Trainer, train
 from raysim.models.build import initialise
 from raysim.scenario import Scenario
-from raysim.scenario.checks import unmeasurable
+from raysim.scenario.checks import notes_of, unmeasurable
 from raysim.terms import Record
 from raysim.workers.contract import calling
 from raysim.workers.replies import Described, Evaluated, Logged, MetricSums, OwnMetrics, TrainingColumns
@@ -84,10 +84,11 @@ class Workbench:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What of the scenario cannot be done as asked, and is done otherwise."""
+        """What of the scenario is seldom meant, or cannot be done as asked, and is done otherwise."""
+        found = notes_of(self.scenario)
         if self.scenario.resources.vectorize is True and self.one_by_one:
-            return (f"resources.vectorize: clients are trained one by one: {self.one_by_one}",)
-        return ()
+            found.append(f"resources.vectorize: clients are trained one by one: {self.one_by_one}")
+        return tuple(found)
 
     @cached_property
     def one_by_one(self) -> str | None:

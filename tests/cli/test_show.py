@@ -30,6 +30,13 @@ def test_show_sums_up_a_killed_run(simulate: Simulate) -> None:
     assert "8 rounds" in answer.stdout
 
 
+def test_show_notes_a_server_that_never_stepped(simulate: Simulate) -> None:
+    """Six clients are picked, and three of them are still on their way when the run ends."""
+    world = {"dispatch": {"per_round": 3}, "delay": {"name": "constant", "value": 1}}
+    folder = simulate(digits(algorithm={"name": "fedbuff", "buffer": 5}, world=world, run__rounds=2)).folder
+    assert "the server never stepped" in command("show", folder).stdout
+
+
 def test_show_refuses_what_is_no_run(tmp_path: Path) -> None:
     answer = command("show", tmp_path)
     assert (answer.exit_code, answer.stdout) == (2, "")

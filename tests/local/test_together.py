@@ -45,7 +45,7 @@ def test_every_algorithm(algorithm: str, simulate: Simulate) -> None:
     raw = small(algorithm=algorithm, model=head, server_data=SERVER, run__save_clients=keeps)
     alone, together = both(simulate, raw)
     assert_equal(alone, together)
-    assert together.info["notes"] == []
+    assert not [note for note in together.info["notes"] if "vectorize" in note]
     assert alone.info["digest"] != together.info["digest"]  # bits differ, so it was done
 
 
