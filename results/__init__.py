@@ -4,10 +4,11 @@ from results.columns import is_wall
 from results.disk import CannotWrite
 from results.holder import this_process
 from results.keys import UnknownKey
+from results.load import load
 from results.location import UnknownLocation
 from results.measure import NotComparable
 from results.reader import NotARun, Run, open_run
-from results.runs import Runs, load
+from results.runs import Runs
 from results.schemas import TABLES
 from results.summary import Score, Summary, summary
 from results.writer import Writer, write_json

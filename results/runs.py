@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,7 +15,6 @@ import pyarrow.compute as pc
 from results.compare import Comparison
 from results.compare import compare as compare_runs
 from results.keys import ORIGIN, Value, column, spell_out, varying
-from results.location import location
 from results.measure import Measure
 from results.metrics import directions
 from results.own_columns import with_own
@@ -25,7 +22,6 @@ from results.paired import Paired
 from results.paired import paired as pair_runs
 from results.reader import DamagedTable, NotARun, Run, check_schema, read_files
 from results.schemas import dictionary, require
-from results.store import reaching, why
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,38 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_READERS = 16  # threads that read small files
-
-
-def load(*paths: str | os.PathLike[str], damaged: list[str] | None = None) -> Runs:
-    """Loads the runs in these folders. Each folder is a run's own, or holds runs' folders at any depth.
-
-    paths: the folders, or their URIs.
-    damaged: where it is given, a run whose run.json is damaged is left out, unless it is the only one, and a line that
-    says why is added here.
-
-    Raises NotARun where a folder holds no run, where a run.json is damaged, or where two runs have the same id.
-    """
-    folders = [folder for path in paths for folder in _folders(location(path))]
-    unique = list({folder.resolve(): folder for folder in folders}.values())
-    with ThreadPoolExecutor(_READERS) as readers:
-        found = list(readers.map(_opened, unique))
-    runs = [item for item in found if isinstance(item, Run)]
-    wrong = [item for item in found if isinstance(item, NotARun)]
-    if wrong and (damaged is None or not runs):
-        raise NotARun("\n".join(map(str, wrong)))
-    if damaged is not None:
-        damaged += [f"{error}; left out" for error in wrong]
-    return Runs(runs)
-
-
-def _opened(folder: Path) -> Run | NotARun:
-    run = Run(folder)
-    try:
-        run.info  # noqa: B018 - reading it checks it
-    except NotARun as error:
-        return error
-    return run
+READERS = 16  # threads that read small files
 
 
 def whole(runs: Runs, use: Callable[[Runs], T], notes: list[str]) -> T:
@@ -81,28 +46,6 @@ def whole(runs: Runs, use: Callable[[Runs], T], notes: list[str]) -> T:
                 raise
             notes.append(f"{error}; left out")
             runs = runs.only(left)
-
-
-def _folders(path: Path) -> list[Path]:
-    try:
-        with reaching(path):
-            found = _runs_below(path)
-    except OSError as error:
-        raise NotARun(f"{path}: must be a folder of runs, which cannot be read ({why(error)})") from error
-    if found is None:
-        raise NotARun(f"{path}: must be a folder of runs, but there is none")
-    if not found:
-        raise NotARun(f"{path}: must be a run's folder, with run.json in it, or hold such folders; got none")
-    return found
-
-
-def _runs_below(path: Path) -> list[Path] | None:
-    """Returns the folders of runs that are in a folder, or are that folder; None if there is no such folder."""
-    if not path.is_dir():
-        return None
-    if (path / "run.json").exists():
-        return [path]
-    return sorted(file.parent for file in path.rglob("run.json"))
 
 
 class Runs:
@@ -308,7 +251,7 @@ class Runs:
 
     def _schema_now(self, name: str) -> pa.Schema:
         files = [file for run in self.runs for file in run.files(name)]
-        with ThreadPoolExecutor(_READERS) as readers:
+        with ThreadPoolExecutor(READERS) as readers:
             own = readers.map(lambda file: check_schema(file, name), files)
             return with_own(name, dict.fromkeys(column for names in own for column in names))
 
