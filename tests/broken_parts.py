@@ -226,6 +226,39 @@ class GivesTwice(RightPartition):
         return [first, *others[:-1], np.append(others[-1], first[0])]
 
 
+class GivesNothing(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        first, *others = super().split(split, clients, generator)
+        return [first[:0], *others]
+
+
+class MayGiveNothing(GivesNothing):
+    @property
+    def may_be_empty(self) -> bool:
+        return True
+
+
+class LeavesOneOut(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        return super().split(split, clients - 1, generator)
+
+
+class GoesBeyond(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        first, second, *others = super().split(split, clients, generator)
+        return [first, np.append(second, len(split)), *others]
+
+
+class GivesFloats(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        return [part.astype(float) for part in super().split(split, clients, generator)]
+
+
+class ReturnsNone(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> Any:
+        return None
+
+
 class DrawsPartition(RightPartition):
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         generator.random()

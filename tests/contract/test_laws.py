@@ -52,6 +52,7 @@ RIGHT = [
     "RightPeer",
     "RightData",
     "RightPartition",
+    "MayGiveNothing",
     "RightModel",
     "RightDelay",
     "RightAvailability",
@@ -85,6 +86,7 @@ BROKEN = {
     "SaysOtherClasses": ("What it says of itself", "classes: must be num_classes of what is loaded, 3, got 5"),
     "DrawsData": ("It loads the same samples each time", "train: x must be the same each time"),
     "GivesTwice": ("Each sample goes to at most one client", "a row must go to one client at most, got ["),
+    "GivesNothing": ("Each sample goes to at most one client", "client 0 must get samples, got none; give it some"),
     "DrawsPartition": (
         "A seed decides how samples are divided",
         "client 0 must get the same samples under the same seed",
