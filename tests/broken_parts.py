@@ -211,6 +211,23 @@ class DrawsData(RightData):
         return Split(split.x + np.random.rand(samples, 2).astype(np.float32), split.y)
 
 
+class DoubleInputs(RightData):
+    def split(self, samples: int, which: int) -> Split:
+        split = super().split(samples, which)
+        return Split(split.x.astype(float), split.y)
+
+
+class LoadsTuple(RightData):
+    def load(self) -> Any:
+        return self.split(200, 0), self.split(50, 1)
+
+
+class LoadsLists(RightData):
+    def split(self, samples: int, which: int) -> Split:
+        split = super().split(samples, which)
+        return Split(split.x.tolist(), split.y)  # type: ignore[arg-type]
+
+
 class RightPartition(Partitioner):
     """Breaks no law."""
 

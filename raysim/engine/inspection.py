@@ -11,6 +11,7 @@ from actors import Value
 from raysim.blame import blaming
 from raysim.data import Dataset, Federation, federate
 from raysim.data.federation import divide
+from raysim.data.loaded import load
 from raysim.data.public import NO_PUBLIC
 from raysim.data.server import NoServerData
 from raysim.engine.families import family_of
@@ -37,7 +38,7 @@ def inspect(scenario: Scenario) -> Inspected:
     """
     found: list[Problem] = []
     with _noting(found, "data"):
-        dataset = scenario.data.load()
+        dataset = load(scenario.data)
     if found:
         return Inspected([*found, *_name_problems(scenario)])
     federation = _divided(scenario, dataset, found)

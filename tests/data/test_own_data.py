@@ -23,6 +23,23 @@ def refused(tmp_path: Path, raw: Raw, expected: str) -> None:
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
+        ("LoadsTuple", "must return a raysim.data.Dataset, got tuple"),
+        ("LoadsLists", "train: x must be a numpy array, got list"),
+        ("DoubleInputs", "train: x must be uint8, int16 or float32, got float64; convert it, with astype"),
+        ("NotANumber", "train: x must be finite, got [      nan 1.7396263] in row 3"),
+        ("OtherShape", "x: must have the same shape in both splits, got {'train': (2,), 'test': (1,)}"),
+        ("TooManyLabels", "train: labels must be 0 to 1, as num_classes says, got 0 to 2"),
+        ("SaysOtherClasses", "classes: must be num_classes of what is loaded, 3, got 5"),
+    ],
+)
+def test_what_data_load_must_fit_together(name: str, wrong: str, tmp_path: Path) -> None:
+    data = {"name": f"broken_parts:{name}", "clients": 6, "partition": "iid"}
+    refused(tmp_path, {**digits(), "data": data}, f"data: broken_parts:{name}.load: {wrong}")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
         ("GivesTwice", "a row must go to one client at most, got [978] more than once"),
         ("GivesNothing", "client 0 must get samples, got none; give it some, or raise ValueError"),
         ("LeavesOneOut", "must return a list with the rows of each of 6 clients, got 5"),
