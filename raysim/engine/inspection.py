@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,7 +102,9 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
         return ()
     (worker,) = workers
     with _noting(scenario, found, "model", "predict and train on two samples"):
-        try_model(worker)
+        if not math.isfinite(loss := try_model(worker)):
+            must = "must have a finite loss before any training"
+            raise ValueError(f"model: {must}, got {loss} on two samples; look for a division by zero, or large inputs")
         with _noting(scenario, found, "run.metrics", "give numbers for some samples"):
             try_metrics(worker)
     if not scenario.follows_training:

@@ -29,6 +29,11 @@ class Narrow(nn.Module):
 def few():
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 7))
 
+class Divides(Narrow):
+    def forward(self, x):
+        x = x.flatten(1)
+        return self.head.weight[:, :64].matmul(x.T).T / (x.sum() - x.sum())
+
 def vector(outputs, labels):
     return outputs.mean(0)
 
@@ -106,6 +111,11 @@ def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
             {"model": {"name": "module", "module": "misfits:few"}},
             "model: must return logits (n, 10), one for each of 10 labels, got shape (2, 7) for n = 2 inputs of shape "
             "(1, 8, 8)",
+        ),
+        (
+            {"model": {"name": "module", "module": "misfits:Divides"}},
+            "model: must have a finite loss before any training, got nan on two samples; look for a division by zero, "
+            "or large inputs",
         ),
         (
             {"run__metrics": ["misfits:vector"]},
