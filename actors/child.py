@@ -12,7 +12,7 @@ from typing import Any
 
 import cloudpickle
 
-from actors.host import describe
+from actors.fault import describe
 from actors.interrupt import ask
 
 INTERRUPT = signal.SIGUSR1  # with which the parent interrupts a call

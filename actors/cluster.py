@@ -195,7 +195,7 @@ class RayPool:
             self._recovery.replace(worker, result.cause)
             return
         if isinstance(result, Failure) and not (job and job.done):  # done: by the first of a gang
-            raise JobFailed(label, result.cause, result.traceback, result.memory)
+            raise JobFailed(label, result.cause, result.traceback, result.memory, result.frames)
         del worker.calls[reference]
         self._watch.moved = time.monotonic()
         if job is None:

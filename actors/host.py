@@ -1,28 +1,16 @@
 """What a Ray actor does: it hosts the worker that a factory builds, and carries out set-ups and requests."""
 
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from actors.fault import Frame, describe, frames_of, trace
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.machine import Machine, this_machine
 from actors.memory import Memory, exhausted
 from actors.process import Process
-from actors.told import Told
-
-
-def describe(error: BaseException) -> str:
-    """Returns an error as one line: its class, its text, and the notes that were added to it."""
-    text = str(error) if isinstance(error, Told) else f"{type(error).__name__}: {error}"
-    return " - ".join([text, *getattr(error, "__notes__", [])])
-
-
-def trace(error: BaseException) -> str:
-    """Returns the text of an error's traceback; empty if the error's own text says all."""
-    return "" if isinstance(error, Told) else "".join(traceback.format_exception(error))
 
 
 class Failure(NamedTuple):
@@ -32,6 +20,7 @@ class Failure(NamedTuple):
     traceback: str
     broken: bool = False  # True: the error is only that another member of the gang is gone
     memory: Memory | None = None  # whose memory ran out, if that is the cause
+    frames: tuple[Frame, ...] = ()  # the calls in code of users' own that led to it
 
 
 class Done(NamedTuple):
@@ -125,7 +114,7 @@ class Host:
     def _failed(self, error: Exception | SystemExit) -> Failure:
         where = self.where()
         cause = describe(error) + (f" - {where}" if where else "")
-        return Failure(cause, trace(error), isinstance(error, GangBroken), exhausted(error))
+        return Failure(cause, trace(error), isinstance(error, GangBroken), exhausted(error), frames_of(error))
 
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.gang import Alone
-from actors.host import describe, timed, trace
+from actors.host import timed
 from actors.instrument import Reading
 from actors.interrupt import allowing
 from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.machine import Machine, this_machine
-from actors.memory import exhausted
 from actors.pool import Group, JobFailed
 from actors.process import Life, Process
 
@@ -72,7 +71,7 @@ def _guarded(label: str, call: Any, *args: Any) -> Any:
     try:
         return call(*args)
     except (Exception, SystemExit) as error:  # whatever the hosted code raises is named and passed on
-        raise JobFailed(label, describe(error), trace(error), exhausted(error)) from error
+        raise JobFailed.by(error, label) from error
 
 
 def _allowed(call: Any, *args: Any) -> Any:

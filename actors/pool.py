@@ -7,24 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
+from actors.fault import Frame, describe, frames_of, trace
 from actors.instrument import Reading
 from actors.job import Content, Job, Left, Request, Result, Setup, Value
 from actors.machine import Machine
-from actors.memory import Memory
+from actors.memory import Memory, exhausted
 from actors.process import Life
 
 
 class JobFailed(Exception):
     """A job raised an exception, or its workers died again and again.
 
-    traceback: the text of the worker's traceback. memory: whose memory ran out, if that is the cause.
+    traceback: the text of the worker's traceback. memory: whose memory ran out, if that is the cause. frames: the calls
+    in code of users' own that led to it.
     """
 
-    def __init__(self, label: str, cause: str, traceback: str, memory: Memory | None = None) -> None:
-        super().__init__(label, cause, traceback, memory)
-        self.label, self.cause, self.traceback, self.memory = label, cause, traceback, memory
+    def __init__(
+        self, label: str, cause: str, traceback: str, memory: Memory | None = None, frames: tuple[Frame, ...] = ()
+    ) -> None:
+        super().__init__(label, cause, traceback, memory, frames)
+        self.label, self.cause, self.traceback, self.memory, self.frames = label, cause, traceback, memory, frames
+
+    @classmethod
+    def by(cls, error: BaseException, label: str) -> Self:
+        """Returns the failure of a job that raised an error."""
+        return cls(label, describe(error), trace(error), exhausted(error), frames_of(error))
 
     def __str__(self) -> str:
         return f"{self.label}: {self.cause}"

@@ -19,7 +19,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.cluster import PATIENCE_S, POLL_S, RayPool
 from actors.crew import is_there
-from actors.host import describe, trace
 from actors.memory import brief
 from actors.placement import Demand, Placement, within
 from actors.pool import JobFailed, MissingResources
@@ -57,7 +56,7 @@ class Scheduler:
         except KeyboardInterrupt:  # raised by the pool after `stop`
             pass
         except (Exception, SystemExit) as error:  # raised by the program itself
-            yield JobFailed("scheduler", describe(error), trace(error))
+            yield JobFailed.by(error, "scheduler")
         finally:
             self._ended.set()
             within(STOP_S, self._pool.close)

@@ -11,7 +11,10 @@ from __future__ import annotations
 import importlib
 from functools import cache
 from operator import attrgetter
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
+
+from actors.fault import frames_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -24,11 +27,18 @@ class WrongClass(ValueError):
 def import_class(path: str) -> Any:
     """Returns what is at module:Class. Raises WrongClass if it cannot be imported."""
     module, _, attribute = path.partition(":")
+    text = "must be module:Class, with the module here or on PYTHONPATH"
+    if module.endswith(".py") or not all(map(str.isidentifier, module.split("."))):
+        name = PurePath(module.strip(".")).name.removesuffix(".py")
+        raise WrongClass(
+            f"{text}, and named as Python imports it, got {path!r}; write {name or 'my_module'}:{attribute}, say"
+        )
     try:
         return attrgetter(attribute)(importlib.import_module(module))
     except Exception as error:  # a module can raise anything while it is imported
-        text = "must be module:Class, with the module here or on PYTHONPATH"
-        raise WrongClass(f"{text}, got {path!r}, whose import raises {type(error).__name__}: {error}") from error
+        raises = f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}"
+        where = f", raised at {frames[-1].place}" if (frames := frames_of(error)) else ""
+        raise WrongClass(f"{text}, got {path!r}, whose import raises {raises}{where}") from error
 
 
 def path_of(part: type[Any]) -> str:

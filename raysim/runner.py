@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors import InlinePool, JobFailed, ValuesLost
-from actors.host import describe, trace
 from actors.interrupt import deferring
 from raysim.earlier import EarlierRuns, OutOfDate, going_on
 from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
+from raysim.engine.explained import explained
 from raysim.engine.families import family_of
 from raysim.engine.lives import Lives
 from raysim.engine.lock import locked
 from raysim.engine.machines import environment, pin
-from raysim.engine.memory import with_cure
 from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
@@ -138,7 +137,7 @@ def _carry_out(
                 lives.count(lost)
                 execution = replace(execution, goes_on=True)
     except JobFailed as failed:
-        told = with_cure(failed, execution.scenario)  # that of the execution itself has it already
+        told = explained(failed, execution.scenario)  # that of the execution itself has it already
         execution.settle("failed", f"{told}\n{told.traceback}".strip())
         raise RunFailed(told.label, told.cause, told.traceback, execution.folder) from None
     except StopRun as stop:
@@ -162,8 +161,9 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     try:
         with globals_kept():
             dry_run(scenario, folder)
-    except (OSError, ValueError) as error:  # the data are missing, or scripted picks cannot be followed
-        raise RunFailed("the timeline", describe(error), folder=folder) from error
+    except Exception as error:  # the data are missing, scripted picks cannot be followed, or a user's class is at fault
+        failed = explained(JobFailed.by(error, "the timeline"), scenario)
+        raise RunFailed(failed.label, failed.cause, failed.traceback, folder) from error
     return Result(folder)
 
 
@@ -207,7 +207,7 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
     except JobFailed:
         raise
     except (Exception, SystemExit) as error:  # not of a job; the scheduler actor reports it in the same way
-        raise JobFailed("scheduler", describe(error), trace(error)) from error
+        raise JobFailed.by(error, "scheduler") from error
     finally:
         with deferring():
             steps.close()

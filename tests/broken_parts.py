@@ -211,6 +211,23 @@ class DrawsData(RightData):
         return Split(split.x + np.random.rand(samples, 2).astype(np.float32), split.y)
 
 
+class DoubleInputs(RightData):
+    def split(self, samples: int, which: int) -> Split:
+        split = super().split(samples, which)
+        return Split(split.x.astype(float), split.y)
+
+
+class LoadsTuple(RightData):
+    def load(self) -> Any:
+        return self.split(200, 0), self.split(50, 1)
+
+
+class LoadsLists(RightData):
+    def split(self, samples: int, which: int) -> Split:
+        split = super().split(samples, which)
+        return Split(split.x.tolist(), split.y)  # type: ignore[arg-type]
+
+
 class RightPartition(Partitioner):
     """Breaks no law."""
 
@@ -224,6 +241,39 @@ class GivesTwice(RightPartition):
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         first, *others = super().split(split, clients, generator)
         return [first, *others[:-1], np.append(others[-1], first[0])]
+
+
+class GivesNothing(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        first, *others = super().split(split, clients, generator)
+        return [first[:0], *others]
+
+
+class MayGiveNothing(GivesNothing):
+    @property
+    def may_be_empty(self) -> bool:
+        return True
+
+
+class LeavesOneOut(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        return super().split(split, clients - 1, generator)
+
+
+class GoesBeyond(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        first, second, *others = super().split(split, clients, generator)
+        return [first, np.append(second, len(split)), *others]
+
+
+class GivesFloats(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        return [part.astype(float) for part in super().split(split, clients, generator)]
+
+
+class ReturnsNone(RightPartition):
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> Any:
+        return None
 
 
 class DrawsPartition(RightPartition):

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from actors.host import describe
+from actors.fault import describe
 
 Law: TypeAlias = Callable[[Any], None]
 Groups: TypeAlias = Sequence[Sequence[Law]]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from raysim.contract import runs
@@ -38,8 +35,9 @@ def partition(subject: Subject) -> Partitioner:
 
 
 def every_sample_goes_to_one_client(subject: Subject) -> None:
-    """Each sample goes to at most one client, and every client has some."""
-    require_rows(divided(subject), SAMPLES, CLIENTS)
+    """Each sample goes to at most one client, and every client has some, unless it says otherwise."""
+    if wrong := partition(subject).wrong_with(divided(subject), SAMPLES, CLIENTS):
+        raise Broken(f"split: {wrong}")
 
 
 def the_same_seed_divides_alike(subject: Subject) -> None:
@@ -79,25 +77,6 @@ def its_column_is_there(subject: Subject) -> None:
     """Its column is label, another column of the samples, or None."""
     if (column := partition(subject).column) is not None:
         samples().column(column)
-
-
-def require_rows(parts: Any, rows: int, clients: int) -> None:
-    """Raises Broken unless parts are disjoint rows, int64, for each client."""
-    if not isinstance(parts, Sequence) or len(parts) != clients:
-        got = f"{len(parts)}" if isinstance(parts, Sequence) else repr(type(parts).__name__)
-        raise Broken(f"split: must return a list with the rows of each of {clients} clients, got {got}")
-    for client, part in enumerate(parts):
-        if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype != np.int64:
-            got = f"{part.dtype} of shape {part.shape}" if isinstance(part, np.ndarray) else repr(type(part).__name__)
-            raise Broken(f"split: rows must be arrays (n,) of int64, got {got} for client {client}")
-        if not len(part):
-            raise Broken(f"split: client {client} must get samples, got none; give it some, or raise ValueError")
-        if part.min() < 0 or part.max() >= rows:
-            raise Broken(f"split: rows must be 0 to {rows - 1}, got {part.min()} to {part.max()} for client {client}")
-    values, times = np.unique(np.concatenate(parts), return_counts=True)
-    if times.max() > 1:
-        twice = values[times > 1][:3].tolist()
-        raise Broken(f"split: a row must go to one client at most, got {twice} more than once")
 
 
 LAWS: Groups = (

@@ -35,6 +35,10 @@ class Dirichlet(Partitioner):
     def column(self) -> str:
         return self.over
 
+    @property
+    def may_be_empty(self) -> bool:
+        return self.min_size == 0
+
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         groups = rows_by_value(split.column(self.over))
         totals = [len(rows) for rows in groups]

@@ -10,6 +10,7 @@ from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.held_out import held_out_size, hold_out, set_aside
 from raysim.data.holdings import Holdings, distinct
 from raysim.data.labelled import Labelled, first_rows
+from raysim.data.loaded import load
 from raysim.data.noise import mislabel
 from raysim.data.pool import PooledData
 from raysim.data.public import NO_PUBLIC, Public
@@ -121,7 +122,7 @@ def federate(
     or cannot be divided as the settings say.
     """
     with blaming("data"):
-        dataset = data.load()
+        dataset = load(data)
     return divide(dataset, data, server_data, seed, public)
 
 

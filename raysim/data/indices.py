@@ -44,6 +44,14 @@ class Indices(Partitioner):
             raise ValueError("must have exactly one of `path` and `rows`; give the file, or the rows themselves")
         return self
 
+    @property
+    def may_overlap(self) -> bool:
+        return self.overlap
+
+    @property
+    def may_be_empty(self) -> bool:
+        return True
+
     def reads(self) -> Iterable[str | Path]:
         return () if self.path is None else (self.path,)
 

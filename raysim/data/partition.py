@@ -1,7 +1,8 @@
 """Partitioners decide which client holds which samples: their base, and the two plainest of them."""
 
 from abc import abstractmethod
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -23,6 +24,37 @@ class Partitioner(Part):
     def column(self) -> str | None:
         """What samples are divided by: `label`, a column's name, or None if by chance alone."""
         return "label"
+
+    @property
+    def may_overlap(self) -> bool:
+        """Whether a sample may be held by several clients, or several times by one."""
+        return False
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a client may get no samples. It then never takes part."""
+        return False
+
+    def wrong_with(self, parts: Any, samples: int, clients: int) -> str | None:
+        """Returns what is wrong with what `split` returned for so many samples and clients; None if nothing is."""
+        if not isinstance(parts, Sequence) or len(parts) != clients:
+            got = len(parts) if isinstance(parts, Sequence) else type(parts).__name__
+            return f"must return a list with the rows of each of {clients} clients, got {got!r}"
+        for client, part in enumerate(parts):
+            if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype != np.int64:
+                got = f"{part.dtype} of shape {part.shape}" if isinstance(part, np.ndarray) else type(part).__name__
+                return f"rows must be arrays (n,) of int64, got {got} for client {client}"
+        sizes = np.array([len(part) for part in parts])
+        if not self.may_be_empty and not sizes.all():
+            return f"client {sizes.argmin()} must get samples, got none; give it some, or raise ValueError"
+        rows = np.concatenate(parts)
+        if (outside := (rows < 0) | (rows >= samples)).any():
+            place = outside.argmax()
+            holder = np.searchsorted(sizes.cumsum(), place, side="right")
+            return f"rows must be 0 to {samples - 1}, got {rows[place]} for client {holder}"
+        if not self.may_overlap and (twice := np.flatnonzero(np.bincount(rows) > 1)).size:
+            return f"a row must go to one client at most, got {twice[:3].tolist()} more than once"
+        return None
 
     def problems(self, clients: int, num_classes: int | None) -> list[str]:
         """Lists what is wrong with the settings, as far as can be told without data. num_classes: None if unknown."""

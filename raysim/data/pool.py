@@ -56,8 +56,11 @@ class PooledData(Part):
         """Loads the data set. Raises FileNotFoundError, saying what to do, if it is not on this machine."""
 
     def divide(self, train: Split, generator: np.random.Generator) -> list[np.ndarray]:
-        """Returns the training rows of each client, int64, disjoint."""
-        return self.partition.split(train, self.clients, generator)
+        """Returns the training rows of each client, int64. Raises ValueError if the partition divides wrongly."""
+        parts = self.partition.split(train, self.clients, generator)
+        if wrong := self.partition.wrong_with(parts, len(train), self.clients):
+            raise ValueError(f"{self.partition.name}.split: {wrong}")
+        return parts
 
     def divide_test(
         self, train: Split, parts: list[np.ndarray], test: Split, generator: np.random.Generator

@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
+from raysim.data.loaded import load
 from raysim.data.partition import Iid
 from raysim.data.pixels import fit
 from raysim.data.sets import IMAGES
@@ -142,7 +143,7 @@ class OutOfDomain(ServerData):
 
     def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
         """Returns samples of the other data set, and rows for reference. Raises ValueError if there are too few."""
-        other = self.data.load()
+        other = load(self.data)
         number = len(other.train) if self.samples is None else self.samples
         if number > len(other.train):
             raise ValueError(

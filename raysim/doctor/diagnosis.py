@@ -13,8 +13,8 @@ from raysim.doctor.measurement import Measured, Measurement, to_measure
 from raysim.doctor.node import Examination, Node
 from raysim.doctor.places import Places
 from raysim.doctor.proposal import Proposal, as_asked, propose
+from raysim.engine.explained import explained
 from raysim.engine.machines import environment, pin
-from raysim.engine.memory import with_cure
 from raysim.rng import globals_kept
 from raysim.runner import connect, demand_of
 from raysim.scenario import Scenario
@@ -67,7 +67,7 @@ def diagnose(scenario: Scenario, *, inline: bool, address: str | None, seconds: 
         with closing((_inline if inline else _on_ray)(Measurement(scenario, seconds))) as program:
             measured = next(program)
     except JobFailed as failed:
-        found.append(Finding("wrong", str(with_cure(failed, scenario))))
+        found.append(Finding("wrong", str(explained(failed, scenario))))
     except MissingResources as missing:
         found += [] if any(finding.kind == "wrong" for finding in found) else [Finding("wrong", str(missing))]
     found.sort(key=lambda finding: KINDS.index(finding.kind))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from actors.host import describe
+from actors.fault import describe
 from raysim.engine.families import family_of
 from raysim.engine.folder import now, run_info
 from raysim.engine.origin import record_origin

@@ -13,12 +13,12 @@ from typing import Any
 
 from actors import JobFailed, Pool
 from raysim.engine.checkpoint import Checkpoint
+from raysim.engine.explained import explained
 from raysim.engine.families import family_of
 from raysim.engine.family import Simulation
 from raysim.engine.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
 from raysim.engine.machines import differences, kinds_of, workers_of
-from raysim.engine.memory import with_cure
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
@@ -84,7 +84,7 @@ class Execution:
             described = simulation.described
             info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
         except JobFailed as failed:
-            told = with_cure(failed, self.scenario)
+            told = explained(failed, self.scenario)
             info |= {"status": "failed", "error": f"{told}\n{told.traceback}".strip()}
             if told is failed:
                 raise

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from actors import Value
+from actors.fault import frames_of
 from raysim.blame import blaming
 from raysim.data import Dataset, Federation, federate
 from raysim.data.federation import divide
+from raysim.data.loaded import load
 from raysim.data.public import NO_PUBLIC
 from raysim.data.server import NoServerData
 from raysim.engine.families import family_of
@@ -20,6 +23,7 @@ from raysim.engine.recorder import Recorder
 from raysim.engine.server import timeline as server_timeline
 from raysim.errors import BadInput, Problem
 from raysim.scenario import Scenario
+from raysim.scenario.culprit import culprit_of
 from results import Writer, write_json
 
 
@@ -36,8 +40,8 @@ def inspect(scenario: Scenario) -> Inspected:
     What depends on something that is wrong itself is not looked at. Nothing is trained.
     """
     found: list[Problem] = []
-    with _noting(found, "data"):
-        dataset = scenario.data.load()
+    with _noting(scenario, found, "data"):
+        dataset = load(scenario.data)
     if found:
         return Inspected([*found, *_name_problems(scenario)])
     federation = _divided(scenario, dataset, found)
@@ -46,7 +50,7 @@ def inspect(scenario: Scenario) -> Inspected:
 
 
 @contextmanager
-def _noting(found: list[Problem], key: str, must: str = "load") -> Iterator[None]:
+def _noting(scenario: Scenario, found: list[Problem], key: str, must: str = "load") -> Iterator[None]:
     """Adds what is wrong within the block to the problems, under this key unless the error knows a better one.
 
     must: what it must do, for errors that do not say so.
@@ -58,22 +62,25 @@ def _noting(found: list[Problem], key: str, must: str = "load") -> Iterator[None
         found.append(bad.problem)
     except Exception as error:  # of a user's own class, or of a library that it calls
         text = " - ".join(" ".join(line.split()) for line in (str(error), *getattr(error, "__notes__", ())))
-        found.append(Problem(key, f"must {must}, got {type(error).__name__}: {text}; run it to see the traceback"))
+        culprit = culprit_of(frames_of(error), scenario)
+        where = f", raised in {culprit.function}, {culprit.place}" if culprit else ""
+        text = f"must {must}, got {type(error).__name__}: {text}{where}; run it to see the traceback"
+        found.append(Problem((culprit and culprit.key) or key, text))
 
 
 def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Federation | None:
     """Divides the data. Server data and public samples are tried apart, so that each of them is told of."""
     data, server_data, public, seed = scenario.data, scenario.server_data, scenario.public, scenario.seed
-    with _noting(found, "data.partition"):
+    with _noting(scenario, found, "data.partition", "divide the samples"):
         federation = divide(dataset, data, NoServerData(), seed, NO_PUBLIC)
     if found:
         return None
-    with _noting(found, "server_data"):
+    with _noting(scenario, found, "server_data", "draw samples"):
         divide(dataset, data, server_data, seed, NO_PUBLIC)
-    with _noting(found, "public"):
+    with _noting(scenario, found, "public", "draw samples"):
         divide(dataset, data, NoServerData(), seed, public)
     if not found:
-        with _noting(found, "data"):
+        with _noting(scenario, found, "data"):
             return divide(dataset, data, server_data, seed, public)
     return federation
 
@@ -89,21 +96,23 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
 
     become: Callable[[Value[Federation]], Any] = BecomeServer if scenario.has_server else BecomePeers
     workers: list[Workbench] = []
-    with _noting(found, "model"):
+    with _noting(scenario, found, "model"):
         workers.append(become(Value(federation)).build(Workshop(scenario, 0.0)))
     if not workers:
         return ()
     (worker,) = workers
-    with _noting(found, "model", "predict and train on two samples"):
-        try_model(worker)
-        with _noting(found, "run.metrics", "give numbers for some samples"):
+    with _noting(scenario, found, "model", "predict and train on two samples"):
+        if not math.isfinite(loss := try_model(worker)):
+            must = "must have a finite loss before any training"
+            raise ValueError(f"model: {must}, got {loss} on two samples; look for a division by zero, or large inputs")
+        with _noting(scenario, found, "run.metrics", "give numbers for some samples"):
             try_metrics(worker)
     if not scenario.follows_training:
-        with _noting(found, "world"):
+        with _noting(scenario, found, "world", "give a timeline"):
             _try_timeline(scenario, federation, worker)
     notes: tuple[str, ...] = ()
     if not found:
-        with _noting(found, "algorithm", "update a client"):
+        with _noting(scenario, found, "algorithm", "update a client"):
             notes = worker.notes
     return notes
 
@@ -120,7 +129,7 @@ def _try_timeline(scenario: Scenario, federation: Federation, worker: Any) -> No
 def _name_problems(scenario: Scenario) -> list[Problem]:
     """Returns what is wrong with names and files of the model, which can be told without data."""
     found: list[Problem] = []
-    with _noting(found, "model"):
+    with _noting(scenario, found, "model"):
         scenario.model.build((3, 224, 224), scenario.data.classes or 10)
     return [problem for problem in found if problem.path in ("model.model", "model.weights")]
 
@@ -128,9 +137,13 @@ def _name_problems(scenario: Scenario) -> list[Problem]:
 def write_partition(scenario: Scenario, folder: Path) -> None:
     """Writes who holds which data into the table `partition` of a new folder, as that of a run with no other rows.
 
-    Raises BadInput if the data cannot be loaded or divided.
+    Raises BadInput if the data cannot be loaded or divided, also where the fault is that of a user's own class.
     """
-    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    found: list[Problem] = []
+    with _noting(scenario, found, "data", "load and divide"):
+        federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    if found:
+        raise BadInput(found[0])
     folder.mkdir(parents=True)
     write_json(folder, {**run_info(scenario, folder.name, "dry"), "totals": {}})
     writer = Writer(folder, folder.name)

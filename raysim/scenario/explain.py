@@ -27,7 +27,7 @@ _MUST = {
     "model_type": "must be a block of keys",
     "model_attributes_type": "must be a name, or a block of keys with one",
     "union_tag_not_found": "must have a name, of those that `raysim list` shows",
-    "union_tag_invalid": "must be one of {expected_tags}",
+    "union_tag_invalid": "must be one of {expected_tags}, or a class of your own, as module:Class",
     "literal_error": "must be {expected}",
 }
 

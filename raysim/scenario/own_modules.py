@@ -13,9 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from actors.fault import OURS
 from raysim.part import Part
 
-OURS = {"raysim", "actors", "results"}
 MAIN = "__main__"  # the module of a script or notebook
 _PATH = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*)[\w.]*")  # module:Class
 _INSTALLED = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib", "stdlib")}
@@ -43,11 +43,16 @@ def parts_in(part: Part) -> Iterator[Part]:
 
 def _values(value: Any) -> Iterator[Any]:
     """Yields a part, its values, and all values within them."""
-    yield value
+    return (inner for _, inner in by_key(value))
+
+
+def by_key(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields (dotted key, value) of a part, of its values, and of all values within them. key: that of the value."""
+    yield key, value
     inner = vars(value) if isinstance(value, Part) else value
     if isinstance(inner, dict | tuple | list):
-        for item in inner.values() if isinstance(inner, dict) else inner:
-            yield from _values(item)
+        for step, item in inner.items() if isinstance(inner, dict) else enumerate(inner):
+            yield from by_key(item, f"{key}.{step}" if key else str(step))
 
 
 def root_of(module: str) -> Path | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from actors.host import describe
+from actors.fault import describe
 from raysim.earlier import EarlierRuns, OutOfDate
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, ScenarioError

@@ -15,8 +15,8 @@ _SAMPLES = 2
 _MEASURED = 250
 
 
-def try_model(bench: Workbench) -> None:
-    """Lets the model predict and train on two samples, and embed them if the algorithm needs that.
+def try_model(bench: Workbench) -> float:
+    """Lets the model predict and train on two samples, and embed them if the algorithm needs that. Returns its loss.
 
     Raises ValueError if the outputs have a wrong shape or type, or if the model cannot embed; what the model itself
     raises gets a note that says what it was given.
@@ -28,7 +28,8 @@ def try_model(bench: Workbench) -> None:
             with net.evaluating(bench.start) as module:
                 _require_outputs(module(x), x, y, federation.num_classes, federation.loss)
             with net.training(bench.start, len(y)):
-                net.gradients(x, y, net.parameters)
+                loss, _ = net.gradients(x, y, net.parameters)
+                found = float(loss)
         except Exception as error:
             error.add_note(_given(error, x, y))
             raise
@@ -36,6 +37,7 @@ def try_model(bench: Workbench) -> None:
             _try_embedding(bench, x, None if at is True else at)
     net.load(bench.start)
     net.take_solves()
+    return found
 
 
 def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: str) -> None:

@@ -289,6 +289,34 @@ def test_what_is_wrong_with_a_part_of_ones_own_is_said_by_its_key(change: Raw, e
     assert expected in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("./my_parts.py:Mine", "write my_parts:Mine, say"),
+        ("my_parts.py:Mine", "write my_parts:Mine, say"),
+        ("/home/me/my_parts.py:Mine", "write my_parts:Mine, say"),
+        ("..my_parts:Mine", "write my_parts:Mine, say"),
+        (":Mine", "write my_module:Mine, say"),
+        ("my_parts", "'fedf_admm', or a class of your own, as module:Class, got 'my_parts'"),
+    ],
+)
+def test_a_class_that_is_not_named_as_module_and_class_is_told_how(name: str, advice: str) -> None:
+    text = problem(override(server(), algorithm=name))
+    assert text.startswith("algorithm.name: must be ")
+    assert text.endswith(advice)
+
+
+def test_what_an_import_raises_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is in another class than the one that is named, too."""
+    classes = "class Mine(FedAvg):\n    beta = 0.5\n\nclass Other(FedAvg):\n    pass\n"
+    (tmp_path / "unannotated.py").write_text(f"from raysim.algorithms import FedAvg\n\n{classes}")
+    monkeypatch.syspath_prepend(tmp_path)
+    text = problem(override(server(), algorithm="unannotated:Other"))
+    assert "got 'unannotated:Other', whose import raises PydanticUserError: A non-annotated attribute was" in text
+    assert text.endswith(f", raised at {tmp_path / 'unannotated.py'}:3")
+    assert "\n" not in text
+
+
 def test_a_policy_that_picks_wrongly_ends_the_run(tmp_path: Path) -> None:
     raw = override(server(), world__dispatch__policy="toys_parts:Twice")
     expected = "world.dispatch.policy: toys_parts:Twice must pick at most 2 of the idle clients, none of them twice"

@@ -40,7 +40,10 @@ def test_every_problem_is_said_at_once() -> None:
         ({"model": None}, "model: must be a name, or a block of keys with one, got None"),
         ({"model": {}}, "model: must have a name, of those that `raysim list` shows, got {}"),
         ({"model__name": 5}, "model.name: must be one of 'vector', 'linear', 'mlp', 'cnn', 'fedf_admm_cnn', "),
-        ({"model": "mpl"}, "'timm', 'module', got 'mpl' (did you mean 'mlp'?)"),
+        (
+            {"model": "mpl"},
+            "'timm', 'module', or a class of your own, as module:Class, got 'mpl' (did you mean 'mlp'?)",
+        ),
         ({"model__hidden": [64, "a"]}, "model.hidden.1: must be an integer, got 'a'"),
         ({"model__hidden": {"a": 1}}, "model.hidden: must be a list, got {'a': 1}"),
         ({"local": None}, "local: must be a block of keys, got None"),

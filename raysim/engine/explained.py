@@ -1,17 +1,23 @@
-"""What to change in a scenario whose run ran out of memory."""
+"""What a scenario has to do with the failure of a job: where in a user's own code it is, or how memory is saved."""
 
 from __future__ import annotations
 
 from actors import JobFailed
 from raysim.scenario import Scenario
+from raysim.scenario.culprit import culprit_of
 
 
-def with_cure(failed: JobFailed, scenario: Scenario) -> JobFailed:
-    """Returns the failure of a job. If memory ran out, it says which keys of the scenario to change."""
-    if failed.memory is None:
-        return failed
-    cure = _of_gpu(scenario) if failed.memory == "gpu" else _of_node(scenario)
-    return JobFailed(failed.label, f"{failed.cause}; {cure}", failed.traceback)
+def explained(failed: JobFailed, scenario: Scenario) -> JobFailed:
+    """Returns the failure of a job, with what the scenario has to do with it.
+
+    If memory ran out, it says which keys to change. If it was raised in code of the user's own, it says where.
+    """
+    cause = failed.cause
+    if failed.memory is not None:
+        cause += f"; {_of_gpu(scenario) if failed.memory == 'gpu' else _of_node(scenario)}"
+    if culprit := culprit_of(failed.frames, scenario):
+        cause += f" - raised in {culprit}"
+    return failed if cause == failed.cause else JobFailed(failed.label, cause, failed.traceback)
 
 
 def _of_gpu(scenario: Scenario) -> str:

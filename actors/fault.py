@@ -1,0 +1,50 @@
+"""How errors of hosted code are told, and where in the code of users' own they were raised."""
+
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from types import TracebackType
+from typing import NamedTuple
+
+from actors.told import Told
+
+OURS = {"actors", "raysim", "results"}
+_INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib", "stdlib", "platstdlib")})
+
+
+class Frame(NamedTuple):
+    """A call in code of users' own, on the way to an error."""
+
+    function: str  # module:function, or module:Class.method
+    place: str  # file:line
+
+
+def describe(error: BaseException) -> str:
+    """Returns an error as one line: its class, its text, and the notes that were added to it."""
+    text = str(error) if isinstance(error, Told) else f"{type(error).__name__}: {error}"
+    return " - ".join([text, *getattr(error, "__notes__", [])])
+
+
+def trace(error: BaseException) -> str:
+    """Returns the text of an error's traceback, from the first call in code of users' own, if there is one.
+
+    It is empty if the error's own text says all.
+    """
+    first = next(_own(error), error.__traceback__)
+    return "" if isinstance(error, Told) else "".join(traceback.format_exception(type(error), error, first))
+
+
+def frames_of(error: BaseException) -> tuple[Frame, ...]:
+    """Returns the calls in code of users' own that led to an error, the first one first."""
+    codes = ((step.tb_frame.f_globals.get("__name__"), step.tb_frame.f_code, step.tb_lineno) for step in _own(error))
+    return tuple(Frame(f"{module}:{code.co_qualname}", f"{code.co_filename}:{line}") for module, code, line in codes)
+
+
+def _own(error: BaseException) -> Iterator[TracebackType]:
+    """Yields the steps of a traceback that are neither in our packages nor in installed ones."""
+    step = error.__traceback__
+    while step is not None:
+        file, module = step.tb_frame.f_code.co_filename, str(step.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] not in OURS and not file.startswith(("<", *_INSTALLED)):
+            yield step
+        step = step.tb_next

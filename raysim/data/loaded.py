@@ -1,0 +1,105 @@
+"""Loads data sets. What one loads must fit together: inputs, labels, and what it says of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysim.data.dataset import Dataset, Split
+
+if TYPE_CHECKING:
+    from raysim.data.pool import PooledData
+    from raysim.data.quadratic import Quadratic
+
+STORED = {"uint8", "int16", "float32"}  # types of inputs
+
+
+def load(data: PooledData | Quadratic) -> Dataset:
+    """Returns what a data set loads. Raises ValueError if that does not fit together."""
+    dataset = data.load()
+    wrong = (
+        wrong_type(dataset)
+        or wrong_inputs(dataset)
+        or wrong_labels(dataset)
+        or wrong_classes(dataset, data.classes)
+        or wrong_statistics(dataset)
+    )
+    if wrong:
+        raise ValueError(f"{data.name}.load: {wrong}")
+    return dataset
+
+
+def wrong_type(found: Any) -> str | None:
+    """Returns what is wrong with the types and lengths of what was loaded; None if nothing is."""
+    if not isinstance(found, Dataset):
+        return f"must return a raysim.data.Dataset, got {type(found).__name__}"
+    for name, split in _splits(found):
+        if not isinstance(split, Split):
+            return f"{name}: must be a raysim.data.Split, got {type(split).__name__}"
+        for key, values in (("x", split.x), ("y", split.y)):
+            if not isinstance(values, np.ndarray):
+                return f"{name}: {key} must be a numpy array, got {type(values).__name__}"
+        if not len(split):
+            return f"{name}: must hold samples, got none"
+    return None
+
+
+def wrong_inputs(dataset: Dataset) -> str | None:
+    """Returns what is wrong with types, shapes and values of inputs; None if nothing is."""
+    for name, split in _splits(dataset):
+        kind = str(split.x.dtype)
+        if kind not in STORED:
+            return f"{name}: x must be uint8, int16 or float32, got {kind}; convert it, with astype"
+        if kind == "uint8" and split.x.ndim != 4:
+            return f"{name}: images must be (n, height, width, channels), got shape {split.x.shape}"
+        if kind == "float32" and not _finite(split.x):
+            row = int(np.argwhere(~np.isfinite(split.x))[0][0])
+            return f"{name}: x must be finite, got {split.x[row].ravel()[:4]} in row {row}"
+    shapes = {name: split.x.shape[1:] for name, split in _splits(dataset)}
+    if shapes["train"] != shapes["test"]:
+        return f"x: must have the same shape in both splits, got {shapes}"
+    return None
+
+
+def wrong_labels(dataset: Dataset) -> str | None:
+    """Returns what is wrong with labels or targets; None if nothing is."""
+    for name, split in _splits(dataset):
+        if dataset.loss == "squared_error":
+            if split.y.dtype != np.float32 or not _finite(split.y):
+                return f"{name}: targets must be finite float32, got {split.y.dtype}: {split.y[:4]}"
+            continue
+        if split.y.dtype != np.int64:
+            return f"{name}: labels must be int64, got {split.y.dtype}; convert them, with astype"
+        low, high = int(split.y.min()), int(split.y.max())
+        if dataset.loss == "cross_entropy" and not 0 <= low <= high < dataset.num_classes:
+            must = f"labels must be 0 to {dataset.num_classes - 1}, as num_classes says"
+            return f"{name}: {must}, got {low} to {high}"
+    return None
+
+
+def wrong_classes(dataset: Dataset, said: int | None) -> str | None:
+    """Returns what is wrong with the number of classes that the data set says before it is loaded; None if nothing."""
+    if dataset.loss == "cross_entropy" and said is not None and said != dataset.num_classes:
+        return f"classes: must be num_classes of what is loaded, {dataset.num_classes}, got {said}"
+    return None
+
+
+def wrong_statistics(dataset: Dataset) -> str | None:
+    """Returns what is wrong with the mean and deviation of images; None if nothing is."""
+    channels = dataset.train.x.shape[3] if dataset.train.x.dtype == np.uint8 else 0
+    lengths = (len(dataset.mean), len(dataset.std))
+    if lengths != (channels, channels):
+        return f"mean and std: must have {channels} values each, one a channel of images, got {lengths}"
+    if not all(value > 0 for value in dataset.std):
+        return f"std: must be positive, got {dataset.std}"
+    return None
+
+
+def _splits(dataset: Dataset) -> tuple[tuple[str, Split], tuple[str, Split]]:
+    return ("train", dataset.train), ("test", dataset.test)
+
+
+def _finite(values: np.ndarray) -> bool:
+    """Whether all values are finite. It makes no array of the size of `values`, which may be large."""
+    return bool(np.isfinite(values.min(initial=0)) and np.isfinite(values.max(initial=0)))

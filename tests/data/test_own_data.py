@@ -1,0 +1,59 @@
+"""Data and partitions of a user's own that are wrong: what `check --data`, `partition` and `run` say of them."""
+
+from pathlib import Path
+
+import pytest
+from command_line import command, write
+from conftest import Raw, digits
+
+import raysim
+
+
+def refused(tmp_path: Path, raw: Raw, expected: str) -> None:
+    """Asserts that all commands that load data say this of a scenario, and show no traceback."""
+    path = write(tmp_path, raw)
+    for words in (["check", path, "--data"], ["partition", path]):
+        answer = command(*words)
+        assert (answer.exit_code, answer.stderr) == (2, f"{path}: {expected}\n")
+    with pytest.raises(raysim.RunFailed) as failed:
+        raysim.run(raw, out=tmp_path / "runs", inline=True)
+    assert (str(failed.value), failed.value.traceback) == (f"load data: {expected}", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("LoadsTuple", "must return a raysim.data.Dataset, got tuple"),
+        ("LoadsLists", "train: x must be a numpy array, got list"),
+        ("DoubleInputs", "train: x must be uint8, int16 or float32, got float64; convert it, with astype"),
+        ("NotANumber", "train: x must be finite, got [      nan 1.7396263] in row 3"),
+        ("OtherShape", "x: must have the same shape in both splits, got {'train': (2,), 'test': (1,)}"),
+        ("TooManyLabels", "train: labels must be 0 to 1, as num_classes says, got 0 to 2"),
+        ("SaysOtherClasses", "classes: must be num_classes of what is loaded, 3, got 5"),
+    ],
+)
+def test_what_data_load_must_fit_together(name: str, wrong: str, tmp_path: Path) -> None:
+    data = {"name": f"broken_parts:{name}", "clients": 6, "partition": "iid"}
+    refused(tmp_path, {**digits(), "data": data}, f"data: broken_parts:{name}.load: {wrong}")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("GivesTwice", "a row must go to one client at most, got [978] more than once"),
+        ("GivesNothing", "client 0 must get samples, got none; give it some, or raise ValueError"),
+        ("LeavesOneOut", "must return a list with the rows of each of 6 clients, got 5"),
+        ("GoesBeyond", "rows must be 0 to 1437, got 1438 for client 1"),
+        ("GivesFloats", "rows must be arrays (n,) of int64, got float64 of shape (240,) for client 0"),
+        ("ReturnsNone", "must return a list with the rows of each of 6 clients, got 'NoneType'"),
+    ],
+)
+def test_a_partition_must_divide_the_samples(name: str, wrong: str, tmp_path: Path) -> None:
+    raw = digits(data__clients=6, data__partition=f"broken_parts:{name}")
+    refused(tmp_path, raw, f"data.partition: broken_parts:{name}.split: {wrong}")
+
+
+def test_clients_may_get_nothing_where_the_partition_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path, digits(data__clients=6, data__partition="broken_parts:MayGiveNothing"))
+    assert command("check", path, "--data").exit_code == 0
+    assert "1 clients hold nothing and never take part" in command("partition", path).stdout

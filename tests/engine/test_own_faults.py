@@ -1,0 +1,117 @@
+"""Faults in code of a user's own: where they are told to be."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import command, write
+from conftest import Raw, digits
+
+import raysim
+
+MODULE = """
+import numpy as np
+from raysim.algorithms import FedAvg
+from raysim.data import Partitioner, PooledData
+from raysim.models import ModelPart
+from raysim.world import Delay
+from torch import nn
+
+class Data(PooledData):
+    def load(self):
+        raise KeyError("boom")
+
+class Parts(Partitioner):
+    def split(self, split, clients, generator):
+        return halves(split)
+
+def halves(split):
+    return np.concatenate([split.y, split.y[None]])
+
+class Mean(FedAvg):
+    name: str = "mean"
+    def weigh(self, arrivals, population):
+        return 1 / 0
+
+class Late(Delay):
+    name: str = "late"
+    unit: str = "rounds"
+    def duration(self, stream, client, number, cost):
+        raise ValueError("boom")
+
+class Net(nn.Module):
+    def forward(self, x):
+        return self.missing(x)
+
+class Model(ModelPart):
+    name: str = "model"
+    def build(self, shape, num_classes):
+        net = Net()
+        net.layer = nn.Linear(64, num_classes)
+        return net
+
+def metric(outputs, labels):
+    raise ValueError("boom")
+"""
+
+FAULTS = [
+    ({"data": {"name": "mistaken:Data", "clients": 6, "partition": "iid"}}, "data", "Data.load", 11),
+    ({"data__partition": "mistaken:Parts"}, "data.partition", "halves", 18),
+    ({"algorithm": "mistaken:Mean"}, "algorithm", "Mean.weigh", 23),
+    ({"world__delay": "mistaken:Late"}, "world.delay", "Late.duration", 29),
+    ({"model": "mistaken:Model"}, "model", "Net.forward", 33),
+    ({"run__metrics": ["macro_f1", "mistaken:metric"]}, "run.metrics.1", "metric", 43),
+]
+
+
+@pytest.fixture
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a module whose classes all have a fault."""
+    path = tmp_path / "mistaken.py"
+    path.write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mistaken", raising=False)
+    return path
+
+
+@pytest.mark.parametrize(("change", "key", "function", "line"), FAULTS)
+def test_a_run_ends_with_the_key_the_function_and_the_line_of_a_fault(
+    change: Raw, key: str, function: str, line: int, faulty: Path, tmp_path: Path
+) -> None:
+    raw: Any = digits(**change)
+    with pytest.raises(raysim.RunFailed) as failed:
+        raysim.run(raw, out=tmp_path / "runs", inline=True)
+    assert str(failed.value).endswith(f" - raised in {key}, mistaken:{function}, {faulty}:{line}")
+    first, second, *_ = failed.value.traceback.splitlines()
+    assert (first, second.split(", line")[0]) == ("Traceback (most recent call last):", f'  File "{faulty}"')
+    assert "/raysim/" not in failed.value.traceback
+
+
+@pytest.mark.parametrize(("change", "key", "function", "line"), [FAULTS[place] for place in (0, 1, 4, 5)])
+def test_check_says_the_same(change: Raw, key: str, function: str, line: int, faulty: Path, tmp_path: Path) -> None:
+    path = write(tmp_path, digits(**change))
+    answer = command("check", path, "--data")
+    assert answer.stderr.startswith(f"{path}: {key}: must ")
+    assert answer.stderr.endswith(f", raised in mistaken:{function}, {faulty}:{line}; run it to see the traceback\n")
+
+
+def test_partition_and_a_dry_run_say_the_same(faulty: Path, tmp_path: Path) -> None:
+    path = write(tmp_path, digits(data__partition="mistaken:Parts"))
+    answer = command("partition", path)
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"{path}: data.partition: must load and divide, got ValueError: ")
+    assert f", raised in mistaken:halves, {faulty}:18; " in answer.stderr
+    with pytest.raises(
+        raysim.RunFailed, match=r"the timeline: ValueError: boom - raised in world\.delay, mistaken:Late"
+    ):
+        raysim.run(digits(world__delay="mistaken:Late"), out=tmp_path / "runs", dry=True)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_session")
+def test_a_fault_on_ray_is_told_alike(faulty: Path, tmp_path: Path) -> None:
+    with pytest.raises(raysim.RunFailed) as failed:
+        raysim.run(digits(model="mistaken:Model"), out=tmp_path / "runs")
+    assert "raised in model, mistaken:Net.forward, " in str(failed.value)
