@@ -15,7 +15,7 @@ from raysim.errors import CannotGoOn, Problem, ScenarioError
 from raysim.result import Result
 from raysim.runner import launch, new_folder
 from raysim.scenario import Scenario, parse_scenario
-from raysim.scenario.yaml import override
+from raysim.scenario.yaml import override_all
 from results import Run, open_run, this_process, write_json
 from results.disk import writing
 from results.holder import state
@@ -239,7 +239,7 @@ def _changed(run: Run, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
         text = "scenario: must be the one that was run, but has changed since"
         raise CannotGoOn(f"{run.folder / 'run.json'}: {text}; undo the change, and give other values with --set")
     raw = before.resolved()
-    if problems := [problem for text in overrides if (problem := override(raw, text))]:
+    if problems := override_all(raw, overrides):
         raise ScenarioError(source, problems)
     return before, parse_scenario(raw, source)
 

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import ValidationError
 
-from raysim.errors import Problem, ScenarioError
+from raysim.errors import Problem, ScenarioError, quoted
 from raysim.models import MODELS, ModelPart
 from raysim.part import OneOf, Part
 from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
-from raysim.scenario.yaml import assign, override, read
+from raysim.scenario.yaml import assign, override_all, read
 
 
 def load_scenario(path: str | Path, overrides: Sequence[str] = (), case: str | None = None) -> Scenario:
@@ -24,7 +24,7 @@ def load_scenario(path: str | Path, overrides: Sequence[str] = (), case: str | N
     """
     raw, source = read(path), str(path)
     problems = _choose(raw, case)
-    problems += [problem for text in overrides if (problem := override(raw, text))]
+    problems += override_all(raw, overrides)
     if problems:
         raise ScenarioError(source, problems)
     name_after(raw, case)
@@ -63,6 +63,20 @@ def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:
     source: where the data are from, for error messages. Raises ScenarioError with all problems.
     """
     return checked(read_back(raw, source), source)
+
+
+def scenario_of(given: Scenario | dict[str, Any] | str | Path) -> Scenario:
+    """Returns the scenario that Python code gives: itself, plain data, or the path of a file.
+
+    Raises ScenarioError with all problems.
+    """
+    if isinstance(given, str | Path):
+        return load_scenario(given)
+    if isinstance(given, dict):
+        return parse_scenario(given)
+    if isinstance(given, Scenario):
+        return checked(given)
+    raise ScenarioError("scenario", [Problem("", f"must be a Scenario, plain data or a path, got {quoted(given)}")])
 
 
 def read_back(raw: dict[str, Any], source: str) -> Scenario:
