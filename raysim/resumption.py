@@ -170,8 +170,11 @@ def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[S
         text = f"must stay {before.algorithm.name!r}, whose state the fork starts with, got {after.algorithm.name!r}"
         raise ScenarioError(source, [Problem("algorithm.name", text)])
     _refuse_other_arrivals(source, before, after)
-    if not 1 <= at < after.run.rounds:
-        raise CannotGoOn(f"--at: must be from 1 to {after.run.rounds - 1}, one less than run.rounds, got {at}")
+    last, which = after.run.rounds - 1, "one less than run.rounds"
+    if run.status == "finished" and after.run.rounds <= before.run.rounds and run.info["totals"]["steps"] < last:
+        last, which = run.info["totals"]["steps"], "the run's last step"
+    if not 1 <= at <= last:
+        raise CannotGoOn(f"--at: must be from 1 to {last}, {which}, got {at}")
     _require_past(run, at)
     return before, after
 

@@ -62,6 +62,7 @@ class Execution:
         recorder: Recorder = family.recorder(writer)
         if checkpoint:
             recorder.recall(checkpoint.totals, checkpoint.memory["recorder"])
+            recorder.virtual_time = checkpoint.virtual_time
         saver: Saver | None = None
         loop_s = None
         try:

@@ -66,12 +66,12 @@ class Recorder:
 
     def memory(self) -> dict[str, Any]:
         """Returns what the recorder remembers beside the totals, as plain data, for a checkpoint."""
-        return {"diverged": self.diverged, "virtual_time": self.virtual_time}
+        return {"diverged": self.diverged}
 
     def recall(self, totals: dict[str, int], memory: dict[str, Any]) -> None:
         """Goes on from a checkpoint. totals and memory: what it holds of them."""
         self.totals.update(totals)
-        self.diverged, self.virtual_time = memory["diverged"], memory["virtual_time"]
+        self.diverged = memory["diverged"]
 
     def outcome(self) -> dict[str, Any]:
         """Returns what run.json says of all that happened."""
