@@ -160,6 +160,7 @@ def report(
     from results import load
     from results.report import report as make_report
     from results.runs import whole
+    from results.texts import count
 
     notes: list[str] = []
     with refusing_wrong_runs():
@@ -167,4 +168,4 @@ def report(
     for note in notes:
         typer.echo(note, err=True)
     page.write(out, svg)
-    typer.echo(f"{len(page.pictures)} figures in {out}")
+    typer.echo(f"{count(len(page.pictures), 'figure')} in {out}")

@@ -1,6 +1,7 @@
 """Loads scenarios from files, and reports all that is wrong with them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from raysim.scenario.yaml import assign, override_all, read
+from results.yaml import parse
 
 
 def load_scenario(path: str | Path, overrides: Sequence[str] = (), case: str | None = None) -> Scenario:
@@ -28,7 +30,20 @@ def load_scenario(path: str | Path, overrides: Sequence[str] = (), case: str | N
     if problems:
         raise ScenarioError(source, problems)
     name_after(raw, case)
-    return parse_scenario(raw, source)
+    try:
+        return parse_scenario(raw, source)
+    except ScenarioError as error:
+        raise ScenarioError(source, [*error.problems, *_several(overrides, error.problems)]) from None
+
+
+def _several(overrides: Sequence[str], problems: list[Problem]) -> Iterator[Problem]:
+    """Yields a problem for each wrong key that is given several values, as only a sweep takes them."""
+    for text in overrides:
+        key, _, value = text.partition("=")
+        if "," in value and any(f"{problem.path}.".startswith(f"{key.strip()}.") for problem in problems):
+            with suppress(ValueError):
+                if len(values := parse(f"[{value}]")) > 1:
+                    yield Problem("--set", f"{text} has {len(values)} values; `raysim sweep` runs one after the other")
 
 
 def _choose(raw: dict[str, Any], case: str | None) -> list[Problem]:
@@ -40,9 +55,10 @@ def _choose(raw: dict[str, Any], case: str | None) -> list[Problem]:
         some = f", or one of its cases with --case, such as --case {next(iter(cases))}" if cases else ""
         text = f"makes several runs of this file; run it with `raysim sweep`{some}"
         return [Problem("sweep", text)] if block is not None else []
+    if not cases:
+        return [Problem("--case", f"must not be given, because the file has no cases, got {case}; leave it out")]
     if case not in cases or not isinstance(cases[case], dict):
-        known = ", ".join(cases) or "none, for the file has no cases"
-        return [Problem("--case", f"must be one of {known}, got {case}")]
+        return [Problem("--case", f"must be one of {', '.join(cases)}, got {case}")]
     return set_case(raw, cases[case])
 
 
