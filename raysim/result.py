@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from results import NotARun, Run, open_run
 from results.store import local_copy
+from results.texts import cut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,16 +63,19 @@ class Result:
         """
         return self._final("clients.safetensors")
 
-    def state_dict(self, peer: int = 0) -> dict[str, Any]:
+    def state_dict(self, peer: int | None = None) -> dict[str, Any]:
         """Returns the final model's tensors by name, for torch's `load_state_dict`. Frozen parameters are left out.
 
-        peer: the number of the peer whose model it is; not used if the run had a server.
+        peer: see `module`.
         """
         _, layout, vectors = self._bound(self._of_peer(peer))
         return layout.state_dict(vectors["w"], vectors["buffers"])
 
-    def module(self, peer: int = 0) -> nn.Module:
-        """Returns the final global model, or in a run of peers the model of one peer, in eval mode."""
+    def module(self, peer: int | None = None) -> nn.Module:
+        """Returns the final global model, or in a run of peers the model of one peer, in eval mode.
+
+        peer: the peer's number, by default 0. Raises ValueError if there is no such peer.
+        """
         return self._bound(self._of_peer(peer))[0].eval()
 
     def client_module(self, client: int) -> nn.Module:
@@ -80,7 +84,10 @@ class Result:
         Raises ValueError if that client has no saved model.
         """
         saved = self.clients()
-        row = saved.pop("client").tolist().index(client)
+        clients = saved.pop("client").tolist()
+        if client not in clients:
+            raise ValueError(f"client: must be one with a saved model, got {client}; they are {cut(str(clients), 200)}")
+        row = clients.index(client)
         return self._bound({key: rows[row] for key, rows in saved.items()})[0].eval()
 
     def _final(self, name: str) -> dict[str, Any]:
@@ -94,8 +101,15 @@ class Result:
             )
         return _tensors(self.folder / name)
 
-    def _of_peer(self, peer: int) -> dict[str, Any]:
-        return {key: value if value.ndim == 1 else value[peer] for key, value in self.vectors().items()}
+    def _of_peer(self, peer: int | None) -> dict[str, Any]:
+        vectors = self.vectors()
+        if vectors["w"].ndim == 1:
+            if peer is not None:
+                raise ValueError(f"peer: must not be given, because the run had a server, got {peer}; leave it out")
+            return vectors
+        if not 0 <= (row := peer or 0) < (peers := len(vectors["w"])):
+            raise ValueError(f"peer: must be from 0 to {peers - 1}, got {peer}; take one of the run's peers")
+        return {key: rows[row] for key, rows in vectors.items()}
 
     def _bound(self, saved: dict[str, Any]) -> tuple[nn.Module, Layout, dict[str, Tensor]]:
         """Returns the scenario's module filled with flat vectors, its layout, and the vectors as tensors."""

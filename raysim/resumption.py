@@ -15,7 +15,7 @@ from raysim.errors import CannotGoOn, Problem, ScenarioError
 from raysim.result import Result
 from raysim.runner import launch, new_folder
 from raysim.scenario import Scenario, parse_scenario
-from raysim.scenario.yaml import override
+from raysim.scenario.yaml import override_all
 from results import Run, open_run, this_process, write_json
 from results.disk import writing
 from results.holder import state
@@ -170,8 +170,11 @@ def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[S
         text = f"must stay {before.algorithm.name!r}, whose state the fork starts with, got {after.algorithm.name!r}"
         raise ScenarioError(source, [Problem("algorithm.name", text)])
     _refuse_other_arrivals(source, before, after)
-    if not 1 <= at < after.run.rounds:
-        raise CannotGoOn(f"--at: must be from 1 to {after.run.rounds - 1}, one less than run.rounds, got {at}")
+    last, which = after.run.rounds - 1, "one less than run.rounds"
+    if run.status == "finished" and after.run.rounds <= before.run.rounds and run.info["totals"]["steps"] < last:
+        last, which = run.info["totals"]["steps"], "the run's last step"
+    if not 1 <= at <= last:
+        raise CannotGoOn(f"--at: must be from 1 to {last}, {which}, got {at}")
     _require_past(run, at)
     return before, after
 
@@ -239,7 +242,7 @@ def _changed(run: Run, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
         text = "scenario: must be the one that was run, but has changed since"
         raise CannotGoOn(f"{run.folder / 'run.json'}: {text}; undo the change, and give other values with --set")
     raw = before.resolved()
-    if problems := [problem for text in overrides if (problem := override(raw, text))]:
+    if problems := override_all(raw, overrides):
         raise ScenarioError(source, problems)
     return before, parse_scenario(raw, source)
 

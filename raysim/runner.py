@@ -27,8 +27,8 @@ from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
 from raysim.rng import globals_kept
-from raysim.scenario import Scenario, parse_scenario
-from raysim.scenario.load import checked
+from raysim.scenario import Scenario
+from raysim.scenario.load import scenario_of
 from raysim.workers.device import stand_in
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: Scenario | dict[str, Any],
+    scenario: Scenario | dict[str, Any] | str | Path,
     *,
     out: str | Path = "runs",
     inline: bool = False,
@@ -54,7 +54,9 @@ def run(
     """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`,
     which may also be a URI, such as s3://bucket/runs.
 
-    scenario: also plain data, as a file holds them. In both, an object of any class of parts may stand for a block.
+    scenario: also plain data, as a file holds them, or the path of a file. But for a file, an object of any class of
+    parts may stand for a block.
+
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
     with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
@@ -68,7 +70,7 @@ def run(
     results.CannotWrite if the folder cannot be made; results.UnknownLocation if `out` is a URI with a scheme that is
     not known, or whose library is not installed.
     """
-    scenario = parse_scenario(scenario) if isinstance(scenario, dict) else checked(scenario)
+    scenario = scenario_of(scenario)
     out = location(out)
     require_folder(out)
     if dry:

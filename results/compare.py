@@ -12,7 +12,8 @@ from results.keys import Value, spell_out, varying
 from results.measure import Measure, NotComparable
 from results.picked import never_picked
 from results.reader import Run
-from results.score import Numbers, score
+from results.score import score
+from results.texts import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,8 @@ class Comparison:
     """The keys whose values make columns."""
     measure: Measure
     notes: tuple[str, ...]
-    """A line for each run that does not count, with the reason, and for each unfinished run that does."""
+    """A line for each run that does not count, with the reason, and for each unfinished run that does. Runs without
+    any of the metrics share one."""
     paper: Paper | None = None
     """The published numbers, where there are any."""
     not_run: tuple[str, ...] = ()
@@ -55,13 +57,25 @@ def compare(
     Raises UnknownKey; NotARun; NotComparable where runs of a group differ in more than their seed, or no run is left.
     """
     counted, notes = counted_runs(runs, unfinished)
+    counted, numbers = _scored(counted, measure, notes)
     rows, heads = axes(counted, by, columns)
     keys = [*rows, *heads]
     groups = grouped(counted, keys, notes)
     ordered = runs.only(run for group in groups.values() for run in group)
-    numbers = score(ordered, measure)
     notes += note_picked(ordered, measure)
     return Comparison(_frame(keys, groups, numbers), tuple(rows), tuple(heads), measure, tuple(notes))
+
+
+def _scored(runs: Runs, measure: Measure, notes: list[str]) -> tuple[Runs, dict[str, dict[Run, float | None]]]:
+    """Returns the runs that have any of the metrics, and numbers by name and run. Adds a note on the other runs."""
+    found = {name: dict(zip(runs.runs, numbers, strict=True)) for name, numbers in score(runs, measure).items()}
+    have = {run for run in runs.runs if any(found[metric][run] is not None for metric in measure.metrics)}
+    lack = [run for run in runs.runs if run not in have]
+    if not lack or not have:
+        return runs, found
+    what = f"{' or '.join(measure.metrics)} of subject {measure.subject} on split {measure.split}"
+    notes.append(f"left out: {count(len(lack), 'run')} without {what}, such as {lack[0].folder}")
+    return runs.only(run for run in runs.runs if run in have), found
 
 
 def grouped(runs: Runs, keys: list[str], notes: list[str]) -> dict[Values, list[Run]]:
@@ -166,15 +180,15 @@ def _once_a_seed(group: Runs) -> tuple[list[Run], list[str]]:
     return [run for run, seed in seeds.items() if kept[seed] is run], notes
 
 
-def _frame(keys: list[str], groups: dict[Values, list[Run]], numbers: dict[str, Numbers]) -> pd.DataFrame:
+def _frame(
+    keys: list[str], groups: dict[Values, list[Run]], numbers: dict[str, dict[Run, float | None]]
+) -> pd.DataFrame:
     import pandas as pd
 
     rows: list[tuple[Any, ...]] = []
-    end = 0
     for values, group in groups.items():
-        start, end = end, end + len(group)
         for metric, of_runs in numbers.items():
-            found = [number for number in of_runs[start:end] if number is not None]
+            found = [number for run in group if (number := of_runs[run]) is not None]
             rows.append((*values, metric, *_mean_and_std(found), len(found), len(group) - len(found)))
     return pd.DataFrame(rows, columns=[*keys, "metric", "mean", "std", "runs", "missing"])
 

@@ -103,7 +103,8 @@ def free(path: Path) -> int | None:
     for place in (path, *path.absolute().parents):
         if os.path.isdir(place):
             try:
-                return shutil.disk_usage(place).free
+                usage = shutil.disk_usage(place)
+                return usage.free if usage.total else None  # such as /proc, which has no size
             except OSError:
                 return None
     return None

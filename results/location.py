@@ -28,6 +28,8 @@ def location(text: str | os.PathLike[str] | Any) -> Path:
     if not isinstance(text, str | os.PathLike):
         return cast(Path, text)
     uri = os.fspath(text)
+    if not uri:
+        raise UnknownLocation("the empty text is no path; write . for the current folder")
     scheme, mark, _ = uri.partition("://")
     if not mark:
         if found := _ONE_SLASH.match(uri):

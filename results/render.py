@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,12 @@ from results.compare import Comparison
 from results.paired import Paired
 from results.paired_table import paired_table
 from results.text_table import Cell, TextTable, text_table
+from results.texts import cut
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+_LONGEST = 24  # letters of a key's value in the terminal
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -43,10 +46,11 @@ def table(shown: TextTable, width: int) -> RenderableType:
     from rich.text import Text
 
     tables: list[RenderableType] = []
+    shown = _labelled(shown, width)
     for places in _packed(shown, width):
         part = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
         for label in shown.labels:
-            part.add_column(Text(label), overflow="fold")
+            part.add_column(Text(label), overflow="fold", max_width=width // 2)
         for place in places:
             head, size = Text("\n".join(shown.heads[place])), _width(shown, place)
             part.add_column(head, justify="right", overflow="fold", width=size)
@@ -57,13 +61,32 @@ def table(shown: TextTable, width: int) -> RenderableType:
     return Group(*tables, *(Text(line, style="dim") for line in shown.caption))
 
 
+def _labelled(shown: TextTable, width: int) -> TextTable:
+    """Cuts values that are long, such as lists, and joins those of a row if they would leave numbers no room."""
+    rows = [(tuple(cut(label, _LONGEST) for label in labels), cells) for labels, cells in shown.rows]
+    shown = replace(shown, rows=rows)
+    if len(shown.labels) < 3 or 3 * _labels_width(shown, width) <= 2 * width:
+        return shown
+    joined = [
+        ", ".join(f"{key}={value}" for key, value in zip(shown.labels, labels, strict=True) if value != "-")
+        for labels, _ in rows
+    ]
+    rows = [((label,), cells) for label, (_, cells) in zip(joined, rows, strict=True)]
+    return replace(shown, labels=("case",), rows=rows)
+
+
+def _labels_width(shown: TextTable, width: int) -> int:
+    """Returns the width of the columns of labels, none of which takes more than half of the terminal's."""
+    labelled = [(label, *(labels[place] for labels, _ in shown.rows)) for place, label in enumerate(shown.labels)]
+    return sum(min(max(map(len, texts)), width // 2) + 2 for texts in labelled)
+
+
 def _packed(shown: TextTable, width: int) -> list[list[int]]:
     """Divides the columns of numbers among tables that fit.
 
     Columns whose heads differ in the last level only stay together where there is room.
     """
-    labelled = [(label, *(labels[place] for labels, _ in shown.rows)) for place, label in enumerate(shown.labels)]
-    room = width - sum(max(map(len, texts)) + 2 for texts in labelled)
+    room = width - _labels_width(shown, width)
     tables: list[list[int]] = [[]]
     left = room
     for _, group in groupby(range(len(shown.heads)), lambda place: shown.heads[place][:-1]):

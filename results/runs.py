@@ -70,6 +70,11 @@ class Runs:
         """Returns some of the runs, in the given order."""
         return Runs(list(runs))
 
+    @property
+    def subject(self) -> str:
+        """Whose models are compared by default: those of peers if no run has a server, else the global one."""
+        return "peer" if all("topology.name" in scenario for scenario in self.scenarios) else "global"
+
     @cached_property
     def scenarios(self) -> tuple[dict[str, Value], ...]:
         """The values of each run's scenario, by dotted path of their keys; of a fork also from where it is."""
@@ -171,7 +176,7 @@ class Runs:
         metric: str | Iterable[str] = "accuracy",
         reduce: str = "last",
         target: Iterable[tuple[str, float]] = (),
-        subject: str = "global",
+        subject: str | None = None,
         split: str = "test",
         over: str = "mean",
         picked: bool = False,
@@ -188,7 +193,8 @@ class Runs:
             mean_of_last_K.
         target: pairs such as ("accuracy", 0.8); adds the rounds, virtual time and bytes until an evaluation first is
             at least as good.
-        subject, split: which evaluations to take; see the table `evaluations`.
+        subject, split: which evaluations to take; see the table `evaluations`. The subject is by default peer if no
+            run has a server, else global.
         over: how to take one number from the clients or peers of an evaluation: mean, micro (weighted by samples),
             min, max, gap, p10, p50 or p90.
         picked: whether clients that had not taken part by an evaluation are left out of it; for subject client.
@@ -196,7 +202,8 @@ class Runs:
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
-        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions, picked)
+        whose, larger = subject or self.subject, self.directions
+        measure = Measure(_listed(metric), reduce, tuple(target), whose, split, over, larger, picked)
         rows = None if by is None else _listed(by)
         return self._told(lambda runs: compare_runs(runs, rows, _listed(columns), measure, unfinished))
 
@@ -208,7 +215,7 @@ class Runs:
         metric: str | Iterable[str] = "accuracy",
         reduce: str = "last",
         target: Iterable[tuple[str, float]] = (),
-        subject: str = "global",
+        subject: str | None = None,
         split: str = "test",
         over: str = "mean",
         picked: bool = False,
@@ -226,7 +233,8 @@ class Runs:
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
         """
-        measure = Measure(_listed(metric), reduce, tuple(target), subject, split, over, self.directions, picked)
+        whose, larger = subject or self.subject, self.directions
+        measure = Measure(_listed(metric), reduce, tuple(target), whose, split, over, larger, picked)
         keys = None if by is None else _listed(by)
         return self._told(lambda runs: pair_runs(runs, keys, _listed(baseline), measure, unfinished))
 

@@ -105,7 +105,9 @@ def summary(run: Run) -> Summary:
         unconverged=pc.sum(used["unconverged"]).as_py(),
         up_bytes=pc.sum(steps["up_bytes"]).as_py(),
         down_bytes=pc.sum(steps["down_bytes"]).as_py(),
-        virtual_time=_largest(steps["virtual_time"], evaluations["virtual_time"]) or 0.0,
+        virtual_time=_at(info, "totals", "virtual_time")
+        or _largest(steps["virtual_time"], evaluations["virtual_time"])
+        or 0.0,
         unit=_at(info, "scenario", "world", "delay", "unit"),
         wall_s=_at(info, "seconds", "total") or _largest(steps["elapsed_s"]),
         scores=tuple(_scores(evaluations, run.info)),

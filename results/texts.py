@@ -23,6 +23,11 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - tail]}...{text[-tail:]}"
 
 
+def count(number: int, noun: str) -> str:
+    """Returns a number with its noun, such as "1 run" or "2 runs"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def short_names(keys: Iterable[str]) -> dict[str, str]:
     """Shortens keys to their last name: `delay` for `world.delay.name`. Keys that would be alike keep their path."""
     names = {key: key.removesuffix(".name").rpartition(".")[2] for key in keys}

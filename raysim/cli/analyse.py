@@ -58,7 +58,12 @@ def compare(
         list[str] | None,
         typer.Option(metavar="METRIC=VALUE", help="Add rounds, virtual time and bytes until this value is reached."),
     ] = None,
-    subject: Annotated[str, typer.Option(help="Whose metrics: global, client, unseen or peer.")] = "global",
+    subject: Annotated[
+        str | None,
+        typer.Option(
+            help="Whose metrics: global, client, unseen or peer; by default peer if no run has a server, else global."
+        ),
+    ] = None,
     split: Annotated[str, typer.Option(help="test, train or validation.")] = "test",
     over: Annotated[
         str, typer.Option(help="What to take over clients or peers: mean, micro, min, max, gap, p10, p50 or p90.")
@@ -97,10 +102,8 @@ def compare(
         targets = tuple(map(parse_target, target or []))
         notes: list[str] = []
         found = load(*runs, damaged=notes)
-        directions = found.directions
-        measure = Measure(
-            tuple(metric or ["accuracy"]), reduce, targets, subject, split, over, directions, picked=picked
-        )
+        metrics, whose = tuple(metric or ["accuracy"]), subject or found.subject
+        measure = Measure(metrics, reduce, targets, whose, split, over, found.directions, picked=picked)
         published = None if paper is None else read_paper(paper)
 
         def compared(some: Runs) -> Comparison | Paired:
@@ -157,6 +160,7 @@ def report(
     from results import load
     from results.report import report as make_report
     from results.runs import whole
+    from results.texts import count
 
     notes: list[str] = []
     with refusing_wrong_runs():
@@ -164,4 +168,4 @@ def report(
     for note in notes:
         typer.echo(note, err=True)
     page.write(out, svg)
-    typer.echo(f"{len(page.pictures)} figures in {out}")
+    typer.echo(f"{count(len(page.pictures), 'figure')} in {out}")

@@ -22,6 +22,7 @@ from raysim.runner import run
 from raysim.scenario import Scenario
 from results import open_run, summary
 from results.show import render
+from results.texts import count
 
 
 def carry_out(
@@ -82,7 +83,7 @@ def sum_up(scenarios: Sequence[Scenario], ends: Sequence[Result | Exception]) ->
     """Prints how each of several runs ended: the folder of its results, or why it failed."""
     console = Console(highlight=False)
     failed = sum(isinstance(end, Exception) for end in ends)
-    console.print(f"\n{len(ends)} runs, {failed} failed")
+    console.print(f"\n{count(len(ends), 'run')}, {failed} failed")
     for scenario, end in zip(scenarios, ends, strict=True):
         if isinstance(end, Exception):
             where = end.folder if isinstance(end, RunFailed) else None

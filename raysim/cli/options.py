@@ -51,8 +51,8 @@ def require_writable(path: Path, *, folder: bool = False) -> None:
             wrong = str(error)
     elif path.exists() and path.is_dir() != folder:
         wrong = f"{path}: must be {'a folder' if folder else 'a file'}, and is not; take another name"
-    elif not os.access(path.absolute().parent, os.W_OK):
-        wrong = f"{path}: must be in a folder that exists and can be written to; make the folder"
+    elif not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+        wrong = f"{path}: must be in a folder that exists and can be written to, got {path.parent}; take another one"
     if wrong:
         typer.echo(wrong, err=True)
         raise typer.Exit(2)

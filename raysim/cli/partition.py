@@ -39,6 +39,7 @@ def partition(
     from raysim.scenario import load_scenario
     from results import load, open_run
     from results.report import report
+    from results.texts import count
 
     console = Console()
     with TemporaryDirectory() as temporary:
@@ -56,7 +57,7 @@ def partition(
         if out is not None:
             page = report(load(*folders))
             page.write(out)
-            typer.echo(f"{len(page.pictures)} figures in {out}")
+            typer.echo(f"{count(len(page.pictures), 'figure')} in {out}")
 
 
 def _show(path: str, clients: int, held: pd.DataFrame) -> RenderableType:

@@ -20,6 +20,7 @@ from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, search
 from raysim.sweep.settings import Search
 from results.keys import flatten, varying
+from results.texts import count
 
 
 def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, parallel: int | None) -> bool:
@@ -108,8 +109,7 @@ class _Lines:
 
 
 def _show_outcomes(console: Console, labels: list[str], outcomes: list[RunOutcome], folder: Path) -> bool:
-    counts = Counter(outcome.status for outcome in outcomes)
-    console.print(f"{len(outcomes)} runs: " + ", ".join(f"{number} {status}" for status, number in counts.items()))
+    console.print(_tally("run", [outcome.status for outcome in outcomes]))
     failed = [pair for pair in zip(labels, outcomes, strict=True) if pair[1].status == "failed"]
     for label, outcome in failed:
         where = f" (in {outcome.folder})" if outcome.folder else ""
@@ -135,8 +135,7 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
 
     trials = search(plan, out=folder, news=tell, **where)
     failed = [outcome.why for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]
-    counts = Counter(trial.status for trial in trials)
-    console.print(f"{len(trials)} trials: " + ", ".join(f"{number} {status}" for status, number in counts.items()))
+    console.print(_tally("trial", [trial.status for trial in trials]))
     for trial in best(trials, plan):
         told = f"best of {groups[trial.group]}: trial {trial.number}, {settings.metric} {trial.score:.4g}"
         options = " ".join(f"--set {key}={value}" for key, value in trial.values.items())
@@ -145,6 +144,12 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
     for why in failed:
         console.print(f"[red]failed[/] {escape(why or '')}", highlight=False)
     return not failed
+
+
+def _tally(noun: str, statuses: list[str]) -> str:
+    """Returns how many runs or trials there were, and how many of each status."""
+    counts = Counter(statuses)
+    return f"{count(len(statuses), noun)}: " + ", ".join(f"{number} {status}" for status, number in counts.items())
 
 
 def _values(trial: Trial) -> str:

@@ -66,7 +66,12 @@ def load_npz(path: str, kind: str) -> dict[str, np.ndarray]:
         )
     what, cure = "a whole .npz file of arrays without objects", "write it again with numpy.savez"
     with reading(file, what, cure), file.open("rb") as content:  # numpy would leave a damaged file open
-        arrays = np.load(content, allow_pickle=False)
-        if isinstance(arrays, np.ndarray):
-            raise TypeError("it is a single array (.npy)")
-        return {key: arrays[key] for key in arrays.files}
+        try:
+            arrays = np.load(content, allow_pickle=False)
+            if isinstance(arrays, np.ndarray):
+                raise TypeError("it is a single array (.npy)")
+            return {key: arrays[key] for key in arrays.files}
+        except ValueError as error:
+            if "allow_pickle" in str(error):  # numpy advises its caller to set that, which would run the file's code
+                raise TypeError("it holds Python objects; make numbers or texts of them") from None
+            raise

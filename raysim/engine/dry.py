@@ -31,7 +31,7 @@ def dry_run(scenario: Scenario, folder: Path) -> None:
         raise
     finally:
         writer.close()
-        info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
+        info |= {"finished_at": now(), **recorder.outcome()}
         write_json(folder, info)
 
 

@@ -62,6 +62,7 @@ class Execution:
         recorder: Recorder = family.recorder(writer)
         if checkpoint:
             recorder.recall(checkpoint.totals, checkpoint.memory["recorder"])
+            recorder.virtual_time = checkpoint.virtual_time
         saver: Saver | None = None
         loop_s = None
         try:
@@ -103,8 +104,7 @@ class Execution:
                 _save_if_possible(saver)
             info["machines"] = kinds_of(pool.machines)
             info["workers"] = _workers(pool, before)
-            info |= {"finished_at": now(), "totals": dict(recorder.totals), "ended_early": recorder.early}
-            info["diverged"] = recorder.diverged
+            info |= {"finished_at": now(), **recorder.outcome()}
             already = checkpoint.seconds if checkpoint else 0.0
             info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
             self._conclude(writer, info)

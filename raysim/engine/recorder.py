@@ -20,16 +20,17 @@ class Diverged(Exception):
 class Recorder:
     """Writes rows of a run's tables, in the order of the calls.
 
-    totals: counts of what happened so far, which run.json will hold. early: why the run ended before all its rounds;
-    None if it did not. diverged: what was not finite first, as run.json will hold it; None if all was finite.
-    traffic: bytes of the simulated messages since the run began or went on, up and down. staleness: that of the last
-    step; None if it used nothing.
+    totals: counts of what happened so far. virtual_time: that of the last round or step. early: why the run ended
+    before all its rounds; None if it did not. diverged: what was not finite first, as run.json will hold it; None if
+    all was finite. traffic: bytes of the simulated messages since the run began or went on, up and down. staleness:
+    that of the last step; None if it used nothing.
     """
 
     def __init__(self, writer: Writer, *counts: str) -> None:
         """counts: the names of the totals."""
         self.writer = writer
         self.totals = Counter(dict.fromkeys(counts, 0))
+        self.virtual_time = 0.0
         self.early: str | None = None
         self.diverged: dict[str, Any] | None = None
         self.traffic: Counter[str] = Counter()
@@ -42,6 +43,7 @@ class Recorder:
     def step(self, row: rows.Row) -> None:
         """Writes a row of the table `steps`."""
         self.add("steps", [row])
+        self.virtual_time = row["virtual_time"]
         self.traffic.update(up=row.get("up_bytes") or 0, down=row.get("down_bytes") or 0)
         self.staleness = row["staleness_mean"]
 
@@ -70,6 +72,11 @@ class Recorder:
         """Goes on from a checkpoint. totals and memory: what it holds of them."""
         self.totals.update(totals)
         self.diverged = memory["diverged"]
+
+    def outcome(self) -> dict[str, Any]:
+        """Returns what run.json says of all that happened."""
+        totals = {**self.totals, "virtual_time": self.virtual_time}
+        return {"totals": totals, "ended_early": self.early, "diverged": self.diverged}
 
     def add(self, table: str, new: list[rows.Row]) -> None:
         """Writes new rows of a table. The entry `own` of a row holds numbers for columns of the algorithm's own."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from raysim.models.layers import Prepare
 from results.location import location
-from results.store import local_copy
+from results.store import local_copy, why
 
 
 def prepared(module: nn.Module, weights: str | None, channels: int, image_size: int | None) -> nn.Module:
@@ -74,8 +74,10 @@ def _read(path: str) -> dict[str, Tensor]:
             found = torch.load(copy, map_location="cpu", weights_only=True)  # it runs no code that the file names
     except pickle.UnpicklingError as error:
         raise ValueError(f"model.weights: {path!r} must hold tensors only; save module.state_dict()") from error
-    except Exception as error:  # damaged files raise almost anything
-        raise ValueError(f"model.weights: {path!r} must be a whole file, got {error!r}; fetch it again") from error
+    except Exception as error:  # damaged files raise almost anything, such as KeyError
+        got = why(error) if isinstance(error, OSError) else "one that cannot be read as such"
+        must = f"must be a whole {file.suffix} file of tensors"
+        raise ValueError(f"model.weights: {path!r} {must}, got {got}; fetch or save it again") from error
     if not isinstance(found, dict) or not all(isinstance(v, Tensor) for v in found.values()):
         what = _some(set(found)) if isinstance(found, dict) else type(found).__name__
         raise ValueError(f"model.weights: {path!r} must hold a state dict, tensors by name, got {what}; save only that")

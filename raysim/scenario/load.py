@@ -1,19 +1,21 @@
 """Loads scenarios from files, and reports all that is wrong with them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import ValidationError
 
-from raysim.errors import Problem, ScenarioError
+from raysim.errors import Problem, ScenarioError, quoted
 from raysim.models import MODELS, ModelPart
 from raysim.part import OneOf, Part
 from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
-from raysim.scenario.yaml import assign, override, read
+from raysim.scenario.yaml import assign, override_all, read
+from results.yaml import parse
 
 
 def load_scenario(path: str | Path, overrides: Sequence[str] = (), case: str | None = None) -> Scenario:
@@ -24,11 +26,24 @@ def load_scenario(path: str | Path, overrides: Sequence[str] = (), case: str | N
     """
     raw, source = read(path), str(path)
     problems = _choose(raw, case)
-    problems += [problem for text in overrides if (problem := override(raw, text))]
+    problems += override_all(raw, overrides)
     if problems:
         raise ScenarioError(source, problems)
     name_after(raw, case)
-    return parse_scenario(raw, source)
+    try:
+        return parse_scenario(raw, source)
+    except ScenarioError as error:
+        raise ScenarioError(source, [*error.problems, *_several(overrides, error.problems)]) from None
+
+
+def _several(overrides: Sequence[str], problems: list[Problem]) -> Iterator[Problem]:
+    """Yields a problem for each wrong key that is given several values, as only a sweep takes them."""
+    for text in overrides:
+        key, _, value = text.partition("=")
+        if "," in value and any(f"{problem.path}.".startswith(f"{key.strip()}.") for problem in problems):
+            with suppress(ValueError):
+                if len(values := parse(f"[{value}]")) > 1:
+                    yield Problem("--set", f"{text} has {len(values)} values; `raysim sweep` runs one after the other")
 
 
 def _choose(raw: dict[str, Any], case: str | None) -> list[Problem]:
@@ -40,9 +55,10 @@ def _choose(raw: dict[str, Any], case: str | None) -> list[Problem]:
         some = f", or one of its cases with --case, such as --case {next(iter(cases))}" if cases else ""
         text = f"makes several runs of this file; run it with `raysim sweep`{some}"
         return [Problem("sweep", text)] if block is not None else []
+    if not cases:
+        return [Problem("--case", f"must not be given, because the file has no cases, got {case}; leave it out")]
     if case not in cases or not isinstance(cases[case], dict):
-        known = ", ".join(cases) or "none, for the file has no cases"
-        return [Problem("--case", f"must be one of {known}, got {case}")]
+        return [Problem("--case", f"must be one of {', '.join(cases)}, got {case}")]
     return set_case(raw, cases[case])
 
 
@@ -63,6 +79,20 @@ def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:
     source: where the data are from, for error messages. Raises ScenarioError with all problems.
     """
     return checked(read_back(raw, source), source)
+
+
+def scenario_of(given: Scenario | dict[str, Any] | str | Path) -> Scenario:
+    """Returns the scenario that Python code gives: itself, plain data, or the path of a file.
+
+    Raises ScenarioError with all problems.
+    """
+    if isinstance(given, str | Path):
+        return load_scenario(given)
+    if isinstance(given, dict):
+        return parse_scenario(given)
+    if isinstance(given, Scenario):
+        return checked(given)
+    raise ScenarioError("scenario", [Problem("", f"must be a Scenario, plain data or a path, got {quoted(given)}")])
 
 
 def read_back(raw: dict[str, Any], source: str) -> Scenario:

@@ -1,5 +1,6 @@
 """Reads scenario files as plain data, and sets keys in such data."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,20 @@ def read(path: str | Path) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise ScenarioError(source, [Problem("", f"must be a block of keys such as data and model, got {quoted(raw)}")])
     return raw
+
+
+def override_all(raw: dict[str, Any], overrides: Sequence[str]) -> list[Problem]:
+    """Sets keys of `raw` in place, as texts such as "algorithm.buffer=20" say. Returns problems."""
+    if problems := unlisted(overrides, "overrides"):
+        return problems
+    return [problem for text in overrides if (problem := override(raw, text))]
+
+
+def unlisted(texts: Sequence[str], name: str) -> list[Problem]:
+    """Returns a problem if an argument of this name is not a list of texts: one text is a sequence of letters."""
+    if isinstance(texts, Sequence) and not isinstance(texts, str) and all(isinstance(text, str) for text in texts):
+        return []
+    return [Problem(name, f'must be a list of texts such as ["run.rounds=100"], got {quoted(texts)}; write it so')]
 
 
 def override(raw: dict[str, Any], text: str) -> Problem | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
 from raysim.earlier import EarlierRuns, OutOfDate
 from raysim.engine.progress import Progress
-from raysim.errors import RunFailed, ScenarioError
+from raysim.errors import Problem, RunFailed, ScenarioError
 from raysim.scenario import Scenario
+from raysim.scenario.load import scenario_of
+from raysim.sweep.expand import load_sweep
 from raysim.sweep.slots import Slots, open_slots
 from results.location import location
 
@@ -28,7 +30,7 @@ News = Callable[[int, Progress | RunOutcome | OutOfDate], None]
 
 
 def run_all(
-    scenarios: Sequence[Scenario],
+    scenarios: Sequence[Scenario | dict[str, Any]] | str | Path,
     *,
     out: str | Path = "runs",
     inline: bool = False,
@@ -38,12 +40,15 @@ def run_all(
 ) -> list[RunOutcome]:
     """Runs scenarios side by side and returns their outcomes, in order. A run that fails does not stop the others.
 
+    scenarios: each as `run` takes it; or the path of a file, for the runs of its sweep, which must not have a search.
     A scenario of which `out` holds a run that finished or diverged is not run again, because it would give the same
     numbers; unless the run is out of date, because raysim, the user's own modules or files of data have changed since.
     A run that ended early goes on from its checkpoint.
+
     inline: without Ray, in processes of this machine. parallel: number of runs at a time; by default as many as the
     cluster has room for or, inline, as this machine has cores. Raises actors.MissingResources if there is no cluster.
     """
+    scenarios = _of_file(scenarios) if isinstance(scenarios, str | Path) else [*map(scenario_of, scenarios)]
     tell = news or (lambda place, what: None)
     outcomes: dict[int, RunOutcome] = {}
 
@@ -89,6 +94,15 @@ def attempt(
     except (Exception, SystemExit) as error:  # such as missing resources: whatever it is, the other runs go on
         return RunOutcome("failed", why=describe(error))
     return RunOutcome(result.info["status"], result.folder, result.run.diverged or result.info["ended_early"])
+
+
+def _of_file(path: str | Path) -> list[Scenario]:
+    """Returns the scenarios of a file's sweep. Raises ScenarioError if that has a search, whose trials follow."""
+    plan = load_sweep(path)
+    if plan.search is not None:
+        text = "must not be there for runs that are known beforehand; tune the file with `raysim sweep`"
+        raise ScenarioError(str(path), [Problem("sweep.search", text)])
+    return plan.scenarios()
 
 
 def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:

@@ -14,8 +14,11 @@ from raysim.scenario.yaml import assign
 def choose(block: dict[str, Any], cases: Sequence[str]) -> list[Problem]:
     """Leaves only these cases in the plain data of a sweep, in place. Returns a problem if there is no such case."""
     known = block.get("cases", {})
+    if not known:
+        text = f"must not be given, because the file has no cases, got {', '.join(cases)}; leave it out"
+        return [Problem("--cases", text)]
     if strangers := [case for case in cases if case not in known]:
-        text = f"must be some of {', '.join(known) or 'none, for the file has no cases'}, got {', '.join(strangers)}"
+        text = f"must be some of {', '.join(known)}, got {', '.join(strangers)}"
         return [Problem("--cases", text)]
     block["cases"] = {case: known[case] for case in cases}
     return []

@@ -15,7 +15,7 @@ from raysim.errors import Problem, ScenarioError, quoted
 from raysim.scenario import Scenario
 from raysim.scenario.explain import explain
 from raysim.scenario.load import name_after, parse_scenario, set_case
-from raysim.scenario.yaml import assign, read, split_override
+from raysim.scenario.yaml import assign, read, split_override, unlisted
 from raysim.sweep.cases import choose, missing
 from raysim.sweep.settings import Search, Sweep
 from results.yaml import parse
@@ -193,6 +193,9 @@ def _tuned_twice(plan: Plan) -> Iterator[Problem]:
 
 def _values(option: str, texts: Sequence[str], problems: list[Problem]) -> Iterator[tuple[str, list[Any]]]:
     """Yields each key with its values, which commas separate. Adds what is wrong to `problems`."""
+    if wrong := unlisted(texts, "search" if option == "--search" else "overrides"):
+        problems += wrong
+        return
     for text in texts:
         split = split_override(text, option)
         if isinstance(split, Problem):

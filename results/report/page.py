@@ -25,6 +25,7 @@ from results.report.topology import topology
 from results.report.updates import updates
 from results.runs import Runs
 from results.store import make_folder
+from results.texts import count
 
 _SECTIONS = (curves, members, topology, staleness, timeline, partition, updates, own_columns, coefficients, real_time)
 
@@ -85,5 +86,4 @@ def report(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) ->
 
 def _title(runs: Runs) -> str:
     names = list(dict.fromkeys(str(run.info.get("name") or run.id) for run in runs.runs))
-    count = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
-    return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}: {count}"
+    return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}: {count(len(runs), 'run')}"

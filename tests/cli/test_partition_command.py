@@ -42,4 +42,5 @@ def test_what_cannot_be_divided_is_told_at_its_key(tmp_path: Path) -> None:
     path = write(tmp_path, digits(sed=1))
     assert command("partition", path).exit_code == 2
     path = write(tmp_path, digits())
-    assert command("partition", path, "-o", tmp_path / "no" / "page.html").exit_code == 2
+    for folder in (tmp_path / "no", path):
+        assert command("partition", path, "-o", folder / "page.html").exit_code == 2

@@ -98,6 +98,16 @@ def test_arrays_that_are_no_samples_are_errors(tmp_path: Path, changed: dict[str
         load(name="arrays", path=npz(tmp_path / "a.npz", **arrays))
 
 
+def test_python_objects_are_refused_without_the_advice_to_load_them(tmp_path: Path) -> None:
+    objects = np.array([{"a": 1}, None], dtype=object)
+    np.savez(tmp_path / "a.npz", x=objects, y=Y[:2])  # type: ignore[arg-type]
+    (tmp_path / "b.npz").write_bytes(pickle.dumps({"x": [1.0], "y": [0]}))
+    for name in ("a.npz", "b.npz"):
+        with pytest.raises(ValueError, match=r"TypeError says: it holds Python objects; make numbers") as told:
+            load(name="arrays", path=str(tmp_path / name))
+        assert "allow_pickle" not in str(told.value)
+
+
 def test_a_file_that_lacks_an_array_or_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
     path = Path(npz(tmp_path / "a.npz", x_train=X, y_train=Y, x_test=X))
     with pytest.raises(ValueError, match=r"got \['x_test', 'x_train', 'y_train'\]; add 'y_test'"):

@@ -49,6 +49,14 @@ def test_a_part_that_is_on_no_page_fails_the_build(hooks: ModuleType) -> None:
         hooks.on_post_build()
 
 
+def test_no_page_and_no_heading_is_there_twice(pages: dict[str, str]) -> None:
+    listed = re.findall(r": (\S+\.md)$", (DOCS.parent / "mkdocs.yml").read_text(), re.MULTILINE)
+    anchors = [(page, anchor) for page, text in pages.items() for anchor in re.findall(r"\{ #(\S+) \}", text)]
+    assert len(listed) > 20 and len(anchors) > 100
+    for found in (listed, anchors):
+        assert len(found) == len(set(found))
+
+
 def test_every_row_of_a_table_has_a_meaning(pages: dict[str, str]) -> None:
     rows = [line for page in pages.values() for line in page.splitlines() if re.match(r"\| `[a-z_.]+` \|", line)]
     assert len(rows) > 300

@@ -106,7 +106,8 @@ def test_the_tables_of_peers(simulate: Simulate) -> None:
     assert steps.virtual_time.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert (updates.local_steps == -(-updates.samples // 16)).all()
     assert updates.loss_before.notna().all() and (updates.seconds > 0).all()
-    assert result.info["totals"] == {"dispatched": 60, "used": 60, "sent": 120, "lost": 0, "steps": 6, "rounds": 6}
+    counts = {"dispatched": 60, "used": 60, "sent": 120, "lost": 0, "steps": 6, "rounds": 6}
+    assert result.info["totals"] == {**counts, "virtual_time": 6.0}
     assert result.vectors()["w"].shape == (10, parameters)
 
 

@@ -365,11 +365,20 @@ def test_a_fork_must_have_the_same_past(overrides: list[str], error: str, tmp_pa
     assert not (tmp_path / "forks").exists()
 
 
-@pytest.mark.parametrize("at", [8, 50])
-def test_a_fork_needs_a_version_before_the_end(at: int, tmp_path: Path) -> None:
-    whole = undisturbed(digits(), tmp_path)
-    with pytest.raises(CannotGoOn, match="--at: must be from 1 to 7"):
+@pytest.mark.parametrize(
+    ("more", "at", "last"),
+    [
+        ({"world": CONCURRENT}, 8, "7, one less than run.rounds"),
+        ({}, 4, "3, the run's last step"),
+        ({}, 50, "3, the run's last step"),
+    ],
+)
+def test_a_fork_needs_a_version_before_the_end(more: Raw, at: int, last: str, tmp_path: Path) -> None:
+    """Fewer than all, where rounds end without a step."""
+    whole = undisturbed(digits(**more), tmp_path)
+    with pytest.raises(CannotGoOn, match=f"--at: must be from 1 to {last}, got {at}"):
         raysim.fork(whole.folder, at, out=tmp_path / "forks", inline=True)
+    assert not (tmp_path / "forks").exists()
 
 
 @pytest.mark.parametrize("damage", ["changed", "gone", "index", "number"])
@@ -432,7 +441,7 @@ def test_a_fork_that_has_not_come_to_its_version_cannot_go_on(tmp_path: Path) ->
 
     whole = undisturbed(digits(run__checkpoint={"at_end": False}), tmp_path)
     changed = ["algorithm.server_lr=0.3"]
-    half = raysim.fork(whole.folder, 5, changed, out=tmp_path / "forks", inline=True, progress=stop)
+    half = raysim.fork(whole.folder, 3, changed, out=tmp_path / "forks", inline=True, progress=stop)
     assert half.info["status"] == "stopped"
     with pytest.raises(CannotGoOn, match=r"this is a fork, .* fork again"):
         raysim.resume(half.folder, inline=True)
@@ -456,10 +465,11 @@ def test_the_past_of_a_fork_is_not_done_again_with_its_settings(tmp_path: Path) 
         raysim.resume(fork.folder, ["run.rounds=20"], inline=True)
 
 
-def test_a_fork_never_comes_to_a_version_beyond_the_last_step(tmp_path: Path) -> None:
+def test_a_longer_fork_never_comes_to_a_version_beyond_its_last_step(tmp_path: Path) -> None:
+    """How many steps more rounds have is not known beforehand."""
     whole = undisturbed(digits(), tmp_path)  # it makes three steps
-    with pytest.raises(RunFailed, match="must come to version 7 before its end is near, but came to 3"):
-        raysim.fork(whole.folder, 7, out=tmp_path / "forks", inline=True)
+    with pytest.raises(RunFailed, match="must come to version 11 before its end is near, but came to "):
+        raysim.fork(whole.folder, 11, ["run.rounds=12"], out=tmp_path / "forks", inline=True)
     (folder,) = (tmp_path / "forks").iterdir()
     assert Result(folder).info["status"] == "failed"
 

@@ -59,9 +59,11 @@ def test_weights_that_do_not_fit_are_refused_by_name(mobilenet: nn.Module, tmp_p
     for suffix in ("pth", "safetensors"):
         damaged = tmp_path / f"damaged.{suffix}"
         save_file({"w": torch.ones(9)}, damaged) if suffix == "safetensors" else torch.save(state, damaged)
-        damaged.write_bytes(damaged.read_bytes()[:-20])
-        with pytest.raises(ValueError, match=rf"'{damaged}' must be a whole file, got .*; fetch it again"):
-            load_weights(mobilenet, str(damaged))
+        for content in (damaged.read_bytes()[:-20], b"junk that is longer than a word"):
+            damaged.write_bytes(content)
+            text = rf"'{damaged}' must be a whole .{suffix} file of tensors, got one that cannot be read as such; fetch"
+            with pytest.raises(ValueError, match=text):
+                load_weights(mobilenet, str(damaged))
     with pytest.raises(ValueError, match=r"path of a .safetensors, .pth or .pt file that exists, got .*w.bin"):
         load(state, "w.bin")
     with pytest.raises(ValueError, match=r"file that exists, got 'nowhere.pth'; nothing is downloaded"):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from compared_runs import FEDAVG, FEDBUFF, cells, compare, made
+from conftest import Simulate
+from peers_runs import peers
 
 from results import load
 
@@ -105,3 +107,25 @@ def test_a_metric_may_be_missing_in_some_runs(tmp_path: Path) -> None:
     made(tmp_path / "b", {**FEDAVG, "seed": 1}, [0.7])
     rows = cells(tmp_path, "--metric", "loss", "--metric", "accuracy")
     assert [(row["mean"], row["runs"], row["missing"]) for row in rows] == [("1.0", "1", "1"), ("0.6", "2", "0")]
+
+
+def test_runs_without_any_of_the_metrics_are_left_out(tmp_path: Path) -> None:
+    """The keys in which they alone differ then make no columns. A run that misses a target has its metric."""
+    made(tmp_path / "a", FEDAVG, [0.5], losses=[1.0])
+    for lr in (1, 2):
+        made(tmp_path / f"b{lr}", {**FEDBUFF, "lr": lr}, [0.7])
+    answer = compare(tmp_path, "--metric", "loss", "--format", "csv")
+    assert answer.stdout.splitlines() == ["metric,mean,std,runs,missing", "loss,1.0,,1,0"]
+    assert answer.stderr.startswith("left out: 2 runs without loss of subject global on split test, such as ")
+    assert len(load(tmp_path).compare(metric=(), target=[("accuracy", 0.6)])) == 3 * 3
+
+
+def test_peers_are_compared_where_no_run_has_a_server(simulate: Simulate, tmp_path: Path) -> None:
+    folder = simulate(peers(data__clients=3, run__rounds=1)).folder
+    named, plain = compare(folder, "--subject", "peer"), compare(folder)
+    assert plain.exit_code == 0 and plain.stdout == named.stdout
+    assert "unweighted mean over peers" in plain.stdout
+    assert "gap over peers" in compare(folder, "--over", "gap").stdout
+    assert load(folder).compare()["mean"].equals(load(folder).compare(subject="peer")["mean"])
+    with pytest.warns(UserWarning, match="left out: 1 run without accuracy of subject global"):
+        assert load(folder, made(tmp_path / "a", FEDAVG, [0.5])).compare()["mean"].tolist() == [0.5]

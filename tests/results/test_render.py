@@ -44,6 +44,24 @@ def test_a_terminal_that_is_too_narrow_gets_several_tables_and_nothing_is_cut(
     assert all(text.replace(" ", "") in re.sub(r"\s", "", tiny) for text in ("0.8500 ± 0.0707", "sigma=20"))
 
 
+def test_values_that_are_long_are_cut_in_the_terminal_only(tmp_path: Path) -> None:
+    for place in range(2):
+        made(tmp_path / f"r{place}", {"run": {"metrics": [{"name": f"metric{place}", "threshold": 0.5}]}}, [0.5])
+    shown, whole = compare(tmp_path).stdout, '[{"name": "metric1", "threshold": 0.5}]'
+    assert '[{"name": "metric1... 0.5}]' in shown and whole not in shown
+    assert whole in compare(tmp_path, "--format", "markdown").stdout
+
+
+def test_keys_that_leave_no_room_for_numbers_are_joined(tmp_path: Path) -> None:
+    keys = [f"key_number_{place}" for place in range(9)]
+    for value in (1, 2):
+        made(tmp_path / f"r{value}", dict.fromkeys(keys, value), [value / 4])
+    head, *lines = compare(tmp_path).stdout.splitlines()
+    assert head.split() == ["case", "accuracy"]
+    assert [line.split()[-1] for line in lines if re.search(r"0\.\d{4}", line)] == ["0.2500", "0.5000"]
+    assert all(f"{key}={value}" in " ".join(lines) for key in keys for value in (1, 2))
+
+
 def test_markdown(runs: Path) -> None:
     lines = compare(runs, "--metric", "accuracy", "--metric", "loss", "--format", "markdown").stdout.splitlines()
     table = [[text.strip() for text in line.strip("|").split("|")] for line in lines[:5]]

@@ -285,6 +285,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         "must be a folder, and is not": told(nowhere, "-o", tmp_path / "x.html", "--svg", Path(__file__)),
         "x.html: must be in a folder that exists": told(nowhere, "-o", nowhere / "x.html"),
         "y: must be in a folder that exists": told(nowhere, "-o", tmp_path / "x.html", "--svg", nowhere / "y"),
+        f"written to, got {__file__}; take another": told(folder, "-o", Path(__file__, "x.html")),
     }
     for message, answer in answers.items():
         assert answer.exit_code == 2

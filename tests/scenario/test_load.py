@@ -194,5 +194,12 @@ def test_set_does_not_reach_into_lists(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("override", ["local.lr=0.1,0.2", "algorithm=fedavg,fedbuff"])
+def test_several_values_are_for_a_sweep(tmp_path: Path, override: str) -> None:
+    lines = refusal(tmp_path, TEXT, override).splitlines()
+    assert lines[-1].endswith(f"--set: {override} has 2 values; `raysim sweep` runs one after the other")
+    assert len(refusal(tmp_path, TEXT, "local.lr=[1, 2]").splitlines()) == 1
+
+
 def test_all_wrong_overrides_are_said_at_once(tmp_path: Path) -> None:
     assert len(refusal(tmp_path, TEXT, "seed", "local=[", "a.=1").splitlines()) == 3

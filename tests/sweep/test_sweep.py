@@ -104,6 +104,20 @@ def test_a_key_is_set_in_the_cases_that_have_it(write: Any, tmp_path: Path) -> N
     assert "3 runs: 3 finished" in answer.output
 
 
+@pytest.mark.parametrize("words", [["run", "--case"], ["sweep", "--cases"]])
+def test_cases_of_a_file_without_any_are_refused(write: Any, words: list[str]) -> None:
+    name, option = words
+    answer = command(name, write({"grid": {"seed": [0, 1]}}), "--inline", option, "huge")
+    assert answer.exit_code == 2
+    assert f"{option}: must not be given, because the file has no cases, got huge; leave it out" in answer.stderr
+
+
+def test_one_run_is_counted_as_one(write: Any, tmp_path: Path) -> None:
+    path = write(None)
+    raysim.run(path, out=tmp_path / "digits", inline=True)
+    assert "\n1 run: 1 done before\n" in sweep(path, tmp_path).stdout
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

@@ -63,7 +63,7 @@ class ServerRecorder(Recorder):
 
     def closed(self, closed: Closed) -> None:
         """Counts a round that is over, and notes why the run ends early, if it does."""
-        self.totals["rounds"] = closed.over
+        self.totals["rounds"], self.virtual_time = closed.over, closed.time
         self.early = closed.early
 
     def evaluated(
