@@ -16,7 +16,7 @@ from results.texts import cut
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_LONGEST = 24  # letters of a key's value in the terminal
+_LONGEST = 36  # letters of a key's value in the terminal
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",

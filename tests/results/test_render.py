@@ -46,9 +46,10 @@ def test_a_terminal_that_is_too_narrow_gets_several_tables_and_nothing_is_cut(
 
 def test_values_that_are_long_are_cut_in_the_terminal_only(tmp_path: Path) -> None:
     for place in range(2):
-        made(tmp_path / f"r{place}", {"run": {"metrics": [{"name": f"metric{place}", "threshold": 0.5}]}}, [0.5])
-    shown, whole = compare(tmp_path).stdout, '[{"name": "metric1", "threshold": 0.5}]'
-    assert '[{"name": "metric1... 0.5}]' in shown and whole not in shown
+        metrics = [{"name": f"metric{place}", "function": "mine:sure", "threshold": 0.5}]
+        made(tmp_path / f"r{place}", {"run": {"metrics": metrics}}, [0.5])
+    shown, whole = compare(tmp_path).stdout, '[{"name": "metric1", "function": "mine:sure", "threshold": 0.5}]'
+    assert '[{"name": "metric1", "funct...d": 0.5}]' in shown and whole not in shown
     assert whole in compare(tmp_path, "--format", "markdown").stdout
 
 
