@@ -1,8 +1,8 @@
 """Draws README's picture from the runs of a sweep: accuracy at two delays, and the first dispatches.
 
     raysim sweep scenarios/quickstart.yaml --set algorithm=fedavg,fedbuff,ca2fl \
-      --set world.delay.sigma=5,20 --seeds 0,1,2,3,4 --set run.rounds=300 --inline
-    python benchmarks/picture.py runs/quickstart docs/images/quickstart.svg
+      --set world.delay.sigma=5,20 --seeds 0,1,2,3,4 --set run.rounds=300 --set name=picture --inline
+    python benchmarks/picture.py runs/picture docs/images/quickstart.svg
 """
 
 import sys

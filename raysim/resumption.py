@@ -27,7 +27,7 @@ from results.store import copy_folder
 
 # Keys with which a run may go on, because what it has written does not depend on them.
 _LATER = ("run.rounds", "run.save_clients", "run.checkpoint.", "run.on_divergence", "resources.")
-_BITS = ("resources.chunk", "resources.shards", "resources.threads")  # on which bits depend
+_BITS = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads", "vectorize"))  # on which bits depend
 # Keys that a fork may change: from its version on, they change what happens, but not who is picked when.
 _FORKED = (*_LATER, "algorithm.", "local.", "run.", "name")
 

@@ -54,7 +54,7 @@ def run(
     """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`,
     which may also be a URI, such as s3://bucket/runs.
 
-    scenario: also plain data, as a file holds them, or the path of a file. But for a file, an object of any class of
+    scenario: also plain data, as a file holds them, or the path of a file. In plain data, an object of any class of
     parts may stand for a block.
 
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.

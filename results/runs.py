@@ -77,7 +77,7 @@ class Runs:
 
     @cached_property
     def scenarios(self) -> tuple[dict[str, Value], ...]:
-        """The values of each run's scenario, by dotted path of their keys; of a fork also from where it is."""
+        """The values of each run's scenario, by dotted path of their keys; for a fork, also its origin."""
         return tuple(run.keys for run in self.runs)
 
     @cached_property

@@ -109,7 +109,7 @@ TABLES: dict[str, pa.Schema] = {
         ),
     ),
     "updates": _table(
-        "One row for each dispatch that ended or, without a server, for each time that a peer trained and mixed.",
+        "One row for each dispatch or, without a server, for each time that a peer trained and mixed.",
         *_WHEN,
         column("client", _INTEGER, "The client or peer."),
         column("dispatch", _INTEGER, "The dispatch's serial number in the run."),

@@ -15,7 +15,7 @@ def failures(
     """Tries the laws of a part, and returns a text for each law that fails: the law, and what was got.
 
     name: module:Class, or the name of a part. settings: its keys, such as "alpha=0.1". scenario: a file to try it in.
-    ray: whether to try the laws that need Ray. Raises raysim.own.WrongClass if the name is none of a part, and
+    ray: whether to try the laws that need Ray. Raises raysim.own.WrongClass if no part has that name, and
     ScenarioError for settings that cannot be read.
     """
     from raysim.contract.check import check

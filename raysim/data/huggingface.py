@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class HuggingFace(Brought):
     """A data set of the Hugging Face library `datasets`: a folder of `save_to_disk`, or one in the hub's local cache.
 
-    It needs the package `datasets` (`pip install raysim[huggingface]`). Nothing is downloaded. Inputs are a column of
+    It needs the package `datasets` (`pip install "raysim[huggingface]"`). Nothing is downloaded. Inputs are a column of
     images, or of lists or arrays of numbers that all have one shape; labels are integers, class labels or texts.
     """
 
@@ -130,7 +130,7 @@ def read_splits(path: str, config: str | None) -> dict[str, "datasets.Dataset"]:
         import datasets
     except ImportError as error:
         raise ValueError(
-            "data huggingface: the package `datasets` must be there, and is not; pip install raysim[huggingface]"
+            "data huggingface: the package `datasets` must be there, and is not; pip install 'raysim[huggingface]'"
         ) from error
     datasets.disable_progress_bars()
     folder = location(path).expanduser()

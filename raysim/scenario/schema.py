@@ -87,7 +87,7 @@ class Schedule(Part):
 class Resources(Part):
     """What a run asks of the cluster.
 
-    Of all this, results depend only on `chunk`, `vectorize`, `shards`, `threads`, `cpu_capability`, and on whether a
+    Results depend only on `chunk`, `vectorize`, `shards`, `threads`, `cpu_capability`, and on whether a
     GPU is used.
     """
 
@@ -186,7 +186,7 @@ class Scenario(Part):
     public: Public = NO_PUBLIC
     """Samples without labels that everybody has; some algorithms need them."""
     model: Annotated[ModelPart, OneOf(MODELS, "raysim.models"), BeforeValidator(model_block)]
-    """Model that is trained."""
+    """The network that clients train."""
     algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS, "raysim.algorithms")]
     """Algorithm."""
     topology: Annotated[Topology, OneOf(TOPOLOGIES, "raysim.topologies")] | None = None
