@@ -154,6 +154,22 @@ class ChangesServerState(Sound):
         return {"w": state["w"]}
 
 
+class ReplacesInServerState(Sound):
+    name: str = "replaces_in_server_state"
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Any:
+        state["w"] = state["w"] + updates["delta"]
+        return state
+
+
+class AddsToMessage(Sound):
+    name: str = "adds_to_message"
+
+    def update(self, task: Any, message: Record, state: Record) -> Any:
+        message["half"] = message["w"] / 2
+        return super().update(task, message, state)
+
+
 class ChangesUpdates(Sound):
     name: str = "changes_updates"
 

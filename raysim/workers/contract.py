@@ -35,19 +35,31 @@ def calling(
     as they were. who: what is added to any error, such as "client 3, its dispatch 0, model version 2".
     """
     where = f"{type(algorithm).__name__}.{method}"
-    versions = [(name, record, [value._version for value in record.values()]) for name, record in given.items()]
+    before = {name: {key: (entry, entry._version) for key, entry in record.items()} for name, record in given.items()}
     seed_globals(seed, method, *ids)
     try:
         yield where
-        for name, record, before in versions:
-            for (key, value), version in zip(record.items(), before, strict=True):
-                if value._version != version:
-                    must = "must not change in place what it is given"
-                    raise ContractError(f"{where}: {must}, but changed {key!r} of {name}; copy it first, with clone()")
+        for name, record in given.items():
+            _require_unchanged(where, name, record, before[name])
     except Exception as error:
         if who:
             error.add_note(who)
         raise
+
+
+def _require_unchanged(where: str, name: str, record: Record, before: Mapping[str, tuple[Tensor, int]]) -> None:
+    """Raises ContractError if a record that a method was given has changed. before: its tensors and their versions."""
+    for key in {**before, **record}:
+        entry, version = before.get(key, (None, 0))
+        if record.get(key) is not entry:
+            hint = "leave the dict as it is, and make a new one"
+        elif entry is not None and entry._version != version:
+            hint = "copy it first, with clone()"
+        else:
+            continue
+        raise ContractError(
+            f"{where}: must not change in place what it is given, but changed {key!r} of {name}; {hint}"
+        )
 
 
 def record(where: str, value: Any, what: str) -> Record:

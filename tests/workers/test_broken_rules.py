@@ -33,6 +33,11 @@ def lawless(name: str, **more: Any) -> Raw:
         ("ChangesMessage", UPDATE + "must not change in place what it is given, but changed 'w' of message" + ".*"),
         ("ChangesOwnState", UPDATE + "must not change .* but changed 'last' of state; copy it first" + ".*" + CLIENT),
         ("ChangesServerState", r"step to version 1: ContractError: {}\.step: must not .* but changed 'w' of state; "),
+        (
+            "ReplacesInServerState",
+            r"{}\.step: must not .* but changed 'w' of state; leave the dict as it is, and",
+        ),
+        ("AddsToMessage", UPDATE + "must not .* but changed 'half' of message; leave the dict .*" + CLIENT),
         ("ChangesUpdates", r"step to version 1: .*{}\.step: .* but changed 'delta' of updates; copy it first"),
         ("ChangesInMessage", r"ContractError: {}\.message: .* but changed 'w' of state; copy .* - model version 0$"),
         ("ChangesInPersonal", r"{}\.personal: .* but changed 'w' of message; .* - client \d+, model version 2, eval"),
