@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = tuple[Value, ...]
 
-# Other keys of `resources` change no numbers.
+_SILENT = ("name", "seed", "run.save_clients")
+# Other keys of `resources` change no numbers, but for last bits where a GPU is used.
 _NUMERIC = tuple(f"resources.{key}" for key in ("chunk", "vectorize", "shards", "threads", "cpu_capability"))
 
 
@@ -145,7 +146,7 @@ def tells(key: str) -> bool:
     """Whether a run's numbers depend on a key other than the seed."""
     if key.startswith("resources."):
         return key in _NUMERIC
-    return key not in ("name", "seed") and not key.endswith("forked_from.run")
+    return not (key in _SILENT or key.startswith("run.checkpoint.") or key.endswith("forked_from.run"))
 
 
 def _groups(runs: Runs, keys: list[str]) -> Iterator[tuple[Values, Runs]]:

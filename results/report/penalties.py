@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
-from results.keys import flatten
 from results.reader import Run
 from results.report.draw import series, whole_numbers, wide_scale
 from results.report.groups import Groups
@@ -29,6 +28,7 @@ def penalties(groups: Groups) -> Iterator[Picture]:
         of_all_clients(run, rows).assign(group=group.place)
         for group in groups.groups
         for run in group.drawn
+        if run.keys.get("algorithm.beta") is not None  # else it is a column of another algorithm that has this name
         if (rows := frame[frame["run"] == run.id].dropna(subset=_ADAPTED)).size
     ]
     if not of_runs:
@@ -52,11 +52,10 @@ def penalties(groups: Groups) -> Iterator[Picture]:
 
 def of_all_clients(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
     """Returns the mean, smallest and largest penalty of a run's clients by round. rows: its updates that were used."""
-    scenario = flatten(run.info.get("scenario") or {})
-    first = float(scenario["algorithm.beta"] or 0)
+    first = float(run.keys["algorithm.beta"] or 0)
     holders = run.table("partition", ["client"], pc.field("split") == "train")["client"]
     clients = pc.count_distinct(holders).as_py()
-    clients -= int(float(scenario.get("data.unseen") or 0) * clients + 1e-9)
+    clients -= int(float(run.keys.get("data.unseen") or 0) * clients + 1e-9)
     adapted = rows.pivot_table(index="round", columns="client", values=_ADAPTED, aggfunc="last").ffill()
     table = adapted.fillna(first).agg(["mean", "min", "max"], axis="columns")
     if fresh := clients - adapted.shape[1]:  # they never take part

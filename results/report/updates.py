@@ -31,7 +31,8 @@ _SHOWN = {
 def updates(groups: Groups) -> Section | None:
     """Returns the section; None if no update was used, or nothing was reported of any."""
     frame = groups.frame("updates", ["round", *_SHOWN], pc.field("status") == "used")
-    pictures = [_over_rounds(groups, frame, name) for name in _SHOWN if frame[name].notna().any()]
+    found = {name: quantiles(frame, name, 0.1, 0.5, 0.9) for name in _SHOWN}
+    pictures = [_over_rounds(groups, table, name) for name, table in found.items() if len(table)]
     if not pictures:
         return None
     text = (
@@ -41,9 +42,7 @@ def updates(groups: Groups) -> Section | None:
     return Section("updates", "Updates", text, [*pictures, *penalties(groups)])
 
 
-def _over_rounds(groups: Groups, frame: pd.DataFrame, name: str) -> Picture:
-    table = quantiles(frame, name, 0.1, 0.5, 0.9)
-
+def _over_rounds(groups: Groups, table: pd.DataFrame, name: str) -> Picture:
     def draw(axes: Axes) -> None:
         series(axes, groups, table, "round", 0.5, 0.1, 0.9)
         axes.set(xlabel="round", ylabel=name.replace("_", " "))

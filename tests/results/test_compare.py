@@ -49,7 +49,9 @@ def test_runs_of_a_group_differ_in_seed_only(runs: Path) -> None:
 def test_what_numbers_do_not_depend_on_makes_no_groups(tmp_path: Path) -> None:
     for seed, (name, actors) in enumerate([("x", 1), ("y", 2)]):
         made(tmp_path / name, {**FEDAVG, "seed": seed, "name": name, "resources": {"client_actors": actors}}, [0.5])
-    assert [row["runs"] for row in cells(tmp_path)] == ["2"]
+    often = {"checkpoint": {"every_s": 60}, "save_clients": True}
+    made(tmp_path / "w", {**FEDAVG, "seed": 3, "name": "x", "resources": {"client_actors": 1}, "run": often}, [0.5])
+    assert [row["runs"] for row in cells(tmp_path)] == ["3"]
     made(tmp_path / "z", {**FEDAVG, "seed": 2, "name": "z", "resources": {"client_actors": 1, "chunk": 9}}, [0.5])
     assert [row["resources.chunk"] for row in cells(tmp_path)] == ["", "9.0"]
     assert [row["name"] for row in cells(tmp_path, "--by", "name")] == ["x", "y", "z"]

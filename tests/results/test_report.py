@@ -13,9 +13,10 @@ import pytest
 from command_line import command
 from conftest import Simulate, digits
 from reported_runs import Rows, evaluation, made, peers, step, when
+from table_rows import update
 from typer.testing import Result
 
-from results import load, write_json
+from results import Writer, load, write_json
 from results.report import report, style
 from results.report.curves import points
 from results.report.groups import grouped
@@ -265,6 +266,24 @@ def test_values_that_are_not_numbers_leave_gaps(tmp_path: Path) -> None:
     values = [0.5, math.nan, math.inf]
     html = page(made(tmp_path / "a", {"evaluations": [evaluation(t, v, metric="loss") for t, v in enumerate(values)]}))
     assert 'id="loss-test-by-round"' in html
+
+
+def test_what_is_infinite_in_all_updates_is_not_drawn(tmp_path: Path) -> None:
+    html = page(made(tmp_path / "a", {"updates": [update(0, loss_before=2.0, loss_after=math.inf)]}))
+    assert 'id="updates-loss-before"' in html
+    assert 'id="updates-loss-after"' not in html
+
+
+def test_penalties_are_drawn_for_algorithms_that_have_a_first_one(tmp_path: Path) -> None:
+    """An algorithm of one's own may log a number of the same name."""
+    writer = Writer(tmp_path, "a")
+    writer.add("updates", update(0), {"next_penalty": 2.0})
+    writer.close()
+    about = {"run": "a", "name": "own", "status": "finished", "seed": 0, "scenario_hash": "a"}
+    write_json(tmp_path, {**about, "scenario": {"name": "own", "seed": 0, "algorithm": {"name": "own:ADMM"}}})
+    html = page(tmp_path)
+    assert 'id="own-updates-next-penalty"' in html
+    assert "updates-penalties-of-all" not in html
 
 
 def test_no_more_runs_are_shown_one_by_one_than_fit(tmp_path: Path) -> None:
