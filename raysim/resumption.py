@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +169,7 @@ def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[S
     if before.algorithm.name != after.algorithm.name:
         text = f"must stay {before.algorithm.name!r}, whose state the fork starts with, got {after.algorithm.name!r}"
         raise ScenarioError(source, [Problem("algorithm.name", text)])
-    _refuse_other_arrivals(source, before, after)
+    _refuse_another_past(source, before, after)
     last, which = after.run.rounds - 1, "one less than run.rounds"
     if run.status == "finished" and after.run.rounds <= before.run.rounds and run.info["totals"]["steps"] < last:
         last, which = run.info["totals"]["steps"], "the run's last step"
@@ -193,12 +193,14 @@ def _require_past(run: Run, at: int) -> None:
         )
 
 
-def _refuse_other_arrivals(source: str, before: Scenario, after: Scenario) -> None:
-    """Raises ScenarioError if the settings of a fork would change when updates arrived or were used in the past."""
+def _refuse_another_past(source: str, before: Scenario, after: Scenario) -> None:
+    """Raises ScenarioError if the settings of a fork would change what happened in the past, or need more of it."""
     problems = []
     if before.has_server and before.central.trigger != after.central.trigger:
         text = f"must not change when the server steps, got {after.central.trigger} instead of {before.central.trigger}"
         problems.append(Problem("algorithm", f"{text}; run the scenario anew"))
+    if not before.has_server and not before.world.synchronous:
+        problems += _other_evaluations(before, after)
     if before.needs_cost and _works(before) != _works(after):
         text = "must not change how many samples clients compute, because delays depend on that; run the scenario anew"
         problems.append(Problem("local", text))
@@ -206,11 +208,25 @@ def _refuse_other_arrivals(source: str, before: Scenario, after: Scenario) -> No
         raise ScenarioError(source, problems)
 
 
+def _other_evaluations(before: Scenario, after: Scenario) -> Iterator[Problem]:
+    """Yields a problem for each key that would add an evaluation to a run of peers that do not wait for each other.
+
+    Only those states of peers are kept that the evaluations of the past run need.
+    """
+    why = "because peers that do not wait keep only the states that are evaluated; run the scenario anew"
+    if before.run.evaluate_every != after.run.evaluate_every:
+        text = f"must stay {before.run.evaluate_every} of a fork, got {after.run.evaluate_every}, {why}"
+        yield Problem("run.evaluate_every", text)
+    if after.run.rounds < before.run.rounds:
+        text = f"must be at least {before.run.rounds} of a fork, got {after.run.rounds}, {why}"
+        yield Problem("run.rounds", text)
+
+
 def _works(scenario: Scenario) -> list[int]:
-    """Returns how many samples clients with 1, 10, 100 and 1000 samples compute in local training."""
+    """Returns how many samples clients with 1 to 2000 samples compute in local training."""
     if scenario.has_server:
-        return [scenario.central.samples_seen(scenario.local, samples) for samples in (1, 10, 100, 1000)]
-    return [scenario.local.total_samples(samples) for samples in (1, 10, 100, 1000)]
+        return [scenario.central.samples_seen(scenario.local, samples) for samples in range(1, 2001)]
+    return [scenario.local.total_samples(samples) for samples in range(1, 2001)]
 
 
 def _copy(source: Path, target: Path, at: int, origin: dict[str, Any]) -> bool:

@@ -40,6 +40,11 @@ class Explodes(Sound):
             return {**after, "w": after["w"] / 0}
         return after
 
+    def personal(self, task: Any, message: Record, state: Record) -> Any:
+        model = super().personal(task, message, state)
+        explodes = self.what == "personal" and task.client == self.client_id and message["steps"] >= self.version
+        return model.replace(w=model.w / 0) if explodes else model
+
 
 class ExplodingPeer(SoundPeer):
     """One peer's training or mix diverges, once it has mixed a number of times."""

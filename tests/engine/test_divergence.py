@@ -84,6 +84,12 @@ def test_a_loss_of_the_servers_model_counts_too(tmp_path: Path) -> None:
     assert len(result.pandas("evaluations")) == 1
 
 
+def test_a_loss_of_a_clients_own_model_is_that_clients(tmp_path: Path) -> None:
+    result = run(exploding("personal", data__local_test=0.3, run__evaluate_clients="all"), tmp_path)
+    found = result.info["diverged"]
+    assert (found["what"], found["client"], found["version"]) == ("the loss of client 3's own model", 3, 2)
+
+
 @pytest.mark.parametrize(
     ("what", "told", "version"), [("local", "the message 'w' of peer 4", 2), ("mix", "the state 'w' of peer 4", 2)]
 )

@@ -366,6 +366,23 @@ def test_a_fork_must_have_the_same_past(overrides: list[str], error: str, tmp_pa
     assert not (tmp_path / "forks").exists()
 
 
+def test_a_fork_of_peers_that_do_not_wait_evaluates_when_its_past_did(tmp_path: Path) -> None:
+    """Of states that no evaluation needed, the past kept none."""
+    whole = undisturbed(peers(world=GOSSIP, run__evaluate_every=3), tmp_path)
+    for changed, error in (("run.evaluate_every=1", "must stay 3"), ("run.rounds=5", "must be at least 6")):
+        with pytest.raises(ScenarioError, match=error):
+            raysim.fork(whole.folder, 2, [changed], out=tmp_path / "forks", inline=True)
+
+
+def test_a_fork_keeps_the_work_of_clients_of_every_size(tmp_path: Path) -> None:
+    """Without batches that are not full, 30 samples are 30 in batches of ten, and 20 in batches of 20."""
+    whole = undisturbed(
+        computed("fedavg", {"per_round": 5}, UNEVEN, local__batch_size=10, local__drop_last=True), tmp_path
+    )
+    with pytest.raises(ScenarioError, match="local: must not change how many samples clients compute"):
+        raysim.fork(whole.folder, 1, ["local.batch_size=20"], out=tmp_path / "forks", inline=True)
+
+
 @pytest.mark.parametrize(
     ("more", "at", "last"),
     [

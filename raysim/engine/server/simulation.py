@@ -103,8 +103,8 @@ class ServerSimulation:
             if isinstance(pending, PendingEvaluation):
                 metrics = self._record_evaluation(happening, pending)
             self._recorder.closed(happening)
-            if metrics and not math.isfinite(metrics["loss"]):
-                self._diverge(happening, "the loss of the server's model", happening.version)
+            if isinstance(pending, PendingEvaluation):
+                self._record_divergence(happening, pending)
             return Mark(happening.over, happening.time, happening.in_flight, metrics)
         return None
 
@@ -132,6 +132,14 @@ class ServerSimulation:
                 self._diverge(stepped, what, arrival.version, arrival.client)
         if reply.diverged:
             self._diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
+
+    def _record_divergence(self, closed: Closed, pending: PendingEvaluation) -> None:
+        """Notes losses that are not finite: of the server's model, then of clients' own models."""
+        if not all(math.isfinite(found.sums["loss"]) for found in pending.of_global.values()):
+            self._diverge(closed, "the loss of the server's model", closed.version)
+        for client, _, found in pending.of_clients:
+            if not math.isfinite(found.sums["loss"]):
+                self._diverge(closed, f"the loss of client {client}'s own model", closed.version, client)
 
     def _diverge(self, happening: Stepped | Closed, what: str, version: int, client: int | None = None) -> None:
         go_on = self.scenario.run.on_divergence == "go_on"
