@@ -39,7 +39,8 @@ class Checkpointing(Part):
     at_end: bool | Literal["auto"] = "auto"
     """Whether a run that finishes leaves a checkpoint, so that it can be extended by more rounds without doing again
     what it has done since the one before. auto: unless writing it would take more than 2 % of the time since then, at
-    100 MB a second or as fast as the one before. A run that is interrupted always leaves one."""
+    100 MB a second or as fast as the one before. A run that is interrupted leaves one whatever this says, but peers
+    that do not wait for each other make their last one before the first of them mixes for the last time."""
 
 
 class Schedule(Part):
