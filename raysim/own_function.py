@@ -20,6 +20,7 @@ from pydantic.errors import PydanticUserError
 
 from raysim.errors import nearest
 from raysim.own import WrongClass, import_class, path_of
+from raysim.plain import as_lists
 
 
 def _path_of(value: Any) -> Any:
@@ -108,14 +109,7 @@ def call(function: Callable[..., Any], *values: Any, given: Mapping[str, Any], o
     except (TypeError, ValueError):
         asked = set()
     wanted = {name: value for name, value in offered.items() if name in asked and name not in given}
-    return function(*values, **wanted, **{name: _lists(value) for name, value in given.items()})
-
-
-def _lists(value: Any) -> Any:
-    """Returns a value with its tuples as lists, which is what the scenario file held."""
-    if isinstance(value, dict):
-        return {key: _lists(inner) for key, inner in value.items()}
-    return [_lists(inner) for inner in value] if isinstance(value, list | tuple) else value
+    return function(*values, **wanted, **{name: as_lists(value) for name, value in given.items()})
 
 
 def _wrong(annotation: Any, value: Any) -> str | None:

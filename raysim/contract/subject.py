@@ -13,8 +13,9 @@ from raysim.errors import ScenarioError
 from raysim.own import WrongClass, import_class, require_part
 from raysim.own_function import find
 from raysim.part import Part
+from raysim.plain import as_tuples
 from raysim.scenario import Scenario, parse_scenario
-from raysim.scenario.example import placed, required, tuples
+from raysim.scenario.example import placed, required
 from raysim.scenario.explain import explain
 from raysim.scenario.kinds import Kind, find_parts, kind_of
 from raysim.scenario.yaml import override, read
@@ -44,7 +45,7 @@ class Subject:
     def made(self) -> Part:
         """The part itself. Raises ScenarioError if its keys are wrong."""
         try:
-            return self.part.model_validate(tuples(self.block))
+            return self.part.model_validate(as_tuples(self.block))
         except ValidationError as error:
             raise ScenarioError(self.name, explain(error, self.part, self.block)) from None
 

@@ -63,6 +63,11 @@ class Federation:
         return np.where(np.arange(self.clients) < self.participants, self.held.sizes, 0)
 
     @property
+    def smallest(self) -> int:
+        """The client that trains on the fewest samples, but on some."""
+        return int(np.where(self.samples > 0, self.samples, self.samples.max()).argmin())
+
+    @property
     def unseen(self) -> np.ndarray:
         """Clients that hold samples but never take part in training, int64."""
         return np.arange(self.participants, self.clients)

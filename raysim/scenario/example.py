@@ -8,6 +8,7 @@ from typing import Any, get_origin
 from ruamel.yaml import YAML
 
 from raysim.part import Part, names_of
+from raysim.plain import as_tuples
 from raysim.scenario.kinds import Kind
 from raysim.scenario.words import Schema
 
@@ -40,7 +41,7 @@ def placed(kind: Kind, block: Any) -> dict[str, Any]:
 
 def filled(part: type[Part], name: str) -> dict[str, Any]:
     """Returns a part's keys, with examples for those that must be given, and defaults for the others."""
-    made = part.model_validate(tuples({"name": name, **required(part)}))
+    made = part.model_validate(as_tuples({"name": name, **required(part)}))
     dump: dict[str, Any] = made.model_dump(mode="json", serialize_as_any=True)
     return {"name": dump["name"], **dump}
 
@@ -84,10 +85,3 @@ def _block(part: Schema, definitions: dict[str, Schema]) -> dict[str, Any]:
     chosen = {"name": name.get("const") or name["enum"][0]} if name else {}
     needed = [key for key in part.get("required", []) if key != "name"]
     return chosen | {key: _value(part["properties"][key], definitions) for key in needed}
-
-
-def tuples(value: Any) -> Any:
-    """Returns a value with all lists as tuples, which the fields of parts are."""
-    if isinstance(value, dict):
-        return {key: tuples(inner) for key, inner in value.items()}
-    return tuple(tuples(inner) for inner in value) if isinstance(value, list) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from raysim.errors import Problem
+from raysim.plain import as_lists
 from raysim.scenario.schema import Scenario
 from raysim.world import World
 
@@ -41,7 +42,7 @@ def _check_replay(scenario: Scenario) -> None:
     """Raises ValueError if the scenario cannot replay the run."""
     world, recorded, rounds = scenario.world, scenario.world.recorded, scenario.run.rounds
     resolved = world.model_dump(mode="json", serialize_as_any=True)
-    others = [key for key in _OF_THE_RECORD if _lists(resolved[key]) != _lists(recorded.world[key])]
+    others = [key for key in _OF_THE_RECORD if as_lists(resolved[key]) != as_lists(recorded.world[key])]
     if others:
         raise ValueError(f"must go with the other keys of that run, got another `{others[0]}`; leave it out")
     if recorded.clients not in (None, scenario.data.clients):
@@ -50,10 +51,3 @@ def _check_replay(scenario: Scenario) -> None:
     recorded.script.check(scenario.data.participants)
     if world.has_rounds and rounds > recorded.rounds:
         raise ValueError(f"must be a run of at least {rounds} rounds, got {recorded.rounds}; lower run.rounds")
-
-
-def _lists(value: object) -> object:
-    """Returns plain data with lists for tuples."""
-    if isinstance(value, dict):
-        return {key: _lists(inner) for key, inner in value.items()}
-    return [_lists(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from raysim.errors import Problem, ScenarioError, quoted
 from raysim.models import MODELS, ModelPart
 from raysim.part import OneOf, Part
+from raysim.plain import as_tuples
 from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
@@ -101,7 +102,7 @@ def read_back(raw: dict[str, Any], source: str) -> Scenario:
     Raises ScenarioError if a key is wrong.
     """
     try:
-        return Scenario.model_validate(_tuples(raw))
+        return Scenario.model_validate(as_tuples(raw))
     except ValidationError as error:
         raise ScenarioError(source, explain(error, Scenario, raw)) from None
     except RecursionError:
@@ -123,13 +124,6 @@ def parse_model(raw: Any, source: str) -> ModelPart:
     """Checks the block `model` of a scenario, and returns the model. Raises ScenarioError with all problems."""
     block = {"model": raw}
     try:
-        return _ModelAlone.model_validate(_tuples(block)).model
+        return _ModelAlone.model_validate(as_tuples(block)).model
     except ValidationError as error:
         raise ScenarioError(source, explain(error, _ModelAlone, block)) from None
-
-
-def _tuples(value: Any) -> Any:
-    """Returns a value with all lists as tuples, because the fields of parts are tuples and accept no lists."""
-    if isinstance(value, dict):
-        return {key: _tuples(inner) for key, inner in value.items()}
-    return tuple(_tuples(inner) for inner in value) if isinstance(value, list) else value

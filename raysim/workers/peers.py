@@ -50,8 +50,7 @@ class PeersWorker(Workbench):
         It mixes copies of its own message, as if from one neighbour and then from two. The cost of mixing is taken to
         grow by the same amount with every neighbour.
         """
-        samples = self.federation.samples
-        peer = int(np.where(samples > 0, samples, samples.max()).argmin())
+        peer = self.federation.smallest
         state = self._first(peer)
         passes, seen = self.net.passes, self.net.seen
         draft, message = self._trained(peer, EVALUATING, state)

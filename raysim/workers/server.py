@@ -50,8 +50,7 @@ class ServerWorker(ClientWorker):
 
         To find the bytes of an update, it trains the client with the fewest samples for one step.
         """
-        samples = self.federation.samples
-        client = int(np.where(samples > 0, samples, samples.max()).argmin())
+        client = self.federation.smallest
         message = self.message(self.first_state())
         one_step = self.scenario.local.model_copy(update={"steps": 1})
         task = self.task(client, 0, self.received(message), one_step)

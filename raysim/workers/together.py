@@ -38,8 +38,7 @@ def why_one_by_one(worker: ClientWorker) -> str | None:
 
 def _wants(worker: ClientWorker) -> bool:
     """Whether the first training of an update can wait for those of other clients."""
-    samples = worker.federation.samples
-    client = int(np.where(samples > 0, samples, samples.max()).argmin())
+    client = worker.federation.smallest
     message, state = worker.message(worker.first_state()), worker.first_client()
 
     def update(trainer: Trainer) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.plain import as_tuples
 from raysim.world.trace_file import read_trace
 from results.location import location
 from results.store import in_arrow
@@ -71,7 +72,7 @@ def recorded_world(folder: str) -> dict[str, Any]:
     dispatch = (world.get("dispatch") or {}) if isinstance(world, dict) else {}
     if not any(dispatch.get(key) for key in ("per_round", "concurrency", "picks", "order")):
         raise ValueError(f"replay: must be the folder of a run with a server, got {folder}, which has none")
-    return {key: _tuples(value) for key, value in world.items()}
+    return {key: as_tuples(value) for key, value in world.items()}
 
 
 def read_recorded(folder: str) -> Recorded:
@@ -120,10 +121,3 @@ def _open(folder: str) -> Run:
     from results import open_run
 
     return open_run(folder)
-
-
-def _tuples(value: Any) -> Any:
-    """Returns plain data with tuples for lists, as the fields of parts want them."""
-    if isinstance(value, dict):
-        return {key: _tuples(inner) for key, inner in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -8,6 +8,7 @@ from conftest import Simulate, digits
 from ruamel.yaml import YAML
 
 from raysim.part import Part, names_of
+from raysim.plain import as_tuples
 from raysim.scenario.example import example
 from raysim.scenario.kinds import Kind, find_kinds, find_parts, kinds
 from results import TABLES
@@ -89,15 +90,9 @@ def test_the_example_of_every_part_can_be_put_into_a_scenario_file(kind: Kind, p
     for key in kind.key.split("."):
         block = block[key]
     block = block[0] if isinstance(block, list) else block
-    made = part.model_validate(_tuples(block))
+    made = part.model_validate(as_tuples(block))
     assert (type(made), block["name"]) == (part, name)
     assert find_parts(name)
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _tuples(inner) for key, inner in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -11,6 +11,7 @@ from raysim.data.digits import Digits
 from raysim.data.public import Public
 from raysim.data.server import NoServerData
 from raysim.part import OneOf, Part
+from raysim.plain import as_tuples
 from raysim.rng import generator
 
 DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOf(DATA_SETS)])
@@ -20,13 +21,7 @@ NO_SERVER = SERVER.validate_python("none")
 
 def part(**settings: Any) -> Any:
     """A data part, as a scenario file gives it: lists become tuples, as fields are strict."""
-    return DATA.validate_python(_tuples(settings))
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _tuples(inner) for key, inner in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+    return DATA.validate_python(as_tuples(settings))
 
 
 def load(**settings: Any) -> Dataset:
