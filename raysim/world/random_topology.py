@@ -74,7 +74,7 @@ class RandomEdges(RandomTopology):
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         import networkx as nx
 
-        least, most = peers - 1 if self.connected else 1, peers * (peers - 1) // 2
+        least, most = peers - 1 if self.connected else 1, self.most_edges(peers)
         edges = self.edges or min(peers, most)
         if not least <= edges <= most:
             text = f"`edges` must be from {least} to {most} for {peers} peers, got {edges}"

@@ -86,7 +86,7 @@ class TraceDelay(Delay):
 class Devices(NamedTuple):
     """The devices of a trace, and who has which."""
 
-    path: Annotated[str, Field(examples=["devices.csv"])]
+    path: str
     rows: NDArray[np.float64]  # (devices, 5): what a `Device` holds
     places: dict[int, int] | None  # the place in `rows` of each client's device; None if devices are drawn
 

@@ -37,10 +37,10 @@ class TraceFile:
         if not len(self):
             raise ValueError(f"{self.path}: must hold at least one row below the names of its columns, got none")
 
-    def numbers(self, name: str, least: float = 0.0, *, positive: bool = False) -> NDArray[np.float64]:
-        """Returns a column as float64 (rows,). Raises ValueError at the first value that is no number of that size.
+    def numbers(self, name: str, *, positive: bool = False) -> NDArray[np.float64]:
+        """Returns a column as float64 (rows,). Raises ValueError at the first value that is no finite number of at least 0.
 
-        least: the smallest number that is allowed. positive: whether it must also be above 0.
+        positive: whether 0 is refused, too.
         """
         values = np.empty(len(self))
         for place, value in enumerate(self.columns[name]):
@@ -48,9 +48,9 @@ class TraceFile:
                 values[place] = float(value)
             except (TypeError, ValueError):
                 values[place] = np.nan
-        wrong = ~np.isfinite(values) | (values < least) | (positive & (values <= 0))
+        wrong = ~np.isfinite(values) | (values < 0) | (positive & (values == 0))
         if wrong.any():
-            must = "a number above 0" if positive else f"a number of at least {least:g}"
+            must = "a number above 0" if positive else "a number of at least 0"
             raise self.error(int(wrong.argmax()), name, must)
         return values
 
