@@ -43,10 +43,7 @@ class Crew:
 
     @property
     def ready(self) -> bool:
-        """Whether work can begin: all workers that have a place of their own are set up, but for those without node.
-
-        At least one is.
-        """
+        """Whether work can begin: at least one worker is set up, and so are all regular ones that have a node."""
         due = [worker for worker in self.workers if self._is_regular(worker) and not self._lacks_node(worker)]
         return all(worker.is_set_up for worker in due) and any(worker.is_set_up for worker in self.workers)
 

@@ -32,7 +32,7 @@ class Population(NamedTuple):
 
     clients: int  # number of clients
     samples: int  # number of samples that all of them train on
-    per_round: int | None = None  # number of clients picked in a round; None if that is not fixed
+    per_round: int | None = None  # the most clients that a round picks; None where clients are not picked by rounds
 
 
 class Round(NamedTuple):

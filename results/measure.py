@@ -38,7 +38,7 @@ class Measure:
     subject: str = "global"
     """Whose model was evaluated: global, client, unseen or peer."""
     split: str = "test"
-    """The samples that it was evaluated on: test or train."""
+    """The samples that it was evaluated on: test, train or validation."""
     over: str = "mean"
     """How to take one number from the clients or peers of an evaluation: mean, their plain mean; micro, their mean
     weighted by the samples that each is evaluated on; min; max; gap, which is max - min; p10, p50 or p90, a

@@ -88,7 +88,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """The status in run.json: running, forking, finished, diverged, stopped, failed or interrupted.
+        """The status in run.json: running, forking, finished, diverged, stopped, failed, interrupted or dry.
 
         A killed run says running, or forking, for ever; see `standing`, which looks whether its process still lives.
         """

@@ -29,8 +29,8 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
     CannotGoOn if another process holds it.
 
     On an object store, the lock is an object that names its process. That of a killed one stays. The next process on
-    its machine takes it over, and one on another machine once nothing has been written for ten minutes. Nobody is kept
-    from writing by one who only reads.
+    its machine takes it over, and one on another machine once nothing has been written for ten minutes. There, a
+    shared lock keeps nobody from writing.
     """
     if is_local(folder):
         handle = os.open(folder, os.O_RDONLY)

@@ -2,6 +2,8 @@
 
 from typing import Literal, Self
 
+from pydantic import model_validator
+
 from raysim.part import Count, Fraction, NonNegative, Part, Positive
 
 
@@ -31,6 +33,14 @@ class Local(Part):
     """Samples in a mini-batch. null: all samples at once, in order."""
     drop_last: bool = False
     """Whether to leave out an epoch's last mini-batch if it is smaller, unless it is the only one."""
+
+    @model_validator(mode="after")
+    def _of_its_optimizer(self) -> Self:
+        other, keys = ("adam", ("betas", "eps")) if self.optimizer == "sgd" else ("sgd", ("momentum",))
+        for key in keys:
+            if (value := getattr(self, key)) != type(self).model_fields[key].default:
+                raise ValueError(f"{key} goes with optimizer {other}, got {value} with {self.optimizer}; leave it out")
+        return self
 
     def for_epochs(self, epochs: int) -> Self:
         """Returns these settings with another number of epochs, and without `steps`."""

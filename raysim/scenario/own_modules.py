@@ -69,15 +69,15 @@ def root_of(module: str) -> Path | None:
 def sources_of(module: str) -> dict[Path, bytes]:
     """Returns the files that a module is made of, by paths below the folder from which it is imported.
 
-    They are its own, and those of modules in the same folder or package that it imports. Of an installed package, they
-    are the module's own only. {} if they are not known.
+    They are its own file, and those of modules in the same folder or package that it imports. For a module of an
+    installed package, it is the module's own file only. Returns {} if they are not known.
     """
     root = root_of(module)
     return {path: root.joinpath(path).read_bytes() for path in _files(module, root)} if root else {}
 
 
 def main_sources(scenario: Part) -> dict[Path, bytes]:
-    """Returns what `sources_of` does, for the script or the cells of a notebook that classes of a scenario are in."""
+    """Returns the source of the script, or of a notebook's cells, that classes of a scenario are in, by its path."""
     text = main_source(scenario)
     return {Path(f"{MAIN}.py"): text.encode()} if text else {}
 

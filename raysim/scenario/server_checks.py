@@ -88,7 +88,7 @@ def _block_problems(scenario: Scenario) -> Iterator[Problem]:
 
 def _key_problems(world: World, algorithm: Central) -> Iterator[Problem]:
     if not world.dispatch.given:
-        yield Problem("world.dispatch", "must have exactly one of per_round, concurrency and picks, got none")
+        yield Problem("world.dispatch", "must have exactly one of per_round, concurrency, picks and order, got none")
     for key in ("synchronous", "edge_delay", "loss"):
         if (value := getattr(world, key)) != World.model_fields[key].default:
             text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"

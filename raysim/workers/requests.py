@@ -97,7 +97,7 @@ class TrainedChunk(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
-    """Trains a chunk of clients of one server step, one after another."""
+    """Trains a chunk of clients of one server step, one after another or together."""
 
     name = "train"
     members: tuple[ChunkMember, ...]

@@ -60,7 +60,7 @@ class Topology(Part):
     def problems(self, peers: int, seed: int, rounds: int) -> list[str]:
         """Says what is wrong with the first epoch whose graph cannot be made; [] if all graphs can.
 
-        Of a great many epochs, it tries the first.
+        Where there are very many epochs, it tries the first ones only.
         """
         if peers < 2:
             return [f"must have at least two peers, got {peers}; raise data.clients"]
@@ -79,7 +79,7 @@ class Topology(Part):
         return []
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # no epoch is needed twice once it is over, and a large graph takes megabytes
 def _edges(topology: Topology, peers: int, seed: int, epoch: int) -> NDArray[np.int32]:
     """Returns the edges of the epoch's graph, (edges, 2), cached for checking a scenario and for running it."""
     graph = topology.graph(peers, generator(seed, "topology", epoch))

@@ -44,7 +44,7 @@ class Dispatch(Part):
     @model_validator(mode="after")
     def _at_most_one(self) -> Self:
         if len(self.given) > 1:
-            raise ValueError(f"must have exactly one of per_round, concurrency and picks, got {self.given}")
+            raise ValueError(f"must have exactly one of per_round, concurrency, picks and order, got {self.given}")
         if self.order is not None and self.picks is not None:
             raise ValueError("must have one of order and picks, got both; leave one out")
         scripted = self.picks is not None or self.order is not None

@@ -23,7 +23,7 @@ def test_every_problem_is_said_at_once() -> None:
     assert found["sed"].startswith("unknown key (did you mean 'seed'?); known here: name, seed, data")
     assert found["run.rounds"] == "must be given, got nothing"
     assert found["seed"] == "must be greater than or equal to 0, got -1"
-    expected = "must have exactly one of per_round, concurrency and picks, got ['per_round', 'concurrency']"
+    expected = "must have exactly one of per_round, concurrency, picks and order, got ['per_round', 'concurrency']"
     assert found["world.dispatch"] == expected
     assert found["world.delay.sigma"] == "must be greater than or equal to 0, got -5"
     assert len(found) == 8
@@ -53,6 +53,11 @@ def test_every_problem_is_said_at_once() -> None:
         ({"local__lr": float("nan")}, "local.lr: must be a finite number, got nan"),
         ({"local__drop_last": "yes"}, "local.drop_last: must be true or false, got 'yes'"),
         ({"local__optimizer": "sdg"}, "must be 'sgd' or 'adam', got 'sdg' (did you mean 'sgd'?)"),
+        (
+            {"local": {"optimizer": "adam", "momentum": 0.9}},
+            "local: momentum goes with optimizer sgd, got 0.9 with adam",
+        ),
+        ({"local": {"eps": 1.0}}, "local: eps goes with optimizer adam, got 1.0 with sgd; leave it out"),
         ({"local": {1: 2}}, "local.1: must be a key of text, got 1; put it in quotes"),
         ({"resources__chunk": 1.5}, "resources.chunk: must be an integer, got 1.5"),
         ({"seed": True}, "seed: must be an integer, got True"),
@@ -64,7 +69,7 @@ def test_every_problem_is_said_at_once() -> None:
         ({"world__delay": {"name": "uniform", "high": 1, "unit": "hours"}}, "must be 'rounds' or 'seconds', got 'hou"),
         (
             {"world__dispatch": {}},
-            "world.dispatch: must have exactly one of per_round, concurrency and picks, got none",
+            "world.dispatch: must have exactly one of per_round, concurrency, picks and order, got none",
         ),
         ({"world__dispatch": {"picks": [[0, "a"]]}}, "world.dispatch.picks.0.1: must be an integer, got 'a'"),
         (

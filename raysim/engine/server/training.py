@@ -37,7 +37,7 @@ class Training:
         self._messages, self._fresh = messages, fresh
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
         self._seen: dict[int, int] = {}  # by dispatch: samples seen by training on which its arrival depended
-        self._next: dict[int, Value[Wire]] = {}  # by client: as above, or after an update still to be used
+        self._next: dict[int, Value[Wire]] = {}  # by client: its newest state, even if no step has used that update yet
 
     def states_of(self, clients: list[int]) -> tuple[Value[Wire], ...]:
         """Returns clients' states, each after the last update that a step used; () if clients keep no state."""
