@@ -63,15 +63,17 @@ def split_override(text: str, option: str = "--set") -> tuple[str, str] | Proble
 
 
 def assign(raw: dict[str, Any], path: str, value: Any, where: str) -> Problem | None:
-    """Sets the key at a dotted path of `raw` in place, and makes blocks on the way if they are missing.
+    """Sets the key at a dotted path of `raw` in place, and makes blocks on the way if they are missing or null.
 
     Returns a problem if something on the way is not a block, or None. where: the path of that problem.
     """
     *way, last = path.split(".")
     block: Any = raw
     for depth, key in enumerate(way, start=1):
-        inner = block.setdefault(key, {})
-        if isinstance(inner, str):  # `delay: none` is short for `delay: {name: none}`
+        inner = block.get(key)
+        if inner is None:
+            inner = block[key] = {}
+        elif isinstance(inner, str):  # `delay: none` is short for `delay: {name: none}`
             inner = block[key] = {"name": inner}
         if not isinstance(inner, dict):
             return Problem(where, f"{'.'.join(way[:depth])} must be a block to set {path} in, got {quoted(inner)}")

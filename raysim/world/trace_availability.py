@@ -195,7 +195,10 @@ def _entry(path: str, key: str, value: Any) -> tuple[list[float], list[float], f
 
 
 def _timetable(path: str, client: int, rows: list[Interval], period: float) -> Timetable:
-    """Returns a client's timetable. Raises ValueError where an interval is reversed, overlaps, or ends too late."""
+    """Returns a client's timetable.
+
+    Raises ValueError where an interval is reversed, overlaps, or ends too late, and if the client is never there.
+    """
     rows = sorted(rows)
     before = Interval(0.0, 0.0, "")
     for interval in rows:
@@ -210,4 +213,7 @@ def _timetable(path: str, client: int, rows: list[Interval], period: float) -> T
             before = interval
             continue
         raise ValueError(f"{path}, {where}: client {client} {text}")
+    if all(interval.on == interval.off for interval in rows):
+        text = f"client {client} must be there at some time, got only intervals that end as they begin"
+        raise ValueError(f"{path}, {rows[0].where}: {text}; correct `off`, or leave the client out")
     return Timetable(tuple(time for interval in rows for time in interval[:2]), period)

@@ -344,6 +344,13 @@ def test_keys_that_would_change_the_past_are_refused(key: str, value: object, tm
     assert key == "run.rounds" or f"because {why}, " in str(refused.value)
 
 
+def test_a_key_of_a_block_that_was_not_there_can_be_set(tmp_path: Path) -> None:
+    """In run.json, such a block is null."""
+    whole = undisturbed(digits(), tmp_path)
+    fork = raysim.fork(whole.folder, 2, ["run.loss.name=focal"], out=tmp_path / "forks", inline=True)
+    assert fork.info["scenario"]["run"]["loss"]["name"] == "focal"
+
+
 def test_a_finished_run_has_nothing_to_go_on_with(tmp_path: Path) -> None:
     whole = undisturbed(digits(), tmp_path)
     with pytest.raises(CannotGoOn, match="finished; give it more rounds"):

@@ -105,6 +105,8 @@ WRONG = {
     "client,on\n0,1\n": "must have the columns client, on, off, got client, on, without off",
     "client,on,off\n0,1,2\n1,5,4\n": "line 3: client 1 must come before it goes, got `on` 5 and `off` 4",
     "client,on,off\n1,4,6\n0,1,2\n1,5,8\n": "line 4: client 1 must have gone .* got 5 while line 2 lasts until 6",
+    "client,on,off\n0,0,0\n1,0,0\n": "line 2: client 0 must be there at some time, got only intervals that end as",
+    "client,on,off\n0,1,2\n1,5,5\n": "line 3: client 1 must be there at some time, got only intervals that end as",
     "client,on,off\n0,1,x\n1,5,4\n": "line 2: off must be a number of at least 0, got 'x'",
     "client,on,off\n0,1,2\n": r"must hold an interval for each of 2 clients, got none for 1 of them, such as \[1\]",
     "client,on,off\n0,1,2\n1,5,99\n": "line 3: client 1 must have gone by the end of the period, 50, got 99",
