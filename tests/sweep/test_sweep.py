@@ -1,6 +1,9 @@
 """Sweeps: what they expand to, how their runs are carried out, and searches."""
 
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +276,24 @@ def test_the_same_bits_side_by_side_on_ray(ray_session: None, write: Any, tmp_pa
         assert command("sweep", path, "--out", out, *words).exit_code == 0
         digests.append({run.info["seed"]: run.info["digest"]["run"] for run in raysim.load(out).runs})
     assert digests[0] == digests[1]
+
+
+@pytest.mark.ray
+def test_ctrl_c_starts_no_run_that_waited_for_room(ray_session: None, write: Any, tmp_path: Path) -> None:
+    """The session has four CPUs, so of runs that ask for three one goes on at a time."""
+    asked = {"resources__client_actors": 3, "resources__cpus_per_client": 1}
+    scenarios = load_sweep(write({"grid": {"seed": [0, 1, 2]}}, run__rounds=2000, **asked)).scenarios()
+    pressed = threading.Event()
+
+    def press(place: int, what: Any) -> None:
+        if not pressed.is_set():
+            pressed.set()
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(scenarios, out=tmp_path / "runs", news=press)
+    (run,) = raysim.load(tmp_path / "runs").runs
+    assert run.status == "interrupted"
 
 
 # --- search -----------------------------------------------------------------------------------------------------------
