@@ -368,6 +368,37 @@ def test_trials_that_were_interrupted_go_on(write: Any, tmp_path: Path) -> None:
     assert all(run.info["resumed"][0]["round"] >= 2 for run in runs if run.status == "finished")
 
 
+EXPLODES: Raw = {"algorithm": {"name": "toys_diverging:Explodes", "what": "model", "version": 3}}
+LOSES_ALL: Raw = {  # clients that are gone for ever, so that the run ends within a round
+    "world__dispatch": {"concurrency": 4},
+    "world__dropout": {"probability": 0.5, "permanent": True},
+    "world__delay": {"name": "constant", "value": 1.0, "unit": "seconds"},
+    "algorithm": {"name": "fedbuff", "buffer": 3},
+}
+
+
+@pytest.mark.parametrize(("more", "end"), [(EXPLODES, "diverged"), (LOSES_ALL, "finished")])
+def test_a_search_that_starts_again_reports_what_it_reported_before(
+    more: Raw, end: str, write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Optuna prunes by these reports, also those of a trial that diverged or ended early."""
+    optuna = pytest.importorskip("optuna")
+    reported: list[tuple[int, float]] = []
+    monkeypatch.setattr(optuna.Trial, "report", lambda trial, value, step: reported.append((step, value)))
+    search = {"over": {"local.lr": {"choices": [0.1]}}, "trials": 1, "prune": False}
+    path = write({"search": search}, run__rounds=30, run__evaluate_every=1, **more)
+    found = []
+    for _ in range(2):
+        sweep(path, tmp_path / "runs")
+        found.append(reported.copy())
+        reported.clear()
+    (run,) = raysim.load(tmp_path / "runs").runs
+    assert run.status == end
+    assert run.info["totals"]["rounds"] < 30
+    assert found[0]
+    assert found[0] == found[1]
+
+
 @pytest.mark.slow
 def test_a_metric_that_is_not_measured_is_named(write: Any, tmp_path: Path) -> None:
     answer = sweep(write({"search": SEARCH | {"metric": "f1"}}), tmp_path / "runs")
