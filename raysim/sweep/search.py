@@ -130,8 +130,6 @@ class _Trier:
 
         If a run of it ended early, that goes on, once its evaluations until there have been reported again.
         """
-        if folder and (run := open_run(folder)).status == "diverged":
-            return RunOutcome("diverged", folder, run.diverged)
         early = None if folder else self._done.to_resume(scenario)
         metric, split = self._settings.metric, scenario.evaluated_splits[0]
         try:
@@ -142,7 +140,8 @@ class _Trier:
         except (DamagedCheckpoint, NotARun) as error:
             return RunOutcome("failed", early, str(error))
         if folder:
-            return RunOutcome("done before", folder)
+            run = open_run(folder)
+            return RunOutcome("diverged" if run.status == "diverged" else "done before", folder, run.diverged)
         return attempt(self._slots, scenario, self._out, pruner.watch, early)
 
 
@@ -154,7 +153,7 @@ class _Pruner:
         self._reported = -1
 
     def watch(self, progress: Progress) -> None:
-        if progress.evaluated is not None and progress.evaluated > self._reported:
+        if progress.evaluated is not None:
             self.report(progress.evaluated, self._measured(progress.metrics))
 
     def _measured(self, metrics: dict[str, float]) -> float:
@@ -164,7 +163,9 @@ class _Pruner:
         return metrics[metric]
 
     def report(self, round: int, value: float) -> None:
-        """Reports a value. Raises StopRun if the trial lags behind and pruning is on."""
+        """Reports a value, unless one of this round was reported. Raises StopRun if the trial is to be pruned."""
+        if round <= self._reported:
+            return
         self._reported = round
         self._suggestion.report(value, self._before + round)
         if self._settings.prune and self._suggestion.should_prune():
@@ -217,15 +218,21 @@ def _tell(study: optuna.Study, suggestion: optuna.Trial, trial: Trial) -> None:
 
 
 def _history(folder: Path, metric: str, split: str) -> list[tuple[int, float]]:
-    """Returns (rounds over, value) of each evaluation of a run that is over. Raises ScenarioError if there is none."""
+    """Returns (rounds over, value) of each evaluation of a run that is over.
+
+    Raises ScenarioError if there is none, unless the run diverged.
+    """
     found = _evaluated(folder, metric, split)
-    if not found:
-        raise _unmeasured(metric, open_run(folder).table("evaluations", ["metric"])["metric"].unique().to_pylist())
+    if not found and (run := open_run(folder)).status != "diverged":
+        raise _unmeasured(metric, run.table("evaluations", ["metric"])["metric"].unique().to_pylist())
     return found
 
 
 def _until_checkpoint(folder: Path | None, metric: str, split: str) -> list[tuple[int, float]]:
-    """Returns the same of a run that ended early, as far as it need not be done again; [] where there is no run."""
+    """Returns (rounds over, value) of each evaluation of a run that ended early, up to its checkpoint.
+
+    Returns [] if there is no run, or if it has no checkpoint.
+    """
     checkpoint = Checkpoint.read(folder) if folder else None
     if folder is None or checkpoint is None:
         return []
@@ -233,7 +240,7 @@ def _until_checkpoint(folder: Path | None, metric: str, split: str) -> list[tupl
 
 
 def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -> list[tuple[int, float]]:
-    """Returns (rounds over, value) of evaluations on a split.
+    """Returns (rounds over, value) of evaluations on a split: those that `Progress` showed while the run went on.
 
     Values are means over the clients whose own models were evaluated or, if none was, those of the global model or
     means over peers.
@@ -248,8 +255,10 @@ def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -
     own = found.filter(pc.field("subject") == "client")
     found = own if len(own) else found.filter(pc.field("subject") != "unseen")
     means = found.group_by("round", use_threads=False).aggregate([("value", "mean")]).sort_by("round")
-    values = ((row["round"] + 1, row["value_mean"]) for row in means.to_pylist())
-    return [(round, math.nan if value is None else value) for round, value in values]
+    over = run.info.get("totals", {}).get("rounds", math.inf)  # a run may end within a round, which is then not over
+    diverged = run.info["diverged"]["round"] if run.status == "diverged" else math.inf  # that round was not shown
+    values = ((row["round"], row["value_mean"]) for row in means.to_pylist())
+    return [(min(round + 1, over), math.nan if value is None else value) for round, value in values if round < diverged]
 
 
 def _unmeasured(metric: str, measured: Iterable[str]) -> ScenarioError:

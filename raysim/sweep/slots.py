@@ -179,9 +179,12 @@ class RayRooms:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
+        self._interrupted = False
 
     def run(self, scenario: Scenario, out: Path, watch: Watch, before: Path | None) -> Result:
         with self._budget.spent(demand_of(scenario)):
+            if self._interrupted:  # while this run waited for room
+                raise KeyboardInterrupt
             if before is None:
                 return run(scenario, out=out, progress=watch)
             execution = Execution(scenario, before, goes_on=True)
@@ -189,7 +192,8 @@ class RayRooms:
                 return launch(scenario, lambda: execution, inline=False, address=None, progress=watch)
 
     def interrupt(self) -> None:
-        """Does nothing: a run on Ray ends at its next progress."""
+        """Keeps runs that wait for room from starting. Those that go on end at their next progress."""
+        self._interrupted = True
 
     def close(self) -> None:
         """Does nothing: every run has ended its actors."""

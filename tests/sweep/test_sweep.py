@@ -1,6 +1,9 @@
 """Sweeps: what they expand to, how their runs are carried out, and searches."""
 
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -275,6 +278,24 @@ def test_the_same_bits_side_by_side_on_ray(ray_session: None, write: Any, tmp_pa
     assert digests[0] == digests[1]
 
 
+@pytest.mark.ray
+def test_ctrl_c_starts_no_run_that_waited_for_room(ray_session: None, write: Any, tmp_path: Path) -> None:
+    """The session has four CPUs, so of runs that ask for three one goes on at a time."""
+    asked = {"resources__client_actors": 3, "resources__cpus_per_client": 1}
+    scenarios = load_sweep(write({"grid": {"seed": [0, 1, 2]}}, run__rounds=2000, **asked)).scenarios()
+    pressed = threading.Event()
+
+    def press(place: int, what: Any) -> None:
+        if not pressed.is_set():
+            pressed.set()
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(scenarios, out=tmp_path / "runs", news=press)
+    (run,) = raysim.load(tmp_path / "runs").runs
+    assert run.status == "interrupted"
+
+
 # --- search -----------------------------------------------------------------------------------------------------------
 
 
@@ -345,6 +366,37 @@ def test_trials_that_were_interrupted_go_on(write: Any, tmp_path: Path) -> None:
     digests = [{str(run.info.get("digest")) for run in found} for found in (runs, raysim.load(tmp_path / "whole").runs)]
     assert digests[0] == digests[1]
     assert all(run.info["resumed"][0]["round"] >= 2 for run in runs if run.status == "finished")
+
+
+EXPLODES: Raw = {"algorithm": {"name": "toys_diverging:Explodes", "what": "model", "version": 3}}
+LOSES_ALL: Raw = {  # clients that are gone for ever, so that the run ends within a round
+    "world__dispatch": {"concurrency": 4},
+    "world__dropout": {"probability": 0.5, "permanent": True},
+    "world__delay": {"name": "constant", "value": 1.0, "unit": "seconds"},
+    "algorithm": {"name": "fedbuff", "buffer": 3},
+}
+
+
+@pytest.mark.parametrize(("more", "end"), [(EXPLODES, "diverged"), (LOSES_ALL, "finished")])
+def test_a_search_that_starts_again_reports_what_it_reported_before(
+    more: Raw, end: str, write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Optuna prunes by these reports, also those of a trial that diverged or ended early."""
+    optuna = pytest.importorskip("optuna")
+    reported: list[tuple[int, float]] = []
+    monkeypatch.setattr(optuna.Trial, "report", lambda trial, value, step: reported.append((step, value)))
+    search = {"over": {"local.lr": {"choices": [0.1]}}, "trials": 1, "prune": False}
+    path = write({"search": search}, run__rounds=30, run__evaluate_every=1, **more)
+    found = []
+    for _ in range(2):
+        sweep(path, tmp_path / "runs")
+        found.append(reported.copy())
+        reported.clear()
+    (run,) = raysim.load(tmp_path / "runs").runs
+    assert run.status == end
+    assert run.info["totals"]["rounds"] < 30
+    assert found[0]
+    assert found[0] == found[1]
 
 
 @pytest.mark.slow
