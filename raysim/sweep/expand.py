@@ -17,6 +17,7 @@ from raysim.scenario.explain import explain
 from raysim.scenario.load import name_after, parse_scenario, set_case
 from raysim.scenario.yaml import assign, read, split_override, unlisted
 from raysim.sweep.cases import choose, missing
+from raysim.sweep.direction import direction_of
 from raysim.sweep.settings import Search, Sweep
 from results.yaml import parse
 
@@ -168,7 +169,9 @@ def load_sweep(
     plan = Plan(source, raw, found, last, missing(raw, source, found.cases, given))
     if problems := [*_too_many(plan.sweep), *_tuned_twice(plan)]:
         raise ScenarioError(source, problems)
-    plan.scenarios()
+    scenarios = plan.scenarios()
+    if plan.search:
+        direction_of(plan.search, scenarios, source)
     return plan
 
 

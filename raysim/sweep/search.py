@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raysim.earlier import EarlierRuns, OutOfDate
 from raysim.engine.checkpoint import Checkpoint
@@ -19,12 +19,12 @@ from raysim.engine.progress import Progress
 from raysim.errors import DamagedCheckpoint, Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt
+from raysim.sweep.direction import Direction, direction_of
 from raysim.sweep.expand import Plan
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
 from results import NotARun, open_run
 from results.location import location
-from results.metrics import directions
 
 if TYPE_CHECKING:
     import optuna
@@ -184,12 +184,9 @@ def _study(plan: Plan, seed: int) -> optuna.Study:
     )
 
 
-def _direction(plan: Plan) -> Literal["minimize", "maximize"]:
-    settings = plan.search
-    assert settings is not None
-    said = directions(*({"larger_is_better": scenario.run.directions} for scenario in plan.scenarios()))
-    larger = said.get(settings.metric, True)
-    return settings.direction or ("maximize" if larger else "minimize")
+def _direction(plan: Plan) -> Direction:
+    assert plan.search is not None
+    return direction_of(plan.search, plan.scenarios(), plan.source)
 
 
 def _distributions(settings: Search) -> dict[str, optuna.distributions.BaseDistribution]:

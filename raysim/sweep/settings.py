@@ -48,8 +48,9 @@ class Search(Part):
     else that of the global model, or the mean over peers. It is tuned on the split validation if `data.validation`
     makes one, and else on the first of `run.evaluate_on`, by default test."""
     direction: Literal["maximize", "minimize"] | None = None
-    """Whether larger or smaller is better. null: as the metric says, which is smaller for loss; larger
-    if it does not say."""
+    """Whether larger or smaller is better. null: larger for accuracy, smaller for loss, and as `run.metrics` says for
+    the metrics there; the same for their smallest and largest values among peers, such as loss_max. It must be set for
+    any other metric, such as accuracy_gap or consensus."""
     batch: Count = 4
     """Number of trials that are suggested at a time, and may run side by side. Suggestions depend on it."""
     prune: bool = True

@@ -401,15 +401,35 @@ def test_a_search_that_starts_again_reports_what_it_reported_before(
 
 @pytest.mark.slow
 def test_a_metric_that_is_not_measured_is_named(write: Any, tmp_path: Path) -> None:
-    answer = sweep(write({"search": SEARCH | {"metric": "f1"}}), tmp_path / "runs")
+    answer = sweep(write({"search": SEARCH | {"metric": "f1", "direction": "maximize"}}), tmp_path / "runs")
     assert answer.exit_code == 2
     assert "search.metric: must be one of loss, accuracy, which these runs measure, got 'f1'" in answer.stderr
     over = {"local.lr": {"choices": [0.1, 0.2]}}
     for metric, code in (("loss", 0), ("f1", 2)):  # the second finds its runs done
-        path = write({"search": {"over": over, "metric": metric, "trials": 2}})
+        path = write({"search": {"over": over, "metric": metric, "direction": "minimize", "trials": 2}})
         answer = sweep(path, tmp_path / "done")
         assert answer.exit_code == code
     assert "which these runs measure, got 'f1'" in answer.stderr
+
+
+@pytest.mark.parametrize("metric", ["accuracy_gap", "consensus"])
+def test_a_metric_of_unknown_direction_is_refused_unless_that_is_set(write: Any, metric: str) -> None:
+    search = {"over": {"local.lr": {"choices": [0.1, 0.2]}}, "metric": metric}
+    answer = command("check", write({"search": search}))
+    assert answer.exit_code == 2
+    said = "sweep.search.direction: must be maximize or minimize for a metric other than accuracy, loss, because it is"
+    assert f"{said} not known whether larger is better, got null for '{metric}'; set it" in answer.stderr
+    assert command("check", write({"search": search | {"direction": "minimize"}})).exit_code == 0
+
+
+@pytest.mark.slow
+def test_the_loss_of_the_worst_peer_is_minimised(write: Any, tmp_path: Path) -> None:
+    over = {"local.lr": {"choices": [0.3, 1e-9]}}
+    search = {"over": over, "metric": "loss_max", "trials": 4, "batch": 1}
+    peers = {"algorithm": "dfedavgm", "data__clients": 3, "world": {}, "topology": "ring"}
+    answer = sweep(write({"search": search}, **peers), tmp_path / "runs")
+    assert answer.exit_code == 0, answer.output
+    assert "--set local.lr=0.3" in answer.stdout
 
 
 def test_a_search_tunes_on_validation_samples_and_says_where_it_does_not(write: Any, tmp_path: Path) -> None:
