@@ -29,9 +29,6 @@ def dry_run(scenario: Scenario, folder: Path) -> None:
     except Exception as error:
         info |= {"status": "failed", "error": describe(error)}
         raise
-    except BaseException:  # Ctrl-C
-        info["status"] = "interrupted"
-        raise
     finally:
         writer.close()
         info |= {"finished_at": now(), **recorder.outcome()}

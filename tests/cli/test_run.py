@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -76,19 +75,6 @@ def test_the_updates_table_holds_every_dispatch_once(simulate: Simulate) -> None
     assert updates.status.value_counts().to_dict() == {key: totals[key] for key in set(updates.status)}
     assert len(result.pandas("steps")) == totals["steps"]
     assert updates[updates.status == "used"].weight.groupby(updates.step).size().eq(10).all()
-
-
-def test_a_dry_run_that_is_interrupted_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tables are not whole, so nobody must take them for the timeline."""
-
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("raysim.engine.server.recorder.ServerRecorder.closed", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        raysim.run(raysim.parse_scenario(digits()), out=tmp_path, dry=True)
-    (folder,) = tmp_path.iterdir()
-    assert raysim.Result(folder).info["status"] == "interrupted"
 
 
 def test_a_dry_run_has_the_same_timeline_and_no_model(tmp_path: Path, simulate: Simulate) -> None:
