@@ -50,7 +50,7 @@ class EarlierRuns:
         for file in sorted(out.rglob("run.json")):
             try:
                 run = open_run(file.parent)
-                if run.info.get("forked_from"):  # its past had other settings
+                if run.info.get("forked_from") or run.info.get("dry"):  # its past had other settings, or it has none
                     continue
                 hash, found = str(run.info["scenario_hash"]), (file.parent, run.info.get("depends_on") or {})
                 if run.status in _OVER:

@@ -67,7 +67,7 @@ def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:
 def _to_resume(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
     _require_ended(run, lockable)
     folder, info, source = run.folder, run.info, str(run.folder)
-    if info["status"] == "dry":
+    if info.get("dry"):
         raise CannotGoOn(f"{folder}: must hold a run that has trained, got a dry run; run its scenario")
     before, after = _changed(run, overrides)
     _refuse(source, before, after, lambda key: key.startswith(_LATER) and key not in _BITS, "of a run that goes on")

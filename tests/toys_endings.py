@@ -3,13 +3,14 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from toys import Counting
 
-from raysim.algorithms import Record
+from raysim.algorithms import Arrival, Population, Record
 
 
 class Ends(Counting):
@@ -24,6 +25,17 @@ class Ends(Counting):
         if self.how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         raise {"SystemExit": SystemExit, "OSError": OSError, "KeyError": KeyError}[self.how](3)
+
+
+class Pressed(Counting):
+    """Ctrl-C is pressed when updates of a round from 1 on are weighed."""
+
+    name: str = "pressed"
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+        if arrivals[0].round:
+            raise KeyboardInterrupt
+        return super().weigh(arrivals, population)
 
 
 class Stuck(Counting):

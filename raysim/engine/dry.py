@@ -19,15 +19,18 @@ from results import Writer, write_json
 
 def dry_run(scenario: Scenario, folder: Path) -> None:
     """Writes the timeline into the folder: who is picked when, and whether each update is used, too late or lost."""
-    info = run_info(scenario, folder.name, "dry") | record_origin(scenario, folder)
+    info = run_info(scenario, folder.name, "dry") | {"dry": True} | record_origin(scenario, folder)
     writer = Writer(folder, folder.name)
     family = family_of(scenario)
     recorder: Recorder = family.recorder(writer)
     try:
         with _rare_collections():
             family.dry(recorder)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         info |= {"status": "failed", "error": describe(error)}
+        raise
+    except BaseException:  # such as Ctrl-C
+        info["status"] = "interrupted"
         raise
     finally:
         writer.close()

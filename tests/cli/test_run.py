@@ -97,6 +97,20 @@ def test_a_dry_run_has_the_same_timeline_and_no_model(tmp_path: Path, simulate: 
     assert {"weight", "staleness", "arrived_at"} <= set(dry.pandas("updates").dropna(axis=1, how="all").columns)
 
 
+def test_a_dry_run_that_is_interrupted_says_so_and_nothing_goes_on_with_it(tmp_path: Path) -> None:
+    raw = digits(algorithm="toys_endings:Pressed", world__delay="none", run__rounds=2)
+    with pytest.raises(KeyboardInterrupt):
+        raysim.run(raw, out=tmp_path, dry=True)
+    (folder,) = tmp_path.iterdir()
+    dry = raysim.Result(folder)
+    assert (dry.info["status"], dry.info["totals"]["steps"]) == ("interrupted", 1)
+    with pytest.raises(KeyboardInterrupt):
+        raysim.run(raw, out=tmp_path, resume=True, inline=True)
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(raysim.CannotGoOn, match="must hold a run that has trained, got a dry run"):
+        raysim.resume(folder, inline=True)
+
+
 def test_nothing_is_started_if_one_scenario_is_wrong(tmp_path: Path) -> None:
     right, wrong = write(tmp_path, digits(), "right"), write(tmp_path, digits(sed=1), "wrong")
     answer = command("run", right, wrong, "--inline", "--out", tmp_path / "runs")
