@@ -60,14 +60,18 @@ def test_scaffold_sends_control_variates_both_ways(simulate: Simulate) -> None:
     assert set(updates.up_bytes) == set(updates.down_bytes) == {2 * 4 * 3}
 
 
-def test_scaffold_wants_plain_sgd() -> None:
-    local = {"optimizer": "adam", "momentum": 0.9, "weight_decay": 0.1}
+@pytest.mark.parametrize(
+    ("local", "wrong"),
+    [
+        ({"optimizer": "adam", "weight_decay": 0.1}, {"optimizer": ("sgd", "adam"), "weight_decay": (0, 0.1)}),
+        ({"momentum": 0.9}, {"momentum": (0, 0.9)}),
+    ],
+)
+def test_scaffold_wants_plain_sgd(local: Raw, wrong: Raw) -> None:
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(digits(algorithm="scaffold", local=local))
     why = "for scaffold, whose estimate (x - y) / (K lr) holds for plain SGD, got"
     assert str(caught.value).splitlines() == [
-        f"scenario: local.optimizer: must be sgd {why} adam",
-        f"scenario: local.momentum: must be 0 {why} 0.9",
-        f"scenario: local.weight_decay: must be 0 {why} 0.1",
+        f"scenario: local.{key}: must be {must} {why} {got}" for key, (must, got) in wrong.items()
     ]
     assert parse_scenario(digits(algorithm="fedavg", local=local))
