@@ -64,7 +64,7 @@ class Federation:
 
     @property
     def smallest(self) -> int:
-        """The client that trains on the fewest samples, but on some."""
+        """The client with the fewest samples to train on, among those that have any."""
         return int(np.where(self.samples > 0, self.samples, self.samples.max()).argmin())
 
     @property

@@ -38,7 +38,7 @@ class TraceFile:
             raise ValueError(f"{self.path}: must hold at least one row below the names of its columns, got none")
 
     def numbers(self, name: str, *, positive: bool = False) -> NDArray[np.float64]:
-        """Returns a column as float64 (rows,). Raises ValueError at the first value that is none of at least 0.
+        """Returns a column as float64 (rows,). Raises ValueError at the first that is not a number from 0 on.
 
         positive: whether 0 is refused, too.
         """

@@ -374,7 +374,7 @@ def test_a_fork_must_have_the_same_past(overrides: list[str], error: str, tmp_pa
 
 
 def test_a_fork_of_peers_that_do_not_wait_evaluates_when_its_past_did(tmp_path: Path) -> None:
-    """Of states that no evaluation needed, the past kept none."""
+    """The past kept only the states that its evaluations needed."""
     whole = undisturbed(peers(world=GOSSIP, run__evaluate_every=3), tmp_path)
     for changed, error in (("run.evaluate_every=1", "must stay 3"), ("run.rounds=5", "must be at least 6")):
         with pytest.raises(ScenarioError, match=error):

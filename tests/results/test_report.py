@@ -313,7 +313,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_partition_says_how_far_mixes_of_labels_are_from_an_even_one(tmp_path: Path) -> None:
-    """Of four labels, client 0 has one, client 1 two, client 2 all alike, client 3 one half and two quarters."""
+    """There are four labels: client 0 has one, client 1 two, client 2 all alike, client 3 one half and two quarters."""
     held = {0: {0: 9}, 1: {0: 3, 1: 3}, 2: {0: 2, 1: 2, 2: 2, 3: 2}, 3: {1: 4, 2: 2, 3: 2}}
     cells = [
         {"client": client, "split": "train", "label": label, "samples": samples}
