@@ -129,7 +129,10 @@ class ECE(ClassificationMetric):
     def of(self, probabilities: Tensor, labels: Tensor) -> Any:
         from torchmetrics.functional.classification import multiclass_calibration_error
 
-        return multiclass_calibration_error(probabilities, labels, probabilities.shape[1], self.bins, "l1")
+        below_one = 1 - 2**-24  # the last float32: torchmetrics gives probabilities of 1 a bin of their own
+        return multiclass_calibration_error(
+            probabilities.clamp_max(below_one), labels, probabilities.shape[1], self.bins, "l1"
+        )
 
 
 class MCC(ClassificationMetric):

@@ -1,4 +1,4 @@
-"""Metrics of regression, by torchmetrics."""
+"""Metrics of regression, by torchmetrics where it is exact."""
 
 from __future__ import annotations
 
@@ -41,14 +41,19 @@ class MAE(Metric):
 
 
 class R2(Metric):
-    """Coefficient of determination, the share of the targets' variance that predictions explain."""
+    """Coefficient of determination, the share of the targets' variance that predictions explain.
+
+    It is not defined where all targets are equal.
+    """
 
     needs: ClassVar[str | None] = "targets"
-    library: ClassVar[str | None] = "torchmetrics"
 
     name: str = "r2"
 
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional import r2_score
-
-        return r2_score(outputs, labels) if len(labels) > 1 else float("nan")
+        # Not by torchmetrics, which takes sums of squares below 1e-4 for 0, whatever the unit of the targets is.
+        if bool((labels == labels[0]).all()):
+            return float("nan")
+        targets = labels.double()
+        errors, spread = (targets - outputs.double()).square().sum(), (targets - targets.mean()).square().sum()
+        return 1 - errors / spread

@@ -16,6 +16,8 @@ import raysim
 from raysim.data import federate
 from raysim.engine.server import jobs
 from raysim.local.samples import Loader
+from raysim.metrics.classification import ECE
+from raysim.metrics.regression import R2
 from raysim.sweep.expand import load_sweep
 from raysim.sweep.search import best, search
 from results import load
@@ -62,6 +64,23 @@ def test_metrics_are_those_of_all_outputs_however_they_are_cut(
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-5)
     assert cut.pandas("tasks")["task"].value_counts()["metrics"] == 2
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e6])
+def test_r2_does_not_depend_on_the_unit_of_targets(unit: float) -> None:
+    """Deviations (-1, 1) from the mean, errors (2, -2): 1 - 8 / 2. Targets that are all alike have none."""
+    targets = torch.tensor([-1.0, 1.0]) * unit
+    assert R2().value(-targets, targets) == pytest.approx(-3)
+    assert R2().value(targets, targets) == 1
+    assert R2().value(torch.zeros(7), torch.full((7,), 0.1 * unit)) is None
+    assert R2().value(targets[:1], targets[:1]) is None
+
+
+def test_a_prediction_that_is_certain_shares_the_last_bin_of_the_calibration_error() -> None:
+    """Two samples at 1, whose label is another one, and two at 0.97, all in one bin: |0.985 - 0.5|."""
+    probabilities = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.97, 0.03], [0.97, 0.03]])
+    found = ECE().value(probabilities.log().clamp_min(-1e3), torch.tensor([1, 1, 0, 0]))
+    assert found == pytest.approx(0.485, abs=1e-6)
 
 
 def test_without_metrics_nothing_is_kept(simulate: Simulate) -> None:
