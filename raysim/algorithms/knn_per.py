@@ -17,6 +17,8 @@ from raysim.part import Count, Fraction, Positive
 from raysim.terms import Record
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from raysim.local.task import Task
@@ -65,7 +67,7 @@ class KNNPer(FedAvg):
         labels = task.y.flatten()
         keys = predicted(task.embed(task.received, task.x, self.embedding), task.y).reshape(len(labels), -1)
         # A tree, because the brute-force search computes distances by matrix products, which round small ones away.
-        memory = NearestNeighbors(n_neighbors=min(self.k, len(labels)), algorithm="kd_tree").fit(keys.cpu().numpy())
+        memory = NearestNeighbors(n_neighbors=min(self.k, len(labels)), algorithm="kd_tree").fit(_points(keys))
 
         def predict(inputs: Tensor) -> Tensor:
             of_model = predicted(task.predict(task.received, inputs), task.y).softmax(-1)
@@ -73,7 +75,7 @@ class KNNPer(FedAvg):
             queries = predicted(task.embed(task.received, inputs, self.embedding), task.y).reshape(
                 of_model.numel() // classes, -1
             )
-            distances, which = (torch.from_numpy(found) for found in memory.kneighbors(queries.cpu().numpy()))
+            distances, which = (torch.from_numpy(found) for found in memory.kneighbors(_points(queries)))
             votes = self._vote(distances.to(queries), labels[which.to(labels.device)], keys.shape[1], classes)
             mixed = self.mix * votes.reshape(of_model.shape) + (1 - self.mix) * of_model
             return mixed.clamp_min(torch.finfo(mixed.dtype).tiny).log()
@@ -87,3 +89,13 @@ class KNNPer(FedAvg):
         exponent = distances.square() / dimension if self.distance == "squared" else distances
         weights = (-exponent / self.scale).softmax(-1)  # a softmax, for a plain sum underflows where all are far
         return (one_hot(labels, classes) * weights[..., None]).sum(1)
+
+
+def _points(embeddings: Tensor) -> NDArray[np.float32]:
+    """Returns embeddings (n, dimension) for the search, which refuses numbers that are not finite, as those of a model
+    that has diverged. Such points are moved so far away that they are near to none."""
+    import torch
+
+    far = torch.finfo(embeddings.dtype).max
+    points: NDArray[np.float32] = embeddings.nan_to_num(far, far, -far).cpu().numpy()
+    return points

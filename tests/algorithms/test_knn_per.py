@@ -51,6 +51,21 @@ def test_neighbours_vote_by_distance(choice: Raw, expected: tuple[float, float])
     assert predict(torch.zeros(1, 1)).exp()[0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_embeddings_that_are_not_finite_are_near_to_none(wrong: float) -> None:
+    """A sample among others that has one does not vote; a query that has one has no prediction."""
+    x = torch.tensor([[0.0], [wrong]])
+    task = task_of(nn.Sequential(constant([0.2, 0.8])), x, torch.tensor([0, 1]))
+    predict = KNNPer().personal(task, {}, {})
+    assert predict(torch.zeros(1, 1)).exp()[0].tolist() == pytest.approx([0.6, 0.4])
+    assert predict(x[1:]).isnan().all()
+
+
+def test_a_run_that_goes_on_with_a_diverged_model_reaches_its_end(simulate: Simulate) -> None:
+    raw = headed("knn_per", local={"lr": 1e25}, run={"rounds": 3, "on_divergence": "go_on", "evaluate_clients": "all"})
+    assert simulate(raw).info["status"] == "finished"
+
+
 def test_squared_distances_are_divided_by_the_dimension() -> None:
     """A neighbour of label 0 at distance 0, one of label 1 where d^2 / 2 = ln 2."""
     x = torch.tensor([[0.0, 0.0], [1.0, 1.0]]) * np.log(2) ** 0.5
