@@ -16,7 +16,7 @@ from raysim.algorithms.central import Central
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
-    from raysim.local.task import Task
+    from raysim.local.server_task import ServerTask
 
 
 def by_samples(arrivals: Sequence[Arrival]) -> list[float]:
@@ -43,13 +43,13 @@ class FedAvg(Central):
         if self.weights == "samples":
             return by_samples(arrivals)
         if self.weights == "uniform":
-            return [1 / len(arrivals)] * len(arrivals)
+            return [1 / len(arrivals) for _ in arrivals]
         whole: float = population.samples
         if self.weights == "scaled":
             whole = whole * len(arrivals) / population.clients
         return [a.samples / whole for a in arrivals]
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
         total = sum(self.weigh(arrivals, task.population))
         if self.weights == "scaled":  # the sum of c_i w_i, whose weights c_i do not sum to 1
             return {"w": total * state["w"] + updates["delta"]}

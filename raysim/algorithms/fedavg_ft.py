@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from raysim.algorithms.fedavg import FedAvg
 from raysim.errors import Problem
 from raysim.part import Count
-from raysim.terms import Arrival, Population, Record
+from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
     from raysim.local.model import Model
+    from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
     from raysim.scenario import Scenario
 
@@ -36,6 +37,10 @@ class FedAvgFT(FedAvg):
     `local` says, which starts as the last average and is kept from one time to the next. Until a client has one, it
     predicts with the average. The code of FeDEQ does so after 30 % of all rounds (its `finetune_frac`). null: all
     rounds average, and a client's copy is fine-tuned anew for each evaluation."""
+
+    @property
+    def trigger(self) -> Round:
+        return Round(late="discard", empty=self.finetune_after is not None)  # so that steps count rounds
 
     def problems(self, scenario: Scenario) -> Iterable[Problem]:
         yield from super().problems(scenario)
@@ -62,12 +67,11 @@ class FedAvgFT(FedAvg):
         trained = task.train(self.personal(task, message, state))
         return trained.logged, {"w": trained.w, "buffers": trained.model.buffers, "tuned": state["tuned"] * 0 + 1}
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
-        if self.finetune_after is None:
-            return super().step(state, arrivals, updates, task)
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
         after = super().step(state, arrivals, updates, task) if "delta" in updates else {"w": state["w"]}
-        over = arrivals[0].round + 1 >= self.finetune_after  # all are of one round, for late ones are discarded
-        return {**after, "tuning": state["tuning"] * 0 + over}
+        if self.finetune_after is None:
+            return after
+        return {**after, "tuning": state["tuning"] * 0 + (task.version >= self.finetune_after)}
 
     def personal(self, task: Task, message: Record, state: Record) -> Model:
         if self.finetune_after is None:

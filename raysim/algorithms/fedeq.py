@@ -22,11 +22,12 @@ from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
 from raysim.errors import Problem
 from raysim.part import Count, NonNegative
-from raysim.terms import Arrival, Population, Record
+from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
     from raysim.local import Local
     from raysim.local.model import Model
+    from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
     from raysim.scenario import Scenario
 
@@ -63,6 +64,10 @@ class FeDEQ(FedAvg):
             raise ValueError("rho must be greater than 0 with `server_rule: admm`, which divides by it, got 0")
         return self
 
+    @property
+    def trigger(self) -> Round:
+        return Round(late="discard", empty=self._counts_rounds)
+
     def samples_seen(self, local: Local, samples: int) -> int:
         return local.for_epochs(self.head_epochs).total_samples(samples) + local.total_samples(samples)
 
@@ -70,30 +75,30 @@ class FeDEQ(FedAvg):
         return needs_personal(scenario)
 
     def init(self, model: Model, population: Population) -> Record:
-        return {"w": model.shared, **({"steps": model.w.new_zeros(())} if self._counts_steps else {})}
+        return {"w": model.shared, **({"rounds": model.w.new_zeros(())} if self._counts_rounds else {})}
 
     def message(self, state: Record) -> Record:
-        return {key: state[key] for key in ("w", "steps") if key in state}
+        return {key: state[key] for key in ("w", "rounds") if key in state}
 
     def client(self, model: Model) -> Record:
         dual = model.shared * 0 + self.first_dual
         state = {"w": model.w, "buffers": model.buffers, "dual": dual}  # w: theta_i, followed by w_i
-        return state | ({"last": model.w.new_tensor(-2.0)} if self._counts_steps else {})
+        return state | ({"last": model.w.new_tensor(-2.0)} if self._counts_rounds else {})
 
     @property
-    def _counts_steps(self) -> bool:
-        """Whether clients must know the step in which they last took part."""
+    def _counts_rounds(self) -> bool:
+        """Whether clients must know the round in which they last took part. A step then ends each round."""
         return self.reset_local_theta == "after_pause"
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
-        after = super().step(state, arrivals, updates, task)
-        return after | ({"steps": state["steps"] + 1} if self._counts_steps else {})
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+        after = super().step(state, arrivals, updates, task) if arrivals else {"w": state["w"]}
+        return after | ({"rounds": state["rounds"] + 1} if self._counts_rounds else {})
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         theta, dual = message["w"], state["dual"]
         own = self.personal(task, message, state)
         on_global = task.received.replace(personal=own.personal)
-        keeps = message["steps"] == state["last"] + 1 if self._counts_steps else not self.reset_local_theta
+        keeps = message["rounds"] == state["last"] + 1 if self._counts_rounds else not self.reset_local_theta
         start = own if keeps else on_global
         at = on_global if self.head_on_global else start
         fitted = self._fit_head(task, at)
@@ -103,7 +108,7 @@ class FeDEQ(FedAvg):
         dual = dual + self.rho * moved
         sent = moved + dual / self.rho if self.server_rule == "admm" else moved
         after = {"w": trained.w, "buffers": trained.model.buffers, "dual": dual}
-        return trained.send(delta=sent), after | ({"last": message["steps"]} if self._counts_steps else {})
+        return trained.send(delta=sent), after | ({"last": message["rounds"]} if self._counts_rounds else {})
 
     def _fit_head(self, task: Task, start: Model) -> Model:
         return task.train(start, part="personal", epochs=self.head_epochs, stream=HEAD).model

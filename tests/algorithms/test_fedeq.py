@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, quadratic
+from conftest import Raw, Simulate, override, quadratic
 from personal import after_rounds, bilinear_clients, normalised, saved, with_head
 from torch import Tensor, nn
 
@@ -88,6 +88,18 @@ def test_a_client_starts_at_theta_after_a_pause(
     )
     for client, as_client in zip(one[1], other[1], strict=True):
         assert all(np.array_equal(client[key], as_client[key]) for key in as_client)
+    assert np.array_equal(one[0]["w"], other[0]["w"])
+
+
+def test_a_round_without_an_update_in_time_is_a_pause_too(bilinear: Raw, tmp_path: Path) -> None:
+    """Client 1 of round 1 is late, so client 0 of round 2 starts at theta, as one that always does."""
+    late = override(bilinear, world__delay={"name": "scripted", "delays": [[0.0, 0.0], [0.0, 1.0]]})
+    algorithm = {"name": "fedeq", "rho": 0.5, "head_epochs": 1}
+    one, other = (
+        after_rounds(late, {**algorithm, "reset_local_theta": reset}, [[0, 1], [1], [0]], tmp_path / str(reset))
+        for reset in ("after_pause", True)
+    )
+    assert np.array_equal(one[1][0]["w"], other[1][0]["w"])
     assert np.array_equal(one[0]["w"], other[0]["w"])
 
 
