@@ -44,11 +44,8 @@ def places(scores: Sequence[float], newcomers: int) -> list[int]:
 
     A place that a new anchor has just taken is used again only if no other is left. newcomers: how many are new.
     """
-    taken: list[int] = []
-    for _ in range(newcomers):
-        old = [place for place in range(len(scores)) if place not in taken]
-        taken.append(min(old, key=scores.__getitem__) if old else taken[-len(scores)])
-    return taken
+    by_score = sorted(range(len(scores)), key=scores.__getitem__)
+    return [by_score[number % len(scores)] for number in range(newcomers)]
 
 
 def admit(

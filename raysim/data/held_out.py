@@ -32,9 +32,9 @@ def set_aside(
     if not share:
         return held, Holdings.none(held.clients)
     aside = [np.empty(0, dtype=np.int64)] * held.clients
-    draws = Stream(seed, "validation")
+    draws, others = Stream(seed, "validation"), held.without(public)
     for client in range(participants):
-        free = np.setdiff1d(held[client], public)
+        free = np.unique(others[client])
         aside[client] = draws(client).permutation(free)[: held_out_size(len(free), share)]
     rows = Holdings.of(aside)
     return held.without(rows.rows), rows

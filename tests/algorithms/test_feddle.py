@@ -11,6 +11,7 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy, linear
 
 from raysim.algorithms import Arrival, Feddle, Record
+from raysim.algorithms.atlas import places
 from raysim.local.samples import Samples
 from raysim.local.server_task import ServerTask
 from raysim.models import MLP
@@ -131,6 +132,12 @@ def test_the_oldest_newcomers_go_where_more_arrive_than_there_are_places() -> No
     full = step(feddle, after, parabola(version=3), deltas, arriving(*range(4, 9)))
     assert sorted(column(full, "client")) == [6, 7, 8]
     assert {full[f"anchor_{place}"][0].item() for place in range(3)} == {6.0, 7.0, 8.0}
+
+
+def test_places_in_a_large_atlas_are_found_at_once() -> None:
+    """The lowest scores first, and the first of equal ones; looking at all places for each newcomer took an hour."""
+    assert places([2.0, 0.0, 1.0, 0.0], 6) == [1, 3, 2, 0, 1, 3]
+    assert places([0.0] * 20_000, 10_000) == list(range(10_000))
 
 
 def test_anchors_without_scores_go_by_age() -> None:
