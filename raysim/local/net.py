@@ -94,6 +94,7 @@ class Net:
         self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
         self._norms = [m for m in self.module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
+        self._counts = _counts(self.module)
         self._busy = False
         self.seen = 0  # how many samples gradients were taken of, repeats counted
         self.steps = 0  # how many steps optimisers took
@@ -125,6 +126,18 @@ class Net:
         self.w.copy_(model.w)
         if self.layout.buffers:
             self.layout.load_buffers(self.module, model.buffers)
+        for buffer, first in self._pair_counts():  # else what was trained before would show in what is trained now
+            buffer.copy_(first)
+
+    @property
+    def has_counted(self) -> bool:
+        """Whether the module has changed a buffer that is no part of a model's vector since `load`."""
+        return not all(torch.equal(buffer, first) for buffer, first in self._pair_counts())
+
+    def _pair_counts(self) -> list[tuple[Tensor, Tensor]]:
+        """Pairs each buffer that is no part of a model's vector with its first value."""
+        found = dict(self.module.named_buffers()) if self._counts else {}
+        return [(found[name], first) for name, first in self._counts.items()]
 
     def mode(self, training: bool) -> None:
         """Sets training or eval mode, unless it is set already: setting it visits every module."""
@@ -244,3 +257,18 @@ class Net:
         self.mode(training=False)
         with torch.no_grad():
             yield self.module
+
+
+def _counts(module: nn.Module) -> dict[str, Tensor]:
+    """Returns the first values of the buffers that are no part of a model's vector, such as counts of batches, by name.
+
+    Those of batch normalisation are left out where it does not look at them.
+    """
+    unread = {
+        id(m.num_batches_tracked)
+        for m in module.modules()
+        if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.momentum is not None
+    }
+    kept = module.state_dict().keys()
+    named = ((name, buffer) for name, buffer in module.named_buffers() if name in kept and id(buffer) not in unread)
+    return {name: buffer.clone() for name, buffer in named if not buffer.is_floating_point()}

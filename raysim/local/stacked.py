@@ -159,6 +159,8 @@ def obstacle(net: Net, start: Model, x: Tensor, y: Tensor) -> str | None:
                 torch._foreach_copy_(views, list(net.gradients(batch.x, batch.y, part.parameters)[1]))
                 if not (row - right).norm() <= CLOSE * right.norm() + CLOSE:
                     return "the model's outputs for a sample depend on other samples of the batch"
+            if net.has_counted:
+                return "the model changes a buffer in training, such as a count of batches"
     except Exception as error:
         return f"torch.func.vmap cannot do the model: {str(error).strip().splitlines()[0]}"
     return None

@@ -41,7 +41,7 @@ class Layout:
     size: number of elements of w, including padding. parameters: number of elements without padding. cut: where the
     personal part starts, or size if there is none. entries: the parameters in the order of w. buffers: the persistent
     floating-point buffers, such as BatchNorm's running mean and variance; integer ones, such as num_batches_tracked,
-    have no place.
+    have no place, and start anew in each training.
 
     personal: prefixes of parameter names, in whole components: "head" matches "head.weight", but not "header.weight".
     channels_last: whether convolutions' weights are stored channels-last, as above, or like all others.

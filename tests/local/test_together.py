@@ -98,6 +98,7 @@ def test_bits_do_not_depend_on_the_number_of_workers(tmp_path: Any) -> None:
     [
         ({"model": {"name": "module", "module": "own_modules:Net"}}, "the model has buffers, such as BatchNorm's"),
         ({"model": {"name": "module", "module": "toys_together:Centred"}}, "depend on other samples of the batch"),
+        ({"model": {"name": "module", "module": "toys_together:Counting"}}, "the model changes a buffer in training"),
         ({"model": {"name": "module", "module": "toys_together:dropping"}}, "random operation"),
         ({"model": {"name": "deq_mlp", "width": 8, "hidden": 8}}, "weights with a bound"),
         ({"model": {"name": "deq_mlp", "width": 8, "hidden": 8, "kappa": None}}, "torch.func.vmap cannot do the model"),
