@@ -16,6 +16,7 @@ from raysim.own import WrongClass, import_class, load_registered, path_of, regis
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]  # of a running mean; with 1, it would stay at 0
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]  # tables hold counts in 32 bits
 
 

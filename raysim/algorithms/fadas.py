@@ -10,19 +10,15 @@ coordinate; that factor is 1 by default.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.central import Central
-from raysim.part import Count, NonNegative, Positive
+from raysim.part import Count, Decay, NonNegative, Positive
 from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:
     from raysim.local.model import Model
     from raysim.local.task import Task
-
-Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class FADAS(Central):

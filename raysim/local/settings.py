@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from raysim.part import Count, Fraction, NonNegative, Part, Positive
+from raysim.part import Count, Decay, Fraction, NonNegative, Part, Positive
 
 
 class Local(Part):
@@ -16,7 +16,7 @@ class Local(Part):
     """Learning rate."""
     momentum: Fraction = 0.0
     """Heavy-ball momentum of `sgd`, as in torch.optim.SGD without dampening. 0: none."""
-    betas: tuple[Fraction, Fraction] = (0.9, 0.999)
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
     """Decay of the running means of the gradient and of its square in `adam`."""
     eps: Positive = 1e-8
     """Added to the root in the denominator of `adam`."""

@@ -50,6 +50,7 @@ def test_every_problem_is_said_at_once() -> None:
         ({"local": [1]}, "local: must be a block of keys, got [1]"),
         ({"local__betas": [0.9]}, "local.betas.1: must be given, got nothing"),
         ({"local__betas": [0.9, 0.9, 0.9]}, "local.betas: must have at most 2, got [0.9, 0.9, 0.9]"),
+        ({"local__betas": [0.9, 1.0]}, "local.betas.1: must be less than 1, got 1.0"),
         ({"local__lr": float("nan")}, "local.lr: must be a finite number, got nan"),
         ({"local__drop_last": "yes"}, "local.drop_last: must be true or false, got 'yes'"),
         ({"local__optimizer": "sdg"}, "must be 'sgd' or 'adam', got 'sdg' (did you mean 'sgd'?)"),
