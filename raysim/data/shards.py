@@ -109,6 +109,8 @@ def weighted_counts(labels: np.ndarray, totals: np.ndarray, weights: np.ndarray)
     for label, total in enumerate(totals):
         holders = np.flatnonzero(counts[label])
         shares = counts[label, holders] * weights[holders]  # a client may have two blocks of a label
+        if not shares.any():  # the weights of all of them underflowed to 0
+            shares = counts[label, holders]
         if len(holders):
             counts[label, holders] += cut(total - counts[label].sum(), shares / shares.sum())
     return counts

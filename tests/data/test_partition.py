@@ -8,7 +8,7 @@ from raysim.data import PARTITIONS, Partition, Split
 from raysim.data.dirichlet import Dirichlet, DirichletClients, draw_mix, open_shares
 from raysim.data.indices import Indices
 from raysim.data.partition import Iid, Natural, Partitioner, deal
-from raysim.data.shards import Classes, Shards, block_counts
+from raysim.data.shards import Classes, Shards, block_counts, weighted_counts
 from raysim.data.sizes import DirichletSizes, LogNormalSizes, PowerLawSizes, cut
 from raysim.rng import generator
 
@@ -170,6 +170,12 @@ def test_smaller_alpha_skews_more() -> None:
     ):
         assert commonest(low) > 0.35
         assert commonest(high) < 0.2
+
+
+def test_clients_whose_weights_underflow_share_a_label_evenly() -> None:
+    """Clients 1 and 2 hold label 1, with a weight of 0 each; they got no samples, or all of them."""
+    labels, totals = np.array([[0], [1], [1]]), np.array([4, 7])
+    assert weighted_counts(labels, totals, np.array([1.0, 0.0, 0.0])).tolist() == [[4, 0, 0], [0, 3, 4]]
 
 
 def test_a_client_falls_back_to_what_is_left() -> None:
