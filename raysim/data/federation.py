@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from raysim.blame import blaming
+from raysim.data.brought import standardised
 from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.held_out import held_out_size, hold_out, set_aside
 from raysim.data.holdings import Holdings, distinct
@@ -195,7 +196,10 @@ def _shared(data: PooledData | Quadratic, dataset: Dataset, public: Public) -> S
     if public.split == "test":
         return dataset.test
     if public.from_all and public.samples and isinstance(data, Labelled) and data.train_samples is not None:
-        return data.model_copy(update={"train_samples": None}).load().train
+        everything = data.model_copy(update={"train_samples": None}).load().train
+        used = everything.take(first_rows(everything.y, data.train_samples, dataset.num_classes))
+        # Features are scaled by the samples that are loaded, but clients and public samples must be scaled alike.
+        return everything if np.array_equal(used.x, dataset.train.x) else standardised(used, everything)[1]
     return dataset.train
 
 

@@ -9,9 +9,12 @@ from witness import worker_of
 
 from raysim import parse_scenario
 from raysim.data import Public, federate
+from raysim.data.arrays import Arrays
 from raysim.data.digits import Digits
+from raysim.data.partition import Iid
 from raysim.data.server import NoServerData
 from raysim.errors import ScenarioError
+from raysim.rng import generator
 from raysim.workers.workbench import Workbench
 
 DIGITS = Digits.model_validate({"clients": 3, "partition": {"name": "iid"}})
@@ -57,6 +60,17 @@ def test_public_samples_may_be_of_all_training_samples() -> None:
     assert not {image.tobytes() for image in aside.x} & {image.tobytes() for image in shared(samples=1000).public.x}
     with pytest.raises(ScenarioError, match=r"public\.from_all: must be false with `split: test`"):
         parse_scenario(digits(public={"samples": 5, "split": "test", "from_all": True}))
+
+
+@pytest.mark.parametrize("scale", ["standard", "unit"])
+def test_public_features_are_scaled_as_those_of_clients(scale: str) -> None:
+    """Only the first ten samples of each label are used, and the others have other means."""
+    y = np.repeat([0, 1], 50)
+    x = generator(0, "test").normal(size=(100, 3)) + 100 * (np.arange(100) % 50 >= 10)[:, None]
+    keys = {"clients": 2, "partition": Iid(), "train_samples": 20, "scale": scale}
+    some = Arrays.of({"x_train": x, "y_train": y, "x_test": x, "y_test": y}, **keys)
+    federation = federate(some, NoServerData(), 0, Public(samples=100, from_all=True))
+    assert np.allclose(federation.public.x[federation.public.x[:, 0] < 10], federation.train.x, atol=1e-4)
 
 
 @pytest.mark.parametrize(("alpha", "low", "high"), [(1e6, 0.099, 0.101), (10.0, 0.11, 0.3), (0.1, 0.3, 1.0)])
