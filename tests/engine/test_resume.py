@@ -19,6 +19,7 @@ from test_computed_delays import scenario as computed
 import raysim
 from raysim import CannotGoOn, Result, ScenarioError, StopRun
 from raysim.earlier import EarlierRuns, going_on
+from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.lock import locked
 from raysim.errors import DamagedCheckpoint, RunFailed
 from results import NotARun
@@ -124,6 +125,21 @@ def test_a_run_that_was_killed_goes_on(name: str, tmp_path: Path) -> None:
 
     raysim.resume(left, inline=True, progress=again)
     assert_same(raysim.resume(left, inline=True), whole)
+
+
+@pytest.mark.parametrize("name", ["rounds", "asynchronous", "peers"])
+def test_a_run_that_goes_on_makes_checkpoints_at_the_rounds_of_one_that_was_never_interrupted(
+    name: str, tmp_path: Path
+) -> None:
+    raw = override(RUNS[name], run__checkpoint={"every_rounds": 2, "at_end": False}, run__evaluate_every=1)
+    left = killed(raw, tmp_path, after=3)
+    made: set[int] = set()
+
+    def watch(progress: Any) -> None:
+        made.add(Checkpoint.read(left).round + 1)  # type: ignore[union-attr]
+
+    result = raysim.resume(left, inline=True, progress=watch)
+    assert made == set(range(2, result.info["scenario"]["run"]["rounds"], 2))
 
 
 def test_a_run_without_a_checkpoint_starts_again(tmp_path: Path) -> None:
