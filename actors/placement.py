@@ -161,7 +161,11 @@ def _refuse_too_small(demand: Demand) -> None:
     short = {kind: amount for kind, amount in demand.total.items() if amount > have.get(kind, 0)}
     if short:
         missing = " and ".join(f"{amount:g} {kind}, got {have.get(kind, 0):g}" for kind, amount in short.items())
-        hint = "ask for less under resources; a cluster that grows by itself needs resources.wait_s"
+        hint = "ask for less under resources"
+        if not started_here():
+            hint += "; a cluster that grows by itself needs resources.wait_s"
+        elif "CPU" in short:  # a run that starts a local Ray gives it as many as the run asks for
+            hint += ", or call ray.shutdown() first: this process started its Ray before it knew of this run"
         raise MissingResources(f"the cluster must have {missing}; {hint}")
 
 
@@ -203,6 +207,12 @@ def _labels(demand: Demand) -> str:
 def is_alive(node: str) -> bool:
     """Whether a node is up, as far as the cluster's head knows. node: Ray's id of it."""
     return any(entry["Alive"] for entry in ray.nodes() if entry["NodeID"] == node)
+
+
+def started_here() -> bool:
+    """Whether this process started the Ray that it is connected to."""
+    node = ray._private.worker._global_node
+    return node is not None and node.is_head()
 
 
 def within(seconds: float, call: Callable[[], None]) -> None:

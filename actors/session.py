@@ -20,7 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from actors.cluster import PATIENCE_S, POLL_S, RayPool
 from actors.crew import is_there
 from actors.memory import brief
-from actors.placement import Demand, Placement, within
+from actors.placement import Demand, Placement, started_here, within
 from actors.pool import JobFailed, MissingResources
 from actors.pulse import Pulse, interval
 
@@ -176,9 +176,12 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
     """Connects this process to Ray, unless it is connected already.
 
     address: the address of a cluster; by default that in RAY_ADDRESS, or else a new local Ray. demands: what the coming
-    runs ask for; a local Ray gets enough CPUs for each of them. Raises MissingResources if no cluster answers.
+    runs ask for; a local Ray gets enough CPUs for each of them. Raises MissingResources if no cluster answers, or if
+    this process is connected to another one.
     """
     if ray.is_initialized():
+        if address is not None:
+            _require_connected_to(address)
         return
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     if address == "local":
@@ -195,6 +198,27 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
     except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # no cluster, other versions, no token
         hint = "; a cluster that wants a token is reached with RAY_AUTH_MODE=token"
         raise MissingResources(f"address: must be that of a Ray cluster, got {address!r}: {error}{hint}") from error
+
+
+def _require_connected_to(address: str) -> None:
+    """Raises MissingResources if this process is connected to another cluster than that of an address."""
+    connected = ray.get_runtime_context().gcs_address
+    if address == "auto" or (started_here() if address == "local" else _ends(address) & _ends(connected)):
+        return
+    raise MissingResources(
+        f"address: must be that of the Ray to which this process is connected, {connected!r}, got {address!r}; leave "
+        "it out to run there, or call ray.shutdown() first"
+    )
+
+
+def _ends(address: str) -> set[tuple[str, str]]:
+    """Returns the IP addresses of host:port, each with the port; none if there is no such host."""
+    host, _, port = address.rpartition(":")
+    try:
+        found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
+    except (OSError, UnicodeError):
+        return set()
+    return {(ray.util.get_node_ip_address() if ip in ("127.0.0.1", "::1") else ip, port) for ip in found}
 
 
 @contextmanager

@@ -58,17 +58,18 @@ def run(
     parts may stand for a block.
 
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
-    address: the address of a Ray cluster; by default that in RAY_ADDRESS, or else a new local Ray. progress: called
-    with a `Progress` as the run goes on; if it raises StopRun, the run ends there with the status "stopped".
+    address: the address of a Ray cluster; by default the Ray to which this process is connected, or else that in
+    RAY_ADDRESS, or else a new local one. progress: called with a `Progress` as the run goes on; if it raises StopRun,
+    the run ends there with the status "stopped".
     resume: if `out` holds a run of the scenario that is over and not out of date, return its result; if it holds one
     that ended early, go on with that. A run that diverges ends there with the status "diverged", unless
     `run.on_divergence` is go_on.
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
-    loaded, has here; actors.MissingResources if there is no cluster or it is too small, and then no folder is made;
-    results.CannotWrite if the folder cannot be made; results.UnknownLocation if `out` is a URI with a scheme that is
-    not known, or whose library is not installed.
+    loaded, has here; actors.MissingResources if there is no cluster, if it is too small or not the one to which this
+    process is connected, and then no folder is made; results.CannotWrite if the folder cannot be made;
+    results.UnknownLocation if `out` is a URI with a scheme that is not known, or whose library is not installed.
     """
     scenario = scenario_of(scenario)
     out = location(out)

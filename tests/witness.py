@@ -1,5 +1,6 @@
 """For tests that look inside a run: a pool that remembers its jobs, and workers by themselves."""
 
+from collections import deque
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +42,30 @@ class WitnessPool(InlinePool):
         """The clients' last states, by client, of a run with `run.save_clients`."""
         saved = [request.own for request, _ in self.seen if isinstance(request, SaveClientsRequest)]
         return {client: state.content for own in saved for client, state in zip(own.clients, own.states, strict=True)}
+
+
+class LatePool(InlinePool):
+    """Does each job only when it is waited for, so that a run submits as many ahead as it would on several workers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: deque[tuple[Job[Any, Any], Request[Any, Any]]] = deque()
+
+    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
+        job = Job.of(group, request, options.get("priority", ()), options.get("label", ""))
+        self._waiting.append((job, request))
+        return job
+
+    def wait(self) -> None:
+        job, request = self._waiting.popleft()
+        done = super().submit(job.group, request, priority=job.priority, label=job.label)
+        for value, given in zip(job.values, done.values, strict=True):
+            value.content = given.content
+        assert done.outcome
+        job.end(done.outcome)
+
+    def size(self, group: str) -> int:
+        return 4
 
 
 def execute(raw: Raw, folder: Path, pool: InlinePool) -> raysim.Result:

@@ -24,6 +24,7 @@ from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import changes
+from raysim.scenario.schema import computes_on
 from raysim.workers.replies import Described
 from results import CannotWrite, Writer, this_process, write_json
 from results.disk import require_space
@@ -102,7 +103,7 @@ class Execution:
         finally:
             if saver and info["status"] != "finished":
                 _save_if_possible(saver)
-            info["machines"] = kinds_of(pool.machines)
+            info["machines"] = kinds_of(pool.machines) or info.get("machines", [])
             info["workers"] = _workers(pool, before)
             info |= {"finished_at": now(), **recorder.outcome()}
             already = checkpoint.seconds if checkpoint else 0.0
@@ -153,8 +154,25 @@ class Execution:
             resumed = {"resumed_at": now(), "version": version, "round": round}
             again = [] if "forked_from" in self.facts else [resumed]  # how a fork comes about is no resumption
             info["resumed"] = [*before.get("resumed", []), *again]
-            info |= _went_on(before, info, version)
+            info |= self._went_on(before, info, version) if checkpoint else {}
         return info
+
+    def _went_on(self, before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:
+        """Returns what run.json says of what a run that goes on depends on. If that has changed, it is not known."""
+        known, current = before.get("depends_on"), info["depends_on"]
+        asked, asks = (one["scenario"]["resources"] for one in (before, info))
+        kinds, others = computes_on(asked), computes_on(asks)
+        devices = [
+            f"resources.{key} {asked.get(key)} -> {asks.get(key)}"
+            for key in sorted(kinds.keys() | others.keys())
+            if kinds.get(key) != others.get(key)
+        ]
+        changed = ", ".join([*(changes(known, current) if known and current else ()), *devices])
+        notes = dict.fromkeys([*before.get("notes", []), *info["notes"]])
+        if changed:
+            notes[f"went on from version {version} after a change: {changed}"] = None
+        went_on = {"depends_on": None if changed or not known else current, "notes": list(notes)}
+        return went_on | {"machines": before["machines"]} if before.get("machines") else went_on
 
     def _finish(self, simulation: Simulation[Any, Any], writer: Writer) -> dict[str, Any]:
         """Does what is left after the loop, and returns what run.json says of a finished run."""
@@ -185,16 +203,16 @@ class Execution:
             if pinned is not None and (machine.capability or "").lower() != pinned:
                 text = f"resources.cpu_capability must be one that the CPU has, got {pinned}, and torch uses "
                 raise JobFailed(worker, text + f"{machine.capability}; take a lower one", "")
-        if known and not differences(known, found):
+        if not (changed := differences(known or found, found)):
             return
         if different := differences(found, found):
             text = (
                 f"workers differ in what last bits depend on ({', '.join(different)}), so another run may give others"
             )
             pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
-        elif different := differences(before.get("machines") or [], found):
-            text = f"goes on with what may give other last bits ({', '.join(different)})"
-            info["notes"] = [*info.get("notes", []), text]
+        else:
+            text = f"goes on with what may give other last bits ({', '.join(changed)})"
+            info["notes"] = list(dict.fromkeys([*info["notes"], text]))
             pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
 
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> None:
@@ -213,16 +231,6 @@ class Execution:
 def _workers(pool: Pool, before: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns what run.json says of the workers: first those from before the run went on."""
     return [*before.get("workers", []), *workers_of(pool.lives)]
-
-
-def _went_on(before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:
-    """Returns what run.json says of what a run that goes on depends on. If that has changed since, it is not known."""
-    known, current = before.get("depends_on"), info["depends_on"]
-    changed = ", ".join(changes(known, current)) if known and current else ""
-    notes = dict.fromkeys([*before.get("notes", []), *info["notes"]])
-    if changed:
-        notes[f"went on from version {version} after a change: {changed}"] = None
-    return {"depends_on": None if changed or not known else current, "notes": list(notes)}
 
 
 def _rows(checkpoint: Checkpoint | None) -> dict[str, int]:

@@ -69,10 +69,16 @@ def differences(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, A
     """Tells in what two runs' machines differ, so that the same work may give other bits. Empty: the bits are the same.
 
     one, other: the values of `machines` in run.json, or in one run.json the two halves that are to be compared. Each
-    kind of one is compared with each of the other.
+    kind of one is compared with each of the other, where both have workers of one group: clients may be on GPUs, and
+    aggregators on CPUs.
     """
-    pairs = [(_machine(mine), _machine(theirs)) for mine in one for theirs in other]
+    pairs = [(_machine(mine), _machine(theirs)) for mine in one for theirs in other if _groups(mine) & _groups(theirs)]
     return list(dict.fromkeys(text for mine, theirs in pairs for text in mine.differences(theirs)))
+
+
+def _groups(entry: Mapping[str, Any]) -> set[str]:
+    """Returns the groups whose workers compute so. Inline, a worker has the name of its group."""
+    return {worker.partition("-")[0] for worker in entry["workers"]}
 
 
 def _machine(entry: Mapping[str, Any]) -> Machine:

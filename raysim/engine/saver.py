@@ -65,7 +65,7 @@ class Saver:
         self._saved_s = simulation.stopwatch.seconds  # when the last one was made, or the run started
         self._record_s = 4 * simulation.described.parameters / BYTES_PER_S  # how long writing a record takes
         self._next_s = self._saved_s + (self._wanted.every_s or 0.0)
-        self._next_round = (checkpoint.round if checkpoint else 0) + (self._wanted.every_rounds or 0)
+        self._next_round = (checkpoint.round + 1 if checkpoint else 0) + (self._wanted.every_rounds or 0)
 
     def before(self, *, last: bool) -> None:
         """Called before a happening is written. last: whether it would not happen like this in a longer run."""

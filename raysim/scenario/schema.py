@@ -157,6 +157,13 @@ class Resources(Part):
         return int(least), int(most or least)
 
 
+def computes_on(asked: dict[str, Any]) -> dict[str, Any]:
+    """Returns whether runs use GPUs, and the instruction set that they pin: what decides bits, and a resumption may
+    change. asked: the block `resources` as plain data."""
+    on_gpu = {key: (asked.get(key) or 0) > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
+    return {**on_gpu, **{key: asked[key] for key in ("cpu_capability",) if asked.get(key) is not None}}
+
+
 class _Known(NamedTuple):
     """What this process knows of modules of the user's own. A process that unpickles it then knows that, too."""
 
@@ -219,11 +226,9 @@ class Scenario(Part):
         resolved.pop("name")
         resolved["run"].pop("checkpoint")
         asked = resolved.pop("resources")
-        on_gpu = {key: asked[key] > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}
-        pinned = {key: asked[key] for key in ("cpu_capability",) if asked[key] is not None}
         together = {"vectorize": True} if asked["vectorize"] is True else {}
-        resolved["resources"] = {**deciding, **on_gpu, **pinned, **together}
+        resolved["resources"] = {**deciding, **computes_on(asked), **together}
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property

@@ -1,13 +1,16 @@
 """Delays that follow the work that clients really do."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import Raw, Simulate, digits
-from witness import WitnessPool, execute
+from witness import LatePool, WitnessPool, execute
 
+import raysim
+from actors import InlinePool
 from raysim import ScenarioError, parse_scenario, run
 
 SPEED, UP, DOWN, LATENCY = 2e6, 1e5, 5e5, 0.25
@@ -77,6 +80,23 @@ def test_a_clients_state_is_kept_only_if_its_update_was_used(algorithm: str, dis
     assert (arrived.arrived_at > arrived.dispatched_at + LATENCY).all()
     steps = arrived[arrived.local_steps.notna()].groupby("client").local_steps
     assert (steps.nunique() <= 2).all()
+
+
+@pytest.mark.parametrize("often", [{}, {"every_rounds": 1}])
+@pytest.mark.parametrize("round", [{}, {"round_s": 1.5}])
+def test_a_fork_measures_what_its_past_did_not_need(
+    often: Raw, round: Raw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the same however far the engine was ahead of what it had written, which more workers let it be."""
+    raw = scenario({"name": "fedadmm_in", "convexity": 5.0}, {"per_round": 5, **round}, UNEVEN)
+    raw["run"]["checkpoint"] = {"at_end": False, **often}
+    forks = []
+    for pool in (InlinePool, LatePool):
+        monkeypatch.setattr(raysim.runner, "InlinePool", pool)
+        whole = run(raw, out=tmp_path / pool.__name__, inline=True)
+        forks.append(raysim.fork(whole.folder, 3, ["algorithm.convexity=0.5"], out=tmp_path / "forks", inline=True))
+    one, other = forks
+    assert one.digest == other.digest != whole.digest
 
 
 def test_updates_that_need_every_one_of_them_are_stacked(simulate: Simulate) -> None:

@@ -1,5 +1,6 @@
 """Instruction sets that a scenario pins, and what run.json says of the machines that a run computed on."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from command_line import write
 from conftest import PYTHONPATH, digits
 
 import raysim
-from actors import Machine, this_machine
+from actors import InlinePool, Machine, this_machine
+from raysim.engine.execution import Execution
 from raysim.engine.machines import differences, environment, kinds_of
 from results import load
 
@@ -81,6 +83,26 @@ def test_what_may_give_other_bits_is_named() -> None:
     named = differences(entries[:1], entries[1:])
     assert named == [f"capability AVX2 and {here.capability}", f"numpy 1.0 and {here.numpy}"]
     assert Machine(**{key: entries[0][key] for key in Machine._fields}) == older
+
+
+def test_clients_on_gpus_are_not_compared_with_aggregators_on_cpus() -> None:
+    here = this_machine()
+    entries = kinds_of({"client-0": here._replace(gpu="H200"), "client-1": here._replace(gpu="H200"), "server-0": here})
+    assert differences(entries, entries) == []
+    others = kinds_of({"client": here, "server": here})  # as an inline run names its workers
+    assert differences(entries, others) == ["gpu H200 and None"]
+
+
+def test_a_worker_that_is_replaced_on_another_kind_of_machine_is_told(tmp_path: Path) -> None:
+    """Also if none of the kind before is left, and only once."""
+    pool = InlinePool()
+    for progress in Execution(raysim.parse_scenario(digits(run__evaluate_every=1)), tmp_path)(pool):
+        if progress.round == 3:
+            pool.machines = {worker: machine._replace(capability="AVX") for worker, machine in pool.machines.items()}
+            pool.lives.append(pool.lives[0])
+    (note,) = json.loads((tmp_path / "run.json").read_text())["notes"]
+    assert note == f"goes on with what may give other last bits (capability {HERE.upper()} and AVX)"
+    assert len([warning for warning in pool.warnings if note in warning]) == 1
 
 
 def test_every_library_that_chooses_by_itself_is_held_to_the_instruction_set() -> None:

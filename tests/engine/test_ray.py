@@ -110,6 +110,36 @@ def test_what_the_cluster_has_not_got_is_said_before_anything_starts(tmp_path: P
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_run_that_needs_more_cpus_than_the_ray_of_this_process_has_says_how_to_get_them(tmp_path: Path) -> None:
+    with pytest.raises(MissingResources, match=r"must have 9 CPU, got 4; .* call ray\.shutdown\(\) first"):
+        run(digits(resources__client_actors=9), tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("address", ["10.83.0.9:6379", "{host}:1", "no.such.host.:6379", "ray://{host}:{port}"])
+def test_an_address_of_another_cluster_than_that_of_this_process_is_refused(tmp_path: Path, address: str) -> None:
+    import ray
+
+    connected = ray.get_runtime_context().gcs_address
+    host, _, port = connected.rpartition(":")
+    other = address.format(host=host, port=port)
+    with pytest.raises(MissingResources) as caught:
+        run(digits(), tmp_path / "runs", address=other)
+    where = f"address: must be that of the Ray to which this process is connected, {connected!r}, got {other!r}; "
+    assert str(caught.value).startswith(where)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("address", ["{host}:{port}", "localhost:{port}", "127.0.0.1:{port}", "auto", "local"])
+def test_an_address_of_the_cluster_of_this_process_is_taken(address: str) -> None:
+    import ray
+
+    from raysim.runner import connect
+
+    host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+    connect([raysim.parse_scenario(digits())], address.format(host=host, port=port))
+
+
 def test_a_task_that_kills_its_worker_again_and_again_is_named(tmp_path: Path) -> None:
     with pytest.raises(raysim.RunFailed, match=r"train for version \d+: its worker died 3 times"):
         run(digits(algorithm="toys:Deadly"), tmp_path)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 from command_line import command
 from conftest import Raw, digits, override, quadratic
 from peers_runs import GOSSIP, peers
@@ -18,9 +19,11 @@ from test_computed_delays import scenario as computed
 
 import raysim
 from raysim import CannotGoOn, Result, ScenarioError, StopRun
-from raysim.earlier import EarlierRuns, going_on
+from raysim.earlier import EarlierRuns, OutOfDate, going_on
+from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.lock import locked
 from raysim.errors import DamagedCheckpoint, RunFailed
+from raysim.workers.device import STAND_IN
 from results import NotARun
 from results.schemas import TABLES
 
@@ -124,6 +127,21 @@ def test_a_run_that_was_killed_goes_on(name: str, tmp_path: Path) -> None:
 
     raysim.resume(left, inline=True, progress=again)
     assert_same(raysim.resume(left, inline=True), whole)
+
+
+@pytest.mark.parametrize("name", ["rounds", "asynchronous", "peers"])
+def test_a_run_that_goes_on_makes_checkpoints_at_the_rounds_of_one_that_was_never_interrupted(
+    name: str, tmp_path: Path
+) -> None:
+    raw = override(RUNS[name], run__checkpoint={"every_rounds": 2, "at_end": False}, run__evaluate_every=1)
+    left = killed(raw, tmp_path, after=3)
+    made: set[int] = set()
+
+    def watch(progress: Any) -> None:
+        made.add(Checkpoint.read(left).round + 1)  # type: ignore[union-attr]
+
+    result = raysim.resume(left, inline=True, progress=watch)
+    assert made == set(range(2, result.info["scenario"]["run"]["rounds"], 2))
 
 
 def test_a_run_without_a_checkpoint_starts_again(tmp_path: Path) -> None:
@@ -232,6 +250,36 @@ def test_a_run_that_goes_on_with_another_instruction_set_is_told(
     (note,) = (note for note in result.info["notes"] if "other last bits" in note)
     assert "capability AVX and " in note
     assert note in caplog.text
+
+
+def test_a_run_that_starts_again_elsewhere_has_nothing_of_another_instruction_set(tmp_path: Path) -> None:
+    """Nor does it have anything of what has changed: without a checkpoint, nothing of its past is left."""
+    left = killed(digits(), tmp_path, after=2)
+    info = json.loads((left / "run.json").read_text())
+    info["machines"][0]["capability"] = "AVX"
+    info["depends_on"]["raysim"] = "0.0.1"
+    (left / "run.json").write_text(json.dumps(info))
+    result = raysim.resume(left, inline=True)
+    assert result.info["notes"] == []
+    assert EarlierRuns(tmp_path).find(raysim.parse_scenario(digits())) == left
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("cpu_capability", torch.backends.cpu.get_cpu_capability().lower()), ("gpus_per_client", 0.5)]
+)
+def test_a_run_that_went_on_with_another_device_is_no_run_of_its_scenario_for_sweeps(
+    key: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its scenario promises bits that the run has not had all along. It is a run of none."""
+    monkeypatch.setenv(STAND_IN, "80")
+    early = stopped(digits(), tmp_path, after=4)
+    result = raysim.resume(early.folder, [f"resources.{key}={value}"], inline=True)
+    (note,) = result.info["notes"]
+    assert f"after a change: resources.{key} " in note and note.endswith(f" -> {value}")
+    earlier = EarlierRuns(early.folder.parent)
+    found = earlier.find(raysim.parse_scenario(digits(**{f"resources__{key}": value})))
+    assert isinstance(found, OutOfDate) and found.folder == early.folder
+    assert earlier.find(raysim.parse_scenario(digits())) is None
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,6 +33,8 @@ class ServerSimulation:
         self._population = scenario.population(self._samples)
         self._evaluated: int | None = None  # version of the last evaluation that was written
         self._end: Closed | None = None  # the last round that was written
+        self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
+        self._measurements = 0  # those before the last happening that was written
         self._timeline = new_timeline(scenario, self._samples, jobs.cost, jobs.training.measured)
         self._happenings = iter(self._timeline)
         if checkpoint:
@@ -48,7 +51,8 @@ class ServerSimulation:
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
     def memory(self) -> dict[str, Any]:
-        return {"evaluated": self._evaluated, "training": self._jobs.training.memory()}
+        # None that the timeline needed later: how far it is ahead depends on the workers, and a fork measures anew.
+        return {"evaluated": self._evaluated, "training": self._jobs.training.memory(self._measurements)}
 
     def _recall(self, checkpoint: Checkpoint) -> None:
         """Moves the timeline on to a checkpoint. Training that went on beside the timeline then starts again."""
@@ -70,6 +74,7 @@ class ServerSimulation:
     # --- handing out --------------------------------------------------------------------------------------------------
 
     def hand_out(self, happening: Happening) -> tuple[PendingStep | PendingEvaluation | None, Change]:
+        self._ahead.append(self._jobs.training.measurements)
         pending = self._submit(happening)
         gone = self._jobs.forget(set(self._timeline.live), self._timeline.version)
         new = self._jobs.kept(happening) if isinstance(happening, Stepped) else {}
@@ -94,6 +99,7 @@ class ServerSimulation:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def record(self, happening: Happening, pending: PendingStep | PendingEvaluation | None) -> Mark | None:
+        self._measurements = self._ahead.popleft()
         if isinstance(happening, Ended):
             self._recorder.ended(happening, int(self._samples[happening.dispatched.client]))
         elif isinstance(happening, Stepped) and isinstance(pending, PendingStep):

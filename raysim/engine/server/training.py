@@ -48,9 +48,15 @@ class Training:
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
-    def memory(self) -> dict[str, Any]:
-        """Returns what arrivals depended on, as plain data."""
-        return {"dispatches": list(self._seen), "samples_seen": list(self._seen.values())}
+    @property
+    def measurements(self) -> int:
+        """How many times an arrival has depended on what was trained, so far."""
+        return len(self._seen)
+
+    def memory(self, measurements: int) -> dict[str, Any]:
+        """Returns what the first so many of these arrivals depended on, as plain data."""
+        first = dict(islice(self._seen.items(), measurements))
+        return {"dispatches": list(first), "samples_seen": list(first.values())}
 
     def recall(self, states: dict[int, Value[Wire]], memory: dict[str, Any]) -> None:
         """Goes on from a checkpoint. states: clients' states by client. memory: what `memory` returned."""
