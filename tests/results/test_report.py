@@ -186,6 +186,12 @@ def test_what_a_dry_run_has(simulate: Simulate) -> None:
     assert not {"curves", "members", "real_time"} & set(found)
 
 
+def test_a_dry_run_of_peers_has_a_topology_without_bytes(simulate: Simulate) -> None:
+    html = page(simulate(digits(algorithm="decfedavg", topology="ring", world={}), "--dry").folder)
+    assert "30 peers, 60 directed edges in round 0" in html
+    assert "Bytes per edge" not in html
+
+
 def test_runs_that_did_not_finish_are_marked(tmp_path: Path) -> None:
     accuracy: Rows = {"evaluations": [evaluation(1, 0.5)]}
     error = "client 3: <b>out of memory</b>\nTraceback: ..."
