@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from raysim.engine.lock import locked
 from raysim.errors import CannotGoOn
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import Dependencies, changes, depends_on
-from results import NotARun, open_run
+from results import Run, open_run
 
 _OVER = ("finished", "diverged")  # statuses of runs that would end so again
 
@@ -47,17 +47,16 @@ class EarlierRuns:
     def __init__(self, out: Path) -> None:
         self._over: dict[str, tuple[Path, Dependencies]] = {}
         self._early: dict[str, tuple[Path | None, Dependencies]] = {}
-        for file in sorted(out.rglob("run.json")):
+        for run in sorted(_readable(out), key=lambda run: (run.info.get("started_at") or "", run.folder)):
             try:
-                run = open_run(file.parent)
                 if run.info.get("forked_from") or run.info.get("dry"):  # its past had other settings, or it has none
                     continue
-                hash, found = str(run.info["scenario_hash"]), (file.parent, run.info.get("depends_on") or {})
+                hash, found = str(run.info["scenario_hash"]), (run.folder, run.info.get("depends_on") or {})
                 if run.status in _OVER:
                     self._over[hash] = found
                 elif run.standing in ("interrupted", "killed", "stopped", "failed"):
                     self._early[hash] = found
-            except (NotARun, OSError, KeyError, TypeError, ValueError, AttributeError):  # none that can be read
+            except (OSError, KeyError, TypeError, ValueError, AttributeError):  # such as one that was deleted meanwhile
                 continue
 
     def find(self, scenario: Scenario) -> Path | OutOfDate | None:
@@ -75,3 +74,10 @@ class EarlierRuns:
         """
         folder, before = self._early.pop(scenario.hash, (None, {}))
         return None if folder is None or any(changes(before, depends_on(scenario))) else folder
+
+
+def _readable(out: Path) -> Iterator[Run]:
+    """Yields the runs below a folder that can be read."""
+    for file in sorted(out.rglob("run.json")):
+        with suppress(OSError, TypeError, ValueError, AttributeError):
+            yield open_run(file.parent)

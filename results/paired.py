@@ -188,7 +188,8 @@ def _cases(
             cases.append((values, baselines[rest]))
     if not cases:
         spelled = ", ".join(f"{key}={value}" for key, value in chosen.items())
-        raise NotComparable(f"runs: must hold a case beside the baseline {spelled}, got none; give more runs")
+        text = f"runs: must hold a case beside the baseline {spelled}, got none; give more runs, or another baseline"
+        raise NotComparable("\n".join([*dict.fromkeys(notes), text]))
     return cases
 
 

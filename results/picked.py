@@ -15,18 +15,23 @@ def never_picked(runs: Runs) -> str | None:
     """Says how many clients had never taken part when they were last evaluated; None if all had in every run."""
     own = (pc.field("subject") == "client") & pc.is_valid(pc.field("picked"))
     rows = runs.table("evaluations", ["run", "round", "member", "picked"], own, keys=[])
-    counts = [_count(rows.filter(pc.equal(rows["run"].cast(pa.string()), run.id))) for run in runs.runs]
-    never = [missing for missing, clients in counts if clients]
+    rows = rows.set_column(0, "run", rows["run"].cast(pa.string()))
+    ends = rows.group_by("run").aggregate([("round", "max")])
+    last = rows.join(ends, ["run", "round"], ["run", "round_max"], "left semi")
+    evaluated = _clients(last)
+    if not evaluated:
+        return None
+    missing = _clients(last.filter(pc.equal(last["picked"], 0)))
+    never = [missing.get(run, 0) for run in evaluated]
     if not any(never):
         return None
-    clients = max(clients for _, clients in counts)
+    clients = max(evaluated.values())
     some = f"{min(never)} to {max(never)}" if min(never) < max(never) else str(max(never))
     where = "in a run" if len(never) > 1 else "in it"
     return f"{some} of {clients} evaluated clients never took part {where}, and count with what they began with"
 
 
-def _count(of_run: pa.Table) -> tuple[int, int]:
-    """Returns how many clients had never taken part at a run's last evaluation, and how many were evaluated."""
-    last = of_run.filter(pc.equal(of_run["round"], pc.max(of_run["round"])))
-    never = last.filter(pc.equal(last["picked"], 0))
-    return pc.count_distinct(never["member"]).as_py(), pc.count_distinct(last["member"]).as_py()
+def _clients(rows: pa.Table) -> dict[str, int]:
+    """Returns how many clients there are in the rows of each run."""
+    counts = rows.group_by("run").aggregate([("member", "count_distinct")])
+    return dict(zip(counts["run"].to_pylist(), counts["member_count_distinct"].to_pylist(), strict=True))

@@ -24,7 +24,7 @@ from results.own_columns import own_names, schema_of
 from results.parts import part_files
 from results.schemas import TABLES, dictionary, require
 from results.store import in_arrow, reaching, why
-from results.texts import quoted
+from results.texts import as_word, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +126,7 @@ class Run:
         """What to know of a run that is under way or was killed; None for all others."""
         standing, held = self.standing, self.info.get("holder") or {}
         written = f"last written {self.last_written:%Y-%m-%d %H:%M:%S} UTC"
-        resume = "fork again" if self.status == "forking" else f"go on with `raysim resume {self.folder}`"
+        resume = "fork again" if self.status == "forking" else f"go on with `raysim resume {as_word(self.folder)}`"
         if standing == "killed":
             return f"its process is gone, {written}; {resume}"
         if self.status not in _UNDER_WAY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -21,6 +22,11 @@ def cut(text: str, length: int) -> str:
     """Cuts a text in the middle, if it is longer, because messages say at their end what to do."""
     tail = length // 4
     return text if len(text) <= length else f"{text[: length - tail]}...{text[-tail:]}"
+
+
+def as_word(value: object) -> str:
+    """Returns a text as one word of a command line, in quotes where that needs them, as a path with spaces does."""
+    return shlex.quote(str(value))
 
 
 def count(number: int, noun: str) -> str:

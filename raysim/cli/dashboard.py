@@ -20,10 +20,12 @@ def dashboard(
     from raysim.cli.bad_input import refuse
     from raysim.dashboard import FILE
     from raysim.dashboard import dashboard as made
+    from results.disk import writing
 
     if not folder.is_dir():
         hint = "Ray makes it on the head node when it starts there" if folder == WHERE else "make it"
         refuse([ValueError(f"dashboard: must be given a folder that is there, got {folder}; {hint}")])
     file = folder / FILE
-    file.write_text(json.dumps(made(), indent=2) + "\n", encoding="utf-8")
+    with writing(file):
+        file.write_text(json.dumps(made(), indent=2) + "\n", encoding="utf-8")
     typer.echo(file)

@@ -33,8 +33,23 @@ def new(
     name: Annotated[str, typer.Argument(help="Name of the file, such as my_algorithm.", show_default=False)],
 ) -> None:
     """Start a class of your own: write a working file, its test and a scenario with it into this folder."""
-    _require_name(name)
-    parent = "".join(word.capitalize() for word in name.split("_"))
+    from results.disk import writing
+
+    with writing(Path(f"{name}.py")):
+        _require_name(name)
+        files = _write(what, name)
+    typer.echo(f"{', '.join(map(str, files))}\n\nraysim test {name}:{_parent(name)}\nraysim run {name}.yaml --inline")
+    typer.echo(f"python -m pytest test_{name}.py")
+
+
+def _parent(name: str) -> str:
+    """Returns the name of the class in a module."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _write(what: Start, name: str) -> list[Path]:
+    """Writes the files, and returns them. Ends the command if one of them is there already."""
+    parent = _parent(name)
     template = TEMPLATES / what.value.replace("-", "_")
     files = {
         Path(f"{name}.py"): template.with_suffix(".py"),
@@ -49,8 +64,7 @@ def new(
         text = re.sub(r"\b\w+Template\b", parent, text)
         text = text.replace("name: template\n", f"name: {name}\n").replace('"template"', f'"{name}:{parent}"')
         file.write_text(text.replace("scenario.yaml", f"{name}.yaml"), encoding="utf-8")
-    typer.echo(f"{', '.join(map(str, files))}\n\nraysim test {name}:{parent}\nraysim run {name}.yaml --inline")
-    typer.echo(f"python -m pytest test_{name}.py")
+    return list(files)
 
 
 def _require_name(name: str) -> None:

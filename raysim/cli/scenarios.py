@@ -26,11 +26,14 @@ def scenarios(
     if copy.exists() and any(copy.iterdir()):
         typer.echo(f"{copy}: must be a new or empty folder, but holds files; name another", err=True)
         raise typer.Exit(2)
+    from results.disk import writing
+
     files = list(_files())
     for file in files:
         target = copy / file.relative_to(FOLDER)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
     typer.echo(f"{len(files)} scenarios in {copy}")
 
 

@@ -20,7 +20,7 @@ from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, search
 from raysim.sweep.settings import Search
 from results.keys import flatten, varying
-from results.texts import count
+from results.texts import as_word, count
 
 
 def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, parallel: int | None) -> bool:
@@ -114,7 +114,7 @@ def _show_outcomes(console: Console, labels: list[str], outcomes: list[RunOutcom
     for label, outcome in failed:
         where = f" (in {outcome.folder})" if outcome.folder else ""
         console.print(f"  [red]failed[/] {escape(label)}: {escape((outcome.why or '') + where)}", highlight=False)
-    console.print(f"compare them with [bold]raysim compare {escape(str(folder))}", soft_wrap=True, highlight=False)
+    console.print(f"compare them with [bold]raysim compare {escape(as_word(folder))}", soft_wrap=True, highlight=False)
     return not failed
 
 
@@ -138,7 +138,7 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
     console.print(_tally("trial", [trial.status for trial in trials]))
     for trial in best(trials, plan):
         told = f"best of {groups[trial.group]}: trial {trial.number}, {settings.metric} {trial.score:.4g}"
-        options = " ".join(f"--set {key}={value}" for key, value in trial.values.items())
+        options = " ".join(f"--set {as_word(f'{key}={value}')}" for key, value in trial.values.items())
         # No table: options that a narrow terminal cuts off cannot be copied.
         console.print(f"{told}, set by\n  {escape(options)}", soft_wrap=True, highlight=False)
     for why in failed:

@@ -66,6 +66,9 @@ def diagnose(scenario: Scenario, *, inline: bool, address: str | None, seconds: 
     try:
         with closing((_inline if inline else _on_ray)(Measurement(scenario, seconds))) as program:
             measured = next(program)
+        if measured is None:
+            text = "no client trains in this run, so none was measured; see what `raysim check` notes"
+            found.append(Finding("note", text))
     except JobFailed as failed:
         found.append(Finding("wrong", str(explained(failed, scenario))))
     except MissingResources as missing:
@@ -87,13 +90,13 @@ def _room(scenario: Scenario) -> list[Finding]:
         return [Finding("wrong", str(missing))]
 
 
-def _inline(measurement: Measurement) -> Generator[Measured, None, None]:
+def _inline(measurement: Measurement) -> Generator[Measured | None, None, None]:
     pin(measurement.scenario.resources.cpu_capability)
     with globals_kept():
         yield from measurement(InlinePool())
 
 
-def _on_ray(measurement: Measurement) -> Generator[Measured, None, None]:
+def _on_ray(measurement: Measurement) -> Generator[Measured | None, None, None]:
     from actors.placement import reserved
     from actors.session import run_on_ray
 

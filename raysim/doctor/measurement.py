@@ -57,12 +57,12 @@ def to_measure(scenario: Scenario) -> Scenario:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A program that measures: call it with a pool. It yields a single Measured."""
+    """A program that measures: call it with a pool. It yields a single Measured; None if no client trains."""
 
     scenario: Scenario
     seconds: float  # for how long clients train
 
-    def __call__(self, pool: Pool) -> Iterator[Measured]:
+    def __call__(self, pool: Pool) -> Iterator[Measured | None]:
         """Raises JobFailed if a job fails, as the run would."""
         began = time.perf_counter()
         scenario, planned = to_measure(self.scenario), Planned()
@@ -119,8 +119,10 @@ def _count(happening: Any, planned: Planned, every: int, over: int) -> int:
     return over
 
 
-def _measured(jobs: Sequence[Job[Any, Any]], start_s: float, usage: Usage, planned: Planned) -> Measured:
+def _measured(jobs: Sequence[Job[Any, Any]], start_s: float, usage: Usage, planned: Planned) -> Measured | None:
     clients, steps, evaluated = (_seconds(jobs, names) for names in (OF_CLIENTS, ("step",), _OF_EVALUATION))
+    if not clients:
+        return None
     rounds = sum(job.name in ("step", "consensus") and job.done for job in jobs)
     return Measured(
         client_s=_typical(clients),

@@ -28,6 +28,7 @@ from raysim.scenario.schema import computes_on
 from raysim.workers.replies import Described
 from results import CannotWrite, Writer, this_process, write_json
 from results.disk import require_space
+from results.texts import as_word
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Execution:
                 raise self._unwritten(problem) from None
 
     def _unwritten(self, problem: CannotWrite) -> JobFailed:
-        hint = f"what was written before is readable, and `raysim resume {self.folder}` goes on"
+        hint = f"what was written before is readable, and `raysim resume {as_word(self.folder)}` goes on"
         return JobFailed("writing", f"{problem}; {hint}", "")
 
     def _check_space(self, described: Described) -> None:

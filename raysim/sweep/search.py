@@ -64,10 +64,12 @@ def search(
     groups = len(plan.groups())
     trials: list[Trial] = []
     chosen = plan.scenarios() * settings.batch
+    out = location(out)
+    earlier = EarlierRuns(out)
     with open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
         for group in range(groups):
             study = _study(plan, group)
-            trier = _Trier(plan, settings, group, location(out), slots)
+            trier = _Trier(plan, settings, group, out, slots, earlier)
             for first in range(0, settings.trials, settings.batch):
                 number = min(settings.batch, settings.trials - first)
                 asked = [study.ask(_distributions(settings)) for _ in range(number)]
@@ -95,10 +97,10 @@ def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
 class _Trier:
     """Tries suggestions for one group: runs its seeds one after another, unless one lags behind."""
 
-    def __init__(self, plan: Plan, settings: Search, group: int, out: Path, slots: Slots) -> None:
+    def __init__(self, plan: Plan, settings: Search, group: int, out: Path, slots: Slots, earlier: EarlierRuns) -> None:
         self._plan, self._settings, self._group = plan, settings, group
         self._out, self._slots = out, slots
-        self._done = EarlierRuns(out)
+        self._done = earlier
 
     def __call__(self, suggestion: optuna.Trial) -> Trial:
         outcomes: list[RunOutcome] = []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from results.disk import writing
 from results.reader import open_run
 from results.report import style
 from results.report.coefficients import coefficients
@@ -38,12 +39,17 @@ class Report:
     pictures: tuple[Picture, ...]
 
     def write(self, page: Path, figures: Path | None = None) -> None:
-        """Writes the page and, where a folder is given, each figure as an SVG file in it. A missing folder is made."""
-        page.write_text(self.html, encoding="utf-8")
+        """Writes the page and, where a folder is given, each figure as an SVG file in it. A missing folder is made.
+
+        Raises CannotWrite.
+        """
+        with writing(page):
+            page.write_text(self.html, encoding="utf-8")
         if figures is not None:
-            make_folder(figures)
-            for picture in self.pictures:
-                (figures / f"{picture.name}.svg").write_text(picture.svg, encoding="utf-8")
+            with writing(figures):
+                make_folder(figures)
+                for picture in self.pictures:
+                    (figures / f"{picture.name}.svg").write_text(picture.svg, encoding="utf-8")
 
 
 def report(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) -> Report:

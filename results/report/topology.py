@@ -41,7 +41,8 @@ def _pictures(place: int, run: Run) -> Iterator[Picture]:
     edges = run.table("exchanges", ["source", "target"], pc.field("round") == first).to_pandas().drop_duplicates()
     graph = nx.DiGraph(sorted(edges.itertuples(index=False, name=None)))
     yield _drawn(place, graph, first) if len(graph) <= _PEERS else _degrees(place, graph, first)
-    yield _bytes(place, run)
+    if (sizes := _bytes_of_edges(run)).any():  # null in a dry run
+        yield _bytes(place, sizes)
 
 
 def _drawn(place: int, graph: nx.DiGraph, first: int) -> Picture:
@@ -81,10 +82,13 @@ def _degrees(place: int, graph: nx.DiGraph, first: int) -> Picture:
     return picture(f"degrees-{place}", "Numbers of neighbours", caption, draw)
 
 
-def _bytes(place: int, run: Run) -> Picture:
+def _bytes_of_edges(run: Run) -> pd.Series[float]:
     of_edge = run.table("exchanges", ["source", "target", "bytes"]).group_by(["source", "target"])
     sizes: pd.Series[float] = of_edge.aggregate([("bytes", "sum")])["bytes_sum"].cast(pa.float64()).to_pandas()
+    return sizes.dropna()
 
+
+def _bytes(place: int, sizes: pd.Series[float]) -> Picture:
     def draw(axes: Axes) -> None:
         ranks(axes, 0, None, sizes)
         axes.set(xlabel="directed edges from the least to the most used, %", ylabel="bytes in the whole run")

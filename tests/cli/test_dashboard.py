@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from command_line import command
 
 from actors.instrument import OF_POOLS
 from raysim.dashboard import dashboard
 from raysim.engine.instruments import OF_RUNS
+from results import CannotWrite
 
 
 def panels() -> list[dict[str, Any]]:
@@ -35,3 +37,9 @@ def test_the_file_goes_into_a_folder_that_is_there(tmp_path: Path) -> None:
     answer = command("dashboard", tmp_path / "none")
     assert answer.exit_code == 2
     assert "must be given a folder that is there" in answer.stderr
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "raysim.json").mkdir()
+    with pytest.raises(CannotWrite, match=r"raysim\.json: cannot be written"):
+        command("dashboard", tmp_path)

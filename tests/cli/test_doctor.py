@@ -35,6 +35,14 @@ def test_peers_are_measured_too(tmp_path: Path) -> None:
     assert "measured on " in text
 
 
+def test_a_run_in_which_nobody_trains_is_told(tmp_path: Path) -> None:
+    """The server waits for more updates than ever arrive."""
+    code, text = shown(tmp_path, algorithm={"name": "fedbuff", "buffer": 1000})
+    assert code == 0
+    assert "note: no client trains in this run, so none was measured" in text
+    assert "proposed" not in text
+
+
 def test_a_run_that_would_fail_is_told(tmp_path: Path) -> None:
     code, text = shown(tmp_path, algorithm="toys:Hungry")
     assert code == 1

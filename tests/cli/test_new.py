@@ -8,6 +8,7 @@ import pytest
 from command_line import command
 
 from raysim.cli.new import Start
+from results import CannotWrite
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +47,12 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert "must not overwrite files, but mine.yaml is here already" in answer.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+
+
+def test_what_cannot_be_written_is_told() -> None:
+    name = "a" * 300
+    with pytest.raises(CannotWrite, match="File name too long"):
+        command("new", "model", name)
 
 
 @pytest.mark.parametrize(

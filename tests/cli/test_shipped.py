@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from command_line import command
 from conftest import ROOT
 
 import raysim
+from results import CannotWrite
 
 SHIPPED = ROOT / "scenarios"
 
@@ -35,3 +37,5 @@ def test_copying_overwrites_nothing(tmp_path: Path) -> None:
     assert "must be a new or empty folder" in answer.stderr
     assert (tmp_path / "quickstart.yaml").read_text() == "mine"
     assert command("scenarios", "--copy", tmp_path / "quickstart.yaml").exit_code == 2
+    with pytest.raises(CannotWrite, match="Not a directory"):
+        command("scenarios", "--copy", tmp_path / "quickstart.yaml" / "mine")

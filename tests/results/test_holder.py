@@ -41,6 +41,12 @@ def test_a_process_is_alive_until_it_ends_even_before_its_parent_knows(other: An
     assert state(description) == "gone"
 
 
+def test_the_command_to_go_on_can_be_copied_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    folder = tmp_path / "my runs"
+    write_json(folder, {"run": "a", "status": "running", "holder": {**this_process(), "pid": 2**30}})
+    assert (Run(folder).note or "").endswith(f"`raysim resume '{folder}'`")
+
+
 def test_a_pid_that_was_given_again_is_not_taken_for_the_process() -> None:
     here = this_process()
     assert state(here) == "alive"

@@ -102,6 +102,14 @@ def test_each_case_has_the_baseline_with_the_same_other_keys(tmp_path: Path) -> 
     assert all("algorithm.buffer=5" in row["baseline"] for row in of_five)
 
 
+def test_cases_without_a_baseline_are_named_where_no_case_is_left(tmp_path: Path) -> None:
+    for name, algorithm, lr in (("a", FEDAVG, 0.1), ("b", FEDAVG, 0.2), ("c", FEDBUFF, 0.3)):
+        made(tmp_path / name, {**algorithm, "local": {"lr": lr}}, [0.5])
+    answer = refused(tmp_path, "--paired", "--baseline", "fedavg")
+    assert "algorithm.name=fedbuff, local.lr=0.3: left out, because no baseline has the same other keys" in answer
+    assert "must hold a case beside the baseline algorithm.name=fedavg, got none" in answer
+
+
 def test_runs_without_a_partner_are_named(runs: Path) -> None:
     made(runs / "fedavg-9", {"seed": 9, **FEDAVG}, [0.5])
     made(runs / "fedbuff-8", {"seed": 8, **FEDBUFF}, [0.5])

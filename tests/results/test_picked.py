@@ -1,13 +1,19 @@
 """How often clients had taken part beside evaluations of their models, and leaving out those that never had."""
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from command_line import command
 from compared_runs import cells, compare, refused
 from conftest import Raw, Simulate, digits
 
 from results import load
+from results.picked import never_picked
 from results.report import report
 
 PICKS: Raw = {"dispatch": {"picks": [[0, 1], [0, 2]]}}
@@ -44,3 +50,32 @@ def test_a_report_says_so_too(simulate: Simulate, tmp_path: Path) -> None:
     assert "1 of 4 evaluated clients never took part in it" in report(load(folder)).html
     assert command("report", folder, "--picked", "-o", tmp_path / "report.html").exit_code == 0
     assert "Clients are left out until they have taken part." in (tmp_path / "report.html").read_text()
+
+
+def evaluated(picked: np.ndarray[Any, Any]) -> Any:
+    """What `never_picked` reads of runs. picked: how often each client had taken part at the end, (runs, clients)."""
+    runs, clients = picked.shape
+    ids = [f"run-{number}" for number in range(runs)]
+    ends = np.stack([np.zeros_like(picked), picked], axis=1)  # before that, nobody had
+    columns = {
+        "run": pa.array(np.repeat(ids, 2 * clients)).dictionary_encode(),
+        "round": np.tile(np.repeat([3, 7], clients), runs),
+        "member": np.tile(np.arange(clients), 2 * runs),
+        "picked": ends.ravel(),
+    }
+    return SimpleNamespace(runs=[SimpleNamespace(id=id) for id in ids], table=lambda *_, **__: pa.table(columns))
+
+
+def test_only_the_last_evaluation_of_each_run_counts() -> None:
+    assert never_picked(evaluated(np.array([[1, 0, 0], [2, 1, 0]]))) == (
+        "1 to 2 of 3 evaluated clients never took part in a run, and count with what they began with"
+    )
+    assert never_picked(evaluated(np.array([[1, 1, 4], [2, 1, 1]]))) is None
+    assert never_picked(evaluated(np.empty((0, 0), int))) is None
+
+
+def test_many_runs_are_read_once() -> None:
+    """Not once for each of them, which would take a minute here."""
+    began = time.perf_counter()
+    assert never_picked(evaluated(np.zeros((2000, 100), int))) is not None
+    assert time.perf_counter() - began < 10

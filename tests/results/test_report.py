@@ -16,7 +16,7 @@ from reported_runs import Rows, evaluation, made, peers, step, when
 from table_rows import update
 from typer.testing import Result
 
-from results import Writer, load, write_json
+from results import CannotWrite, Writer, load, write_json
 from results.report import report, style
 from results.report.curves import points
 from results.report.groups import grouped
@@ -186,6 +186,12 @@ def test_what_a_dry_run_has(simulate: Simulate) -> None:
     assert not {"curves", "members", "real_time"} & set(found)
 
 
+def test_a_dry_run_of_peers_has_a_topology_without_bytes(simulate: Simulate) -> None:
+    html = page(simulate(digits(algorithm="decfedavg", topology="ring", world={}), "--dry").folder)
+    assert "30 peers, 60 directed edges in round 0" in html
+    assert "Bytes per edge" not in html
+
+
 def test_runs_that_did_not_finish_are_marked(tmp_path: Path) -> None:
     accuracy: Rows = {"evaluations": [evaluation(1, 0.5)]}
     error = "client 3: <b>out of memory</b>\nTraceback: ..."
@@ -310,6 +316,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
         assert answer.exit_code == 2
         assert message in answer.stderr and answer.stderr.count("\n") == 1
     assert not (tmp_path / "x.html").exists()
+    with pytest.raises(CannotWrite, match=r"nowhere/x\.html: cannot be written"):
+        report(load(folder)).write(nowhere / "x.html")
 
 
 def test_the_partition_says_how_far_mixes_of_labels_are_from_an_even_one(tmp_path: Path) -> None:

@@ -14,7 +14,10 @@ from PIL import Image
 from ruamel.yaml import YAML
 
 import raysim
+from raysim.earlier import EarlierRuns
+from raysim.scenario.dependencies import depends_on
 from raysim.scenario.fingerprints import fingerprint
+from results import write_json
 
 ALGORITHM = """
 from raysim.algorithms import FedBuff
@@ -225,3 +228,13 @@ def test_a_sweep_of_classes_of_a_notebook(tmp_path: Path) -> None:
         "module']",
         "finished; module __main__ changed",
     ], answer.stderr
+
+
+def test_the_last_run_is_the_one_that_started_last_whatever_its_name(tmp_path: Path) -> None:
+    """A case that has been renamed since then sorts after the new one, and would be run again for ever."""
+    scenario = raysim.parse_scenario(digits())
+    now = depends_on(scenario)
+    for name, day, version in (("z", 1, "0.0.1"), ("a", 2, now["raysim"])):
+        about = {"run": name, "status": "finished", "scenario_hash": scenario.hash, "started_at": f"2026-11-0{day}"}
+        write_json(tmp_path / name, {**about, "depends_on": {**now, "raysim": version}})
+    assert EarlierRuns(tmp_path).find(scenario) == tmp_path / "a"

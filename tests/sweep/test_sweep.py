@@ -15,6 +15,7 @@ from typer.testing import Result
 
 import raysim
 from raysim.cli.sweep_display import labels
+from raysim.earlier import EarlierRuns
 from raysim.sweep import load_sweep, run_all
 
 
@@ -432,6 +433,22 @@ def test_the_loss_of_the_worst_peer_is_minimised(write: Any, tmp_path: Path) -> 
     assert "--set local.lr=0.3" in answer.stdout
 
 
+def test_a_search_of_several_groups_reads_the_folder_once(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+
+    def counted(out: Path) -> EarlierRuns:
+        read.append(out)
+        return EarlierRuns(out)
+
+    monkeypatch.setattr("raysim.sweep.search.EarlierRuns", counted)
+    tuned = {"trials": 1, "over": {"local.lr": {"low": 0.01, "high": 0.1}}}
+    path = write({"grid": {"world.delay.sigma": [1, 2]}, "search": tuned})
+    assert sweep(path, tmp_path / "out").exit_code == 0
+    assert len(read) == 1
+
+
 def test_a_search_tunes_on_validation_samples_and_says_where_it_does_not(write: Any, tmp_path: Path) -> None:
     search = {"over": {"local.lr": {"low": 0.01, "high": 1.0}}, "trials": 1}
     on_test = sweep(write({"search": search}), tmp_path / "test")
@@ -474,3 +491,8 @@ def test_the_json_schema_knows_sweeps() -> None:
     assert valid(digits() | {"sweep": {"grid": {"seed": [0, 1]}, "search": SEARCH}})
     assert not valid(digits() | {"sweep": {"gird": {"seed": [0, 1]}}})
     assert not valid(digits() | {"sweep": {"search": {"over": {"local.lr": {"lw": 1}}}}})
+
+
+def test_the_command_to_compare_can_be_copied_whatever_the_folder_is_called(write: Any, tmp_path: Path) -> None:
+    out = tmp_path / "my runs"
+    assert f"raysim compare '{out / 'digits'}'" in sweep(write(None), out).stdout
