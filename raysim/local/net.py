@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from raysim.local.chain import Chain
 from raysim.local.model import Model
 from raysim.local.outputs import predicted
+from raysim.local.unkept import Unkept
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layout import Layout
 from raysim.models.part import nearest
@@ -86,6 +87,7 @@ class Net:
         self.layout = Layout(self.module, personal, channels_last=channels_last)
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
+        self._unkept = Unkept(self.module, self.layout)
         self.loss = LOSSES[loss] if isinstance(loss, str) else loss
         self.device = device
         self._personal, self._head = personal, head
@@ -112,7 +114,7 @@ class Net:
         return Model(self.w.clone(), buffers, self.layout.cut)
 
     def load(self, model: Model) -> None:
-        """Gives the module the model's values.
+        """Gives the module the model's values, and what no model holds its first values.
 
         Raises ValueError if the model has another size, and RuntimeError while the module is being trained.
         """
@@ -125,6 +127,7 @@ class Net:
         self.w.copy_(model.w)
         if self.layout.buffers:
             self.layout.load_buffers(self.module, model.buffers)
+        self._unkept.restore()
 
     def mode(self, training: bool) -> None:
         """Sets training or eval mode, unless it is set already: setting it visits every module."""
