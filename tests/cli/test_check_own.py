@@ -7,9 +7,11 @@ from command_line import command, write
 from conftest import Raw, digits
 
 MODULE = """
+import math
+import networkx as nx
 import numpy as np
 from raysim.algorithms import FedBuff
-from raysim.world import Availability, Delay, Policy
+from raysim.world import Availability, Delay, EdgeDelay, Policy, Topology
 
 class Backwards(Delay):
     name: str = "backwards"
@@ -53,6 +55,26 @@ class NoTensor(FedBuff):
     name: str = "no_tensor"
     def init(self, model, population):
         return {"w": model.w, "count": 0.0}
+
+class Graph(Topology):
+    name: str = "graph"
+    kind: str
+    def graph(self, peers, generator):
+        if self.kind == "apart":
+            return nx.empty_graph(peers)
+        if self.kind == "directed":
+            return nx.cycle_graph(peers, create_using=nx.DiGraph)
+        if self.kind == "loops":
+            return nx.Graph([*nx.cycle_graph(peers).edges, (1, 1)])
+        return nx.cycle_graph(peers + 2)
+
+class Early(EdgeDelay):
+    name: str = "early"
+    @property
+    def bounds(self):
+        return 0, math.inf
+    def draw(self, generator):
+        return -1.0
 """
 
 BUFFER = {"buffer": 2}
@@ -97,3 +119,39 @@ def test_what_is_wrong_with_own_parts_is_told_before_a_run(
     assert answer.exit_code == 2
     (line,) = answer.stderr.splitlines()
     assert line.removeprefix(f"{path}: ").startswith(expected)
+
+
+PEERS: Raw = {
+    "name": "peers",
+    "data": {"name": "digits", "clients": 6, "partition": "iid"},
+    "model": "linear",
+    "algorithm": "decfedavg",
+    "topology": "ring",
+    "world": {"synchronous": False, "delay": {"name": "constant", "value": 1, "unit": "seconds"}},
+    "run": {"rounds": 2},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"topology": {"kind": "apart"}}, "`graph` must be connected, but no way leads from peer 0 to [1, 2, 3, 4, 5]"),
+        ({"topology": {"kind": "directed"}}, "`graph` must return an undirected networkx graph, got a directed one"),
+        ({"topology": {"kind": "loops"}}, "`graph` must connect a peer with another, got [1] with themselves"),
+        ({"topology": {"kind": "more"}}, "`graph` must have the peers 0 to 5 as nodes, got 8, such as 0, 1, 2, 3, 4"),
+        (
+            {"world": {**PEERS["world"], "edge_delay": "own_wrongs:Early"}},
+            "world.edge_delay: a message must take a finite number of seconds, 0 or more, got -1.0 for message 0 of ",
+        ),
+    ],
+)
+def test_what_is_wrong_with_own_graphs_and_messages_is_told(
+    change: Raw, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_wrongs.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    if "topology" in change:
+        change = {"topology": {"name": "own_wrongs:Graph", **change["topology"]}}
+    answer = command("check", write(tmp_path, {**PEERS, **change}), "--data")
+    assert answer.exit_code == 2
+    assert expected in answer.stderr
