@@ -34,7 +34,7 @@ def it_gives_a_number(subject: Subject) -> None:
     """`compute` returns one finite number, or NaN where it is not defined."""
     try:
         found = measured(subject, *outputs_and_labels(subject))
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise Broken(f"compute: {error}") from error
     if found is not None and abs(found) == float("inf"):
         raise Broken(f"compute: must return a finite number, or NaN where it is not defined, got {found}")

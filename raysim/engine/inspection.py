@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +22,15 @@ from raysim.engine.folder import run_info
 from raysim.engine.peers import timeline as peers_timeline
 from raysim.engine.recorder import Recorder
 from raysim.engine.server import timeline as server_timeline
+from raysim.engine.server.weights import weigh
 from raysim.errors import BadInput, Problem
+from raysim.rng import globals_kept
 from raysim.scenario import Scenario
 from raysim.scenario.culprit import culprit_of
+from raysim.world.server_happening import Stepped
 from results import Writer, write_json
+
+_HAPPENINGS = 20  # of a timeline that a check follows
 
 
 class Inspected(NamedTuple):
@@ -86,10 +92,12 @@ def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Fede
 
 
 def _try_model(scenario: Scenario, federation: Federation, found: list[Problem]) -> tuple[str, ...]:
-    """Builds the model for the data, tries it on two samples, and follows the timeline where it is scripted.
+    """Builds the model for the data, tries it on two samples, trains a client for one step and follows the timeline:
+    where it is scripted, to its end.
 
     Returns what is seldom meant, or done otherwise than asked.
     """
+    from raysim.workers.server import ServerWorker
     from raysim.workers.trial import try_metrics, try_model
     from raysim.workers.workbench import Workbench
     from raysim.workers.workshop import BecomePeers, BecomeServer, Workshop
@@ -107,8 +115,11 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
             raise ValueError(f"model: {must}, got {loss} on two samples; look for a division by zero, or large inputs")
         with _noting(scenario, found, "run.metrics", "give numbers for some samples"):
             try_metrics(worker)
+    if isinstance(worker, ServerWorker) and not found:
+        with _noting(scenario, found, "algorithm", "update a client"), globals_kept():
+            worker.cost()  # which trains a client for one step
     if not scenario.follows_training:
-        with _noting(scenario, found, "world", "give a timeline"):
+        with _noting(scenario, found, "world", "give a timeline"), globals_kept():
             _try_timeline(scenario, federation, worker)
     notes: tuple[str, ...] = ()
     if not found:
@@ -118,12 +129,16 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
 
 
 def _try_timeline(scenario: Scenario, federation: Federation, worker: Any) -> None:
-    """Makes the timeline, and follows it where it is scripted."""
+    """Makes the timeline and follows its beginning, or all of it where it is scripted."""
     if not scenario.has_server:
-        peers_timeline.new_timeline(scenario, federation.samples, worker.cost)
-    elif scenario.world.dispatch.picks is not None:
-        for _ in server_timeline.new_timeline(scenario, federation.samples, worker.cost):
+        for _ in islice(peers_timeline.new_timeline(scenario, federation.samples, worker.cost), 1):
             pass
+        return
+    timeline = server_timeline.new_timeline(scenario, federation.samples, worker.cost)
+    for happening in islice(timeline, None if scenario.world.dispatch.picks is not None else _HAPPENINGS):
+        if isinstance(happening, Stepped):
+            with blaming("algorithm"):
+                weigh(scenario, happening.arrivals, worker.population, happening.version)
 
 
 def _name_problems(scenario: Scenario) -> list[Problem]:

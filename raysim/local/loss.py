@@ -35,7 +35,8 @@ class TrainingLoss(Part):
         """
 
     def __call__(self, output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-        """Returns the mean or the sum of the losses, 0-d. Raises ValueError if `each` gives another shape.
+        """Returns the mean or the sum of the losses, 0-d. Raises ValueError if `each` gives another shape, or losses
+        that have no gradient where the outputs have one.
 
         output, target: as of a module and its data; text has an output and maybe a label at each place.
         """
@@ -47,6 +48,8 @@ class TrainingLoss(Part):
             got = f"shape {tuple(losses.shape)}" if hasattr(losses, "shape") else repr(losses)
             text = f"must give a loss for each sample, shape {tuple(labels.shape)}, got {got}; take no mean of them"
             raise ValueError(f"run.loss: {text}")
+        if output.requires_grad and not losses.requires_grad:
+            raise ValueError("run.loss: must give losses that have a gradient, got some without; detach no outputs")
         return losses.mean() if reduction == "mean" else losses.sum()
 
 

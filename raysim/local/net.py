@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from raysim.local.chain import Chain
 from raysim.local.model import Model
 from raysim.local.outputs import predicted
+from raysim.local.unkept import Unkept
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layout import Layout
 from raysim.models.part import nearest
@@ -86,6 +87,7 @@ class Net:
         self.layout = Layout(self.module, personal, channels_last=channels_last)
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
+        self._unkept = Unkept(self.module, self.layout)
         self.loss = LOSSES[loss] if isinstance(loss, str) else loss
         self.device = device
         self._personal, self._head = personal, head
@@ -94,7 +96,6 @@ class Net:
         self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
         self._norms = [m for m in self.module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
-        self._counts = _counts(self.module)
         self._busy = False
         self.seen = 0  # how many samples gradients were taken of, repeats counted
         self.steps = 0  # how many steps optimisers took
@@ -113,7 +114,7 @@ class Net:
         return Model(self.w.clone(), buffers, self.layout.cut)
 
     def load(self, model: Model) -> None:
-        """Gives the module the model's values.
+        """Gives the module the model's values, and what no model holds its first values.
 
         Raises ValueError if the model has another size, and RuntimeError while the module is being trained.
         """
@@ -126,18 +127,12 @@ class Net:
         self.w.copy_(model.w)
         if self.layout.buffers:
             self.layout.load_buffers(self.module, model.buffers)
-        for buffer, first in self._pair_counts():  # else what was trained before would show in what is trained now
-            buffer.copy_(first)
+        self._unkept.restore()
 
     @property
     def has_counted(self) -> bool:
-        """Whether the module has changed a buffer that is no part of a model's vector since `load`."""
-        return not all(torch.equal(buffer, first) for buffer, first in self._pair_counts())
-
-    def _pair_counts(self) -> list[tuple[Tensor, Tensor]]:
-        """Pairs each buffer that is no part of a model's vector with its first value."""
-        found = dict(self.module.named_buffers()) if self._counts else {}
-        return [(found[name], first) for name, first in self._counts.items()]
+        """Whether the module has changed a buffer that no model holds since `load`."""
+        return self._unkept.changed
 
     def mode(self, training: bool) -> None:
         """Sets training or eval mode, unless it is set already: setting it visits every module."""
@@ -257,18 +252,3 @@ class Net:
         self.mode(training=False)
         with torch.no_grad():
             yield self.module
-
-
-def _counts(module: nn.Module) -> dict[str, Tensor]:
-    """Returns the first values of the buffers that are no part of a model's vector, such as counts of batches, by name.
-
-    Those of batch normalisation are left out where it does not look at them.
-    """
-    unread = {
-        id(m.num_batches_tracked)
-        for m in module.modules()
-        if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.momentum is not None
-    }
-    kept = module.state_dict().keys()
-    named = ((name, buffer) for name, buffer in module.named_buffers() if name in kept and id(buffer) not in unread)
-    return {name: buffer.clone() for name, buffer in named if not buffer.is_floating_point()}

@@ -48,11 +48,11 @@ class Metric(Part):
         """
 
     def value(self, outputs: Tensor, labels: Tensor) -> float | None:
-        """Returns the metric; None where it is not defined. Raises TypeError if `compute` gives no number."""
+        """Returns the metric; None where it is not defined. Raises ValueError if `compute` gives no number."""
         found = self.compute(outputs, labels)
         try:
             number = float(found)
         except (TypeError, ValueError, RuntimeError):
             got = f"a tensor of shape {tuple(found.shape)}" if hasattr(found, "shape") else repr(found)
-            raise TypeError(f"run.metrics: {self.title} must give one number, got {got}") from None
+            raise ValueError(f"run.metrics: {self.title} must give one number, got {got}") from None
         return None if math.isnan(number) else number

@@ -67,8 +67,10 @@ class Workbench:
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data and the model, after a trial of the model."""
         federation, layout = self.federation, self.net.layout
-        try_model(self)
-        try_metrics(self)
+        with blaming("model"):
+            try_model(self)
+        with blaming("run.metrics"):
+            try_metrics(self)
         return Described(
             samples=federation.samples,
             held_out=federation.held_out.sizes,

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import Annotated, Self
 
 import numpy as np
@@ -49,16 +50,28 @@ class Presence(ABC):
 
 
 class AnyPresence(Presence):
-    """Who is there by any availability, which is asked for all clients each time."""
+    """Who is there by any availability, which is asked for all clients each time.
+
+    Raises ValueError if that gives a mask of another shape or type, or a change that is not later: with that, a run
+    would never end.
+    """
 
     def __init__(self, availability: Availability, seed: int, clients: int) -> None:
         self._availability, self._seed, self._clients = availability, seed, clients
 
     def mask(self, time: float) -> NDArray[np.bool_]:
-        return self._availability.mask(self._seed, self._clients, time)
+        mask = self._availability.mask(self._seed, self._clients, time)
+        if getattr(mask, "shape", None) != (self._clients,) or mask.dtype != bool:
+            got = f"{mask.dtype} {mask.shape}" if isinstance(mask, np.ndarray) else type(mask).__name__
+            raise ValueError(f"world.availability: `mask` must return an array of bool ({self._clients},), got {got}")
+        return mask
 
     def next_change(self, time: float) -> float:
-        return self._availability.next_change(time)
+        change = self._availability.next_change(time)
+        if not isinstance(change, Real) or not change > time:
+            must = f"`next_change` must return a time after {time:g}, math.inf if nothing will change"
+            raise ValueError(f"world.availability: {must}, got {change!r}")
+        return change
 
 
 class Always(Availability):

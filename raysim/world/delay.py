@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from functools import cached_property
+from numbers import Real
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -50,6 +51,15 @@ class Delay(Part):
     def needs_cost(self) -> bool:
         """Whether `duration` must be given the cost of the update."""
         return False
+
+
+def duration_of(delay: Delay, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
+    """Returns the delay of a dispatch. Raises ValueError unless it is a finite number that is not negative."""
+    found = delay.duration(stream, client, number, cost)
+    if not isinstance(found, Real) or not 0 <= found < math.inf:
+        must = f"`duration` must return a finite number of {delay.unit}, 0 or more"
+        raise ValueError(f"world.delay: {must}, got {found!r} for client {client}, its dispatch {number}")
+    return found
 
 
 class NoDelay(Delay):

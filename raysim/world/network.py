@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
@@ -36,6 +37,11 @@ class Network:
         draws = self._losses(source, number).random(len(targets)) if self._loss else [1.0] * len(targets)
         lost = [draw < self._loss for draw in draws]
         delays = self._delay.durations(self._delays, source, number, targets)
+        if wrong := [delay for delay in delays if not 0 <= delay < math.inf]:
+            must = "must take a finite number of seconds, 0 or more"
+            raise ValueError(
+                f"world.edge_delay: a message {must}, got {wrong[0]!r} for message {number} of peer {source}"
+            )
         return tuple(
             Sent(source, target, number, time, None if gone else time + delay)
             for target, gone, delay in zip(targets, lost, delays, strict=True)

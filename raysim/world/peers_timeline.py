@@ -14,6 +14,7 @@ from typing import NamedTuple
 from raysim.rng import Stream
 from raysim.world import Cost, Topology, World
 from raysim.world.clock import Clock
+from raysim.world.delay import duration_of
 from raysim.world.network import Mail, Network, Sent
 
 
@@ -105,7 +106,7 @@ class PeersTimeline:
         if self._cost is not None:
             near = self._network.neighbours(self.topology.epoch(number) if self.world.synchronous else 0)
             cost = self._cost(peer, len(near[peer].peers))
-        return self.world.delay.duration(self._durations, peer, number, cost)
+        return duration_of(self.world.delay, self._durations, peer, number, cost)
 
     def _is_evaluated(self, round: int) -> bool:
         return (round + 1) % self._every == 0 or round + 1 == self.rounds

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from raysim.rng import Stream
 from raysim.terms import Arrival, Round, Trigger
 from raysim.world.clock import Clock
-from raysim.world.delay import Cost
+from raysim.world.delay import Cost, duration_of
 from raysim.world.picker import new_picker
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
 from raysim.world.world import World
@@ -161,14 +161,14 @@ class ServerTimeline:
         cost = self._cost(client) if self._cost else None
         if cost and reports and self._measured is not None:
             cost = cost._replace(flops=0.0, samples=0.0)  # an update cannot arrive sooner than without training
-        return self._clock.now + world.delay.duration(self._delays, client, number, cost), reports
+        return self._clock.now + duration_of(world.delay, self._delays, client, number, cost), reports
 
     def _ask(self, dispatched: Dispatched) -> None:
         """Schedules the arrival of an update; waits for its training, on which its arrival depends."""
         if self._measured is None or self._flying[dispatched.serial].arrives < math.inf:  # it was asked before
             return
         cost = self._measured(dispatched)
-        duration = self.world.delay.duration(self._delays, dispatched.client, dispatched.number, cost)
+        duration = duration_of(self.world.delay, self._delays, dispatched.client, dispatched.number, cost)
         known = dispatched._replace(arrives=dispatched.time + duration)
         self._flying[known.serial] = known
         self._clock.schedule(known.arrives, _ARRIVE, (_ARRIVE, known))

@@ -39,6 +39,9 @@ def vector(outputs, labels):
 
 def mean(outputs, labels):
     return outputs.mean()
+
+def wrong(outputs, labels):
+    return (outputs.argmax(1) != labels).float()
 """
 
 
@@ -119,12 +122,15 @@ def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
         ),
         (
             {"run__metrics": ["misfits:vector"]},
-            "run.metrics: must give numbers for some samples, got TypeError: run.metrics: vector must give one number, "
-            "got a tensor of shape (10,); run it to see the traceback",
+            "run.metrics: vector must give one number, got a tensor of shape (10,)",
         ),
         (
             {"run__loss": "misfits:mean"},
             "run.loss: must give a loss for each sample, shape (2,), got shape (); take no mean of them",
+        ),
+        (
+            {"run__loss": "misfits:wrong"},
+            "run.loss: must give losses that have a gradient, got some without; detach no outputs",
         ),
     ],
 )

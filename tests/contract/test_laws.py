@@ -101,8 +101,11 @@ BROKEN = {
     "NeedsCost": ("It needs the cost of an update only if", "AttributeError: 'NoneType' object has no attribute"),
     "ChangesUnforetold": ("Between a time and `next_change`", "when the mask changes, got 3"),
     "NeverComes": ("Every client is there at some time", "must be true for each client at some time, is never for [3]"),
-    "InParts": ("There is a path between any two peers", "graph: must be connected, got 2 parts: [[0, 1, 2], [3, 4,"),
-    "Loops": ("Its graph has the peers", "must have no edge from a peer to itself, got [(1, 1)]"),
+    "InParts": (
+        "A scenario file can name it",
+        "`graph` must be connected, but no way leads from peer 0 to [3, 4, 5, 6,",
+    ),
+    "Loops": ("A scenario file can name it", "must connect a peer with another, got [1] with themselves"),
     "DrawsTopology": ("A seed decides the graph", "graph: must be the same for the same generator"),
     "TooHeavy": (
         "The weights of any pair of degrees",

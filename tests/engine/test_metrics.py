@@ -274,3 +274,4 @@ def test_what_a_function_gives_is_checked_before_the_first_round(run: Raw, expec
     with pytest.raises(raysim.RunFailed) as failed:
         raysim.run(scenario, out=tmp_path, inline=True)
     assert expected in str(failed.value)
+    assert not failed.value.traceback

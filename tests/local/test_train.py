@@ -1,6 +1,5 @@
 """Local training: against torch.optim, by hand, and what it must not do."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -190,34 +189,6 @@ def test_a_batch_of_one_sample_passes_batch_norm() -> None:
     end = task.train(task.received)
     assert end.w.isfinite().all()
     assert not end.model.buffers.equal(task.received.buffers)
-
-
-class Counting(nn.Module):
-    """Counts its batches in a buffer of integers, which it replaces each time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(64, 10)
-        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if self.training:
-            self.seen = self.seen + 1
-        return self.layer(x.flatten(1)) / (1 + self.seen)  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [lambda: nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64, momentum=None), nn.Linear(64, 10)), Counting],
-    ids=["cumulative statistics", "a counter"],
-)
-def test_what_a_module_counts_starts_anew_in_each_training(make: Callable[[], nn.Module]) -> None:
-    """Else a result would depend on what the worker had trained before."""
-    net = Net(make(), (), "cross_entropy", CPU)
-    task = make_task(net)
-    first, again = (task.train(task.received).model for _ in range(2))
-    assert torch.equal(first.w, again.w)
-    assert torch.equal(first.buffers, again.buffers)
 
 
 def test_images_are_normalised_and_stay_channels_last() -> None:

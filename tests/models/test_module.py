@@ -193,6 +193,7 @@ def test_a_module_that_does_not_fit_ends_the_run_before_its_first_round(
     with pytest.raises(raysim.RunFailed) as failed:
         raysim.run(raysim.parse_scenario({**raw, **more}), out=tmp_path, inline=True)
     assert expected in str(failed.value)
+    assert not failed.value.traceback
 
 
 def test_a_module_says_what_its_embedding_is(simulate: Simulate) -> None:

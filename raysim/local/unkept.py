@@ -1,0 +1,46 @@
+"""Buffers of a module that no model holds: those of integers and booleans, and those that are not persistent.
+
+One process trains many clients with one module. If such a buffer, as a count of steps, were left as a client changed
+it, the next client would depend on who was trained before, and so on the number of workers.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from raysim.models.layout import Layout
+
+
+class Unkept:
+    """The buffers of a module that have no place in the layout, with their first values."""
+
+    def __init__(self, module: nn.Module, layout: Layout) -> None:
+        held = {entry.name for entry in layout.buffers}
+        owners = dict(module.named_modules())
+        self._places: list[tuple[dict[str, Tensor | None], str]] = []
+        self._buffers: list[Tensor] = []
+        for path, buffer in module.named_buffers():
+            if path not in held:
+                owner, _, name = path.rpartition(".")
+                self._places.append((owners[owner]._buffers, name))
+                self._buffers.append(buffer)
+        self._first = [buffer.clone() for buffer in self._buffers]
+        self._versions = [buffer._version for buffer in self._buffers]
+
+    @property
+    def changed(self) -> bool:
+        """Whether one of them was changed or replaced since `restore`."""
+        every = zip(self._buffers, self._places, self._versions, strict=True)
+        return any(
+            buffers.get(name) is not buffer or buffer._version != version for buffer, (buffers, name), version in every
+        )
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Gives those that were changed or replaced their first values again."""
+        for number, (buffer, (buffers, name)) in enumerate(zip(self._buffers, self._places, strict=True)):
+            buffers[name] = buffer
+            if buffer._version != self._versions[number]:  # torch counts changes in place
+                buffer.copy_(self._first[number])
+                self._versions[number] = buffer._version

@@ -1,0 +1,157 @@
+"""`raysim check --data` tells what is wrong with own delays, availability, policies and algorithms before a run."""
+
+from pathlib import Path
+
+import pytest
+from command_line import command, write
+from conftest import Raw, digits
+
+MODULE = """
+import math
+import networkx as nx
+import numpy as np
+from raysim.algorithms import FedBuff
+from raysim.world import Availability, Delay, EdgeDelay, Policy, Topology
+
+class Backwards(Delay):
+    name: str = "backwards"
+    unit: str = "seconds"
+    def duration(self, stream, client, number, cost):
+        return -1.0
+
+class Words(Backwards):
+    def duration(self, stream, client, number, cost):
+        return "2"
+
+class Few(Availability):
+    name: str = "few"
+    def mask(self, seed, clients, time):
+        return np.ones(3, dtype=bool)
+    def next_change(self, time):
+        return time + 1
+
+class Stands(Few):
+    def mask(self, seed, clients, time):
+        return np.zeros(clients, dtype=bool)
+    def next_change(self, time):
+        return time
+
+class Twice(Policy):
+    name: str = "twice"
+    def pick(self, idle, wanted, samples, generator):
+        return [idle[0]] * wanted
+
+class OneWeight(FedBuff):
+    name: str = "one_weight"
+    def weigh(self, arrivals, population):
+        return [1.0]
+
+class Misspelt(FedBuff):
+    name: str = "misspelt"
+    def update(self, task, message, state):
+        return task.train(task.received, lrr=0.1)
+
+class NoTensor(FedBuff):
+    name: str = "no_tensor"
+    def init(self, model, population):
+        return {"w": model.w, "count": 0.0}
+
+class Graph(Topology):
+    name: str = "graph"
+    kind: str
+    def graph(self, peers, generator):
+        if self.kind == "apart":
+            return nx.empty_graph(peers)
+        if self.kind == "directed":
+            return nx.cycle_graph(peers, create_using=nx.DiGraph)
+        if self.kind == "loops":
+            return nx.Graph([*nx.cycle_graph(peers).edges, (1, 1)])
+        return nx.cycle_graph(peers + 2)
+
+class Early(EdgeDelay):
+    name: str = "early"
+    @property
+    def bounds(self):
+        return 0, math.inf
+    def draw(self, generator):
+        return -1.0
+"""
+
+BUFFER = {"buffer": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            {"world__delay": "own_wrongs:Backwards"},
+            "world.delay.duration: must return a finite number of seconds, 0 or more, got -1.0 for client",
+        ),
+        ({"world__delay": "own_wrongs:Words"}, "world.delay.duration: must return a finite number of seconds, 0 or mo"),
+        ({"world__availability": "own_wrongs:Few"}, "world.availability.mask: must return an array of bool (6,), got "),
+        (
+            {"world__availability": "own_wrongs:Stands"},
+            "world.availability.next_change: must return a time after 0, math.inf if nothing will change, got 0.0",
+        ),
+        ({"world__dispatch__policy": "own_wrongs:Twice"}, "world.dispatch.policy: own_wrongs:Twice must pick at most "),
+        (
+            {"algorithm": {"name": "own_wrongs:OneWeight", **BUFFER}},
+            "algorithm: OneWeight.weigh, of the step to version 1: must return a weight for each of 2 arrivals, got 1",
+        ),
+        (
+            {"algorithm": {"name": "own_wrongs:Misspelt", **BUFFER}},
+            "algorithm: must update a client, got TypeError: task.train: unknown keyword 'lrr' (did you mean 'lr'?)",
+        ),
+        (
+            {"algorithm": {"name": "own_wrongs:NoTensor", **BUFFER}},
+            "algorithm: NoTensor.init: 'count' of the server's state must be a tensor, got 0.0",
+        ),
+    ],
+)
+def test_what_is_wrong_with_own_parts_is_told_before_a_run(
+    change: Raw, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_wrongs.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    raw = digits(**change)
+    path = write(tmp_path, {**raw, "data": {"name": "digits", "clients": 6, "partition": "iid"}})
+    answer = command("check", path, "--data")
+    assert answer.exit_code == 2
+    (line,) = answer.stderr.splitlines()
+    assert line.removeprefix(f"{path}: ").startswith(expected)
+
+
+PEERS: Raw = {
+    "name": "peers",
+    "data": {"name": "digits", "clients": 6, "partition": "iid"},
+    "model": "linear",
+    "algorithm": "decfedavg",
+    "topology": "ring",
+    "world": {"synchronous": False, "delay": {"name": "constant", "value": 1, "unit": "seconds"}},
+    "run": {"rounds": 2},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"topology": {"kind": "apart"}}, "`graph` must be connected, but no way leads from peer 0 to [1, 2, 3, 4, 5]"),
+        ({"topology": {"kind": "directed"}}, "`graph` must return an undirected networkx graph, got a directed one"),
+        ({"topology": {"kind": "loops"}}, "`graph` must connect a peer with another, got [1] with themselves"),
+        ({"topology": {"kind": "more"}}, "`graph` must have the peers 0 to 5 as nodes, got 8, such as 0, 1, 2, 3, 4"),
+        (
+            {"world": {**PEERS["world"], "edge_delay": "own_wrongs:Early"}},
+            "world.edge_delay: a message must take a finite number of seconds, 0 or more, got -1.0 for message 0 of ",
+        ),
+    ],
+)
+def test_what_is_wrong_with_own_graphs_and_messages_is_told(
+    change: Raw, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_wrongs.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    if "topology" in change:
+        change = {"topology": {"name": "own_wrongs:Graph", **change["topology"]}}
+    answer = command("check", write(tmp_path, {**PEERS, **change}), "--data")
+    assert answer.exit_code == 2
+    assert expected in answer.stderr
