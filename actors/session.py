@@ -203,7 +203,7 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
 def _require_connected_to(address: str) -> None:
     """Raises MissingResources if this process is connected to another cluster than that of an address."""
     connected = ray.get_runtime_context().gcs_address
-    if address == "auto" or (started_here() if address == "local" else _ends(address) & _ends(connected)):
+    if address == "auto" or (started_here() if address == "local" else _endpoints(address) & _endpoints(connected)):
         return
     raise MissingResources(
         f"address: must be that of the Ray to which this process is connected, {connected!r}, got {address!r}; leave "
@@ -211,7 +211,7 @@ def _require_connected_to(address: str) -> None:
     )
 
 
-def _ends(address: str) -> set[tuple[str, str]]:
+def _endpoints(address: str) -> set[tuple[str, str]]:
     """Returns the IP addresses of host:port, each with the port; none if there is no such host."""
     host, _, port = address.rpartition(":")
     try:

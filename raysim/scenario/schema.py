@@ -161,7 +161,8 @@ def computes_on(asked: dict[str, Any]) -> dict[str, Any]:
     """Returns whether runs use GPUs, and the instruction set that they pin: what decides bits, and a resumption may
     change. asked: the block `resources` as plain data."""
     on_gpu = {key: (asked.get(key) or 0) > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
-    return {**on_gpu, **{key: asked[key] for key in ("cpu_capability",) if asked.get(key) is not None}}
+    pinned = asked.get("cpu_capability")
+    return on_gpu if pinned is None else {**on_gpu, "cpu_capability": pinned}
 
 
 class _Known(NamedTuple):

@@ -1,6 +1,5 @@
 """How often clients had taken part beside evaluations of their models, and leaving out those that never had."""
 
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -72,10 +71,3 @@ def test_only_the_last_evaluation_of_each_run_counts() -> None:
     )
     assert never_picked(evaluated(np.array([[1, 1, 4], [2, 1, 1]]))) is None
     assert never_picked(evaluated(np.empty((0, 0), int))) is None
-
-
-def test_many_runs_are_read_once() -> None:
-    """Not once for each of them, which would take a minute here."""
-    began = time.perf_counter()
-    assert never_picked(evaluated(np.zeros((2000, 100), int))) is not None
-    assert time.perf_counter() - began < 10
