@@ -420,6 +420,12 @@ class InParts(RightTopology):
         return graph
 
 
+class SometimesInParts(InParts):
+    def graph(self, peers: int, generator: np.random.Generator) -> Any:
+        with_this_seed = generator.random() == np.random.default_rng(0).random()
+        return super().graph(peers, generator) if with_this_seed else nx.path_graph(peers)
+
+
 class Loops(RightTopology):
     def graph(self, peers: int, generator: np.random.Generator) -> Any:
         graph = nx.path_graph(peers)

@@ -83,12 +83,13 @@ class Topology(Part):
 def _edges(topology: Topology, peers: int, seed: int, epoch: int) -> NDArray[np.int32]:
     """Returns the edges of the epoch's graph, (edges, 2), cached for checking a scenario and for running it."""
     graph = topology.graph(peers, generator(seed, "topology", epoch))
-    _require(graph, peers, connected=getattr(topology, "connected", True))
+    require_graph(topology, graph, peers)
     return np.array(graph.edges, dtype=np.int32).reshape(-1, 2)
 
 
-def _require(graph: nx.Graph, peers: int, *, connected: bool) -> None:
-    """Raises ValueError unless it is an undirected graph of all peers."""
+def require_graph(topology: Topology, graph: Any, peers: int) -> None:
+    """Raises ValueError unless what a topology made is an undirected graph of all peers, without edges from a peer to
+    itself, and connected unless the topology has a key `connected` that says no."""
     import networkx as nx
 
     if not isinstance(graph, nx.Graph) or graph.is_directed():
@@ -99,7 +100,7 @@ def _require(graph: nx.Graph, peers: int, *, connected: bool) -> None:
         raise ValueError(f"`graph` must have the peers 0 to {peers - 1} as nodes, got {len(graph)}, such as {some}")
     if loops := [peer for peer in graph if graph.has_edge(peer, peer)]:
         raise ValueError(f"`graph` must connect a peer with another, got {loops[:5]} with themselves")
-    if connected and not nx.is_connected(graph):
+    if getattr(topology, "connected", True) and not nx.is_connected(graph):
         alone = sorted(set(graph) - nx.node_connected_component(graph, 0))
         cure = "add edges, or a field `connected` that is False"
         raise ValueError(f"`graph` must be connected, but no way leads from peer 0 to {alone[:5]}; {cure}")

@@ -105,6 +105,7 @@ BROKEN = {
         "A scenario file can name it",
         "`graph` must be connected, but no way leads from peer 0 to [3, 4, 5, 6,",
     ),
+    "SometimesInParts": ("Its graph is undirected, of all peers", "`graph` must be connected, but no way leads from"),
     "Loops": ("A scenario file can name it", "must connect a peer with another, got [1] with themselves"),
     "DrawsTopology": ("A seed decides the graph", "graph: must be the same for the same generator"),
     "TooHeavy": (
