@@ -176,8 +176,8 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
     """Connects this process to Ray, unless it is connected already.
 
     address: the address of a cluster; by default that in RAY_ADDRESS, or else a new local Ray. demands: what the coming
-    runs ask for; a local Ray gets enough CPUs for each of them. Raises MissingResources if no cluster answers, or if
-    this process is connected to another one.
+    runs ask for; a local Ray gets enough CPUs for each of them. Raises MissingResources if no cluster answers, if a
+    local Ray does not start, or if this process is connected to another cluster.
     """
     if ray.is_initialized():
         if address is not None:
@@ -188,8 +188,11 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # A laptop may have fewer cores than actors.
         cpus = max(os.cpu_count() or 1, *(math.ceil(demand.total.get("CPU", 0)) for demand in demands))
-        with _own_signals():
-            ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
+        try:
+            with _own_signals():
+                ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
+        except Exception as error:  # what Ray raises if its processes do not come up in time has no class of its own
+            raise MissingResources(f"Ray did not start on this machine: {error}") from error
         return
     _probe(address)
     try:

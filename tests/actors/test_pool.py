@@ -236,6 +236,20 @@ def test_a_local_ray_is_large_enough_for_every_run_to_come(monkeypatch: pytest.M
     assert (seen["address"], seen["num_cpus"]) == ("local", 149)
 
 
+def test_a_local_ray_that_does_not_start_ends_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors import session
+    from actors.placement import Demand
+
+    def init(**options: Any) -> None:
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(session.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(session.ray, "init", init)
+    with pytest.raises(MissingResources, match="Ray did not start on this machine: The current node timed out"):
+        session.connect([Demand({"a": Needs(1.0)})])
+
+
 # --- scheduler --------------------------------------------------------------------------------------------------------
 
 
