@@ -219,11 +219,12 @@ class Execution:
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> None:
         """Corrects run.json after the run, if the process that did the run could not write how it ended.
 
-        That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows.
+        That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows. A run
+        that had come to its end by then, as on Ray before the caller looked, keeps what it wrote.
         """
         path = self.folder / "run.json"
         info = json.loads(path.read_text()) if path.exists() else self._info(None, {})
-        if info["status"] in ("running", "forking") or status == "stopped":
+        if info["status"] in ("running", "forking") or (info["status"], status) == ("interrupted", "stopped"):
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             with suppress(CannotWrite):  # a reader then sees that the process is gone
                 write_json(self.folder, info | ended)
