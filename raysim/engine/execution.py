@@ -153,7 +153,8 @@ class Execution:
             info = {"forked_from": before.get("forked_from"), **info, "started_at": started_at}
             version, round = (checkpoint.version, checkpoint.round) if checkpoint else (0, 0)
             resumed = {"resumed_at": now(), "version": version, "round": round}
-            again = [] if "forked_from" in self.facts else [resumed]  # how a fork comes about is no resumption
+            forks = not self.facts.keys().isdisjoint(("forking", "forked_from"))
+            again = [] if forks else [resumed]  # how a fork comes about is no resumption
             info["resumed"] = [*before.get("resumed", []), *again]
             info |= self._went_on(before, info, version) if checkpoint else {}
         return info
