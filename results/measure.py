@@ -42,7 +42,7 @@ class Measure:
     over: str = "mean"
     """How to take one number from the clients or peers of an evaluation: mean, their plain mean; micro, their mean
     weighted by the samples that each is evaluated on; min; max; gap, which is max - min; p10, p50 or p90, a
-    percentile."""
+    percentile. It is NaN if one of them has NaN."""
     larger: Mapping[str, bool] = field(default_factory=directions)
     """By metric, whether larger is better, as `directions` gives it for the runs."""
     picked: bool = False

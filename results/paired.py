@@ -93,6 +93,7 @@ def paired(runs: Runs, by: Iterable[str] | None, baseline: Sequence[str], measur
     return Paired(pd.DataFrame(rows), tuple(keys), measure, tuple(dict.fromkeys(notes)))
 
 
+@np.errstate(invalid="ignore")  # a loss may be infinite
 def difference(case: ArrayLike, baseline: ArrayLike) -> Difference:
     """Returns the difference of paired samples, (pairs,) each. A field is NaN where there are too few pairs."""
     a, b = np.asarray(case, float), np.asarray(baseline, float)

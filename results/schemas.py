@@ -241,9 +241,9 @@ TABLES: dict[str, pa.Schema] = {
         column(
             "metric",
             TEXT,
-            "accuracy, a fraction; loss, a mean over samples; in models with deep equilibrium layers, iterations, a "
-            "mean over solves, and unconverged, the fraction of solves that left more than the tolerance; and those "
-            "that run.metrics asks for. For the "
+            "accuracy, a fraction, in which predictions of NaN are wrong; loss, a mean over samples; in models with "
+            "deep equilibrium layers, iterations, a mean over solves, and unconverged, the fraction of solves that "
+            "left more than the tolerance; and those that run.metrics asks for. For the "
             "subject peers, a plain name is the mean over peers, and _min, _max and _gap follow it for the smallest "
             "value, the largest and their difference; consensus is the root mean square distance of the peers' "
             "parameters from their mean, and consensus_outputs that of their predicted probabilities on one input.",

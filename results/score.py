@@ -26,7 +26,10 @@ _SOURCES = {  # total: (table, column, aggregate)
     "local_steps": ("updates", "local_steps", "sum"),
 }
 _OVER = {  # ways to join members' numbers that need more than one aggregate: (column, aggregate) pairs
-    "gap": [("value", "max"), ("value", "min")],
+    # Arrow leaves NaN out of min and max, but not out of the mean, which tells of members that diverged.
+    "gap": [("value", "max"), ("value", "min"), ("value", "mean")],
+    "max": [("value", "max"), ("value", "mean")],
+    "min": [("value", "min"), ("value", "mean")],
     "micro": [("total", "sum"), ("counted", "sum")],
     **{name: [("value", "list")] for name in QUANTILES},
 }
@@ -88,14 +91,19 @@ def _series(runs: Runs, measure: Measure) -> dict[tuple[str, str], list[Point]]:
 
 
 def _together(over: str, *aggregates: Any) -> float:
-    """Joins the aggregates over an evaluation's members into one number; NaN if the metric is defined for none."""
+    """Joins the aggregates over an evaluation's members into one number.
+
+    It is NaN if that of a member is, or if the metric is defined for none.
+    """
     if isinstance(aggregates[0], list):
         aggregates = ([value for value in aggregates[0] if value is not None],)
     if aggregates[0] is None or aggregates[0] == []:
         return math.nan
     match over, aggregates:
-        case "gap", (largest, smallest):
-            return float(largest - smallest)
+        case "gap", (largest, smallest, mean):
+            return math.nan if math.isnan(mean) else float(largest - smallest)
+        case "min" | "max", (extreme, mean):
+            return math.nan if math.isnan(mean) else float(extreme)
         case "micro", (total, samples):
             return float(total / samples)
         case _, (list() as values,):

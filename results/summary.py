@@ -53,7 +53,7 @@ class Summary:
     seed: int | None
     clients: int | None
     topology: str | None  # None with a server
-    rounds: int
+    rounds: int  # that are over; before run.json says how many these are, with the round of the last row
     steps: int
     updates: dict[str, int]  # how many, by status
     messages: int | None  # how many peers sent
@@ -94,7 +94,7 @@ def summary(run: Run) -> Summary:
         seed=info.get("seed"),
         clients=_clients(run),
         topology=_at(info, "scenario", "topology", "name"),
-        rounds=_at(info, "totals", "rounds") or _largest(steps["round"], evaluations["round"]) or 0,
+        rounds=_rounds(run, steps, evaluations),
         steps=steps.num_rows,
         updates={status: counts.get(status, 0) for status in STATUSES},
         messages=_at(info, "totals", "sent"),
@@ -125,6 +125,12 @@ def _at(info: Any, *path: str) -> Any:
 def _largest(*columns: pa.ChunkedArray[Any]) -> Any:
     """Returns the largest value of all columns, or None where they are empty."""
     return max((top for column in columns if (top := pc.max(column).as_py()) is not None), default=None)
+
+
+def _rounds(run: Run, steps: pa.Table, evaluations: pa.Table) -> int:
+    rounds: int | None = _at(run.info, "totals", "rounds")
+    last = _largest(steps["round"], evaluations["round"])  # rounds are counted from 0
+    return rounds if rounds is not None else 0 if last is None else last + 1
 
 
 def _clients(run: Run) -> int | None:

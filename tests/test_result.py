@@ -14,6 +14,7 @@ from peers_runs import peers
 
 import raysim
 from raysim.data import federate
+from raysim.engine.execution import Execution
 
 
 def test_the_saved_tensors_make_the_module(simulate: Simulate) -> None:
@@ -106,3 +107,11 @@ def test_whoever_watches_may_end_a_run(tmp_path: Path) -> None:
     result = raysim.run(scenario, out=tmp_path / "runs", inline=True, progress=watch)
     assert (result.info["status"], result.info["ended_early"]) == ("stopped", "seen enough")
     assert result.pandas("evaluations")["round"].max() < 3
+
+
+def test_whoever_watches_cannot_end_a_run_that_is_over(tmp_path: Path) -> None:
+    """On Ray, a run may come to its end before its last progress is looked at."""
+    scenario = raysim.parse_scenario(digits(run__rounds=2))
+    result = raysim.run(scenario, out=tmp_path, inline=True)
+    Execution(scenario, result.folder).settle("stopped", early="seen enough")
+    assert raysim.Result(result.folder).info == result.info

@@ -153,7 +153,8 @@ class Execution:
             info = {"forked_from": before.get("forked_from"), **info, "started_at": started_at}
             version, round = (checkpoint.version, checkpoint.round) if checkpoint else (0, 0)
             resumed = {"resumed_at": now(), "version": version, "round": round}
-            again = [] if "forked_from" in self.facts else [resumed]  # how a fork comes about is no resumption
+            forks = not self.facts.keys().isdisjoint(("forking", "forked_from"))
+            again = [] if forks else [resumed]  # how a fork comes about is no resumption
             info["resumed"] = [*before.get("resumed", []), *again]
             info |= self._went_on(before, info, version) if checkpoint else {}
         return info
@@ -219,11 +220,12 @@ class Execution:
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> None:
         """Corrects run.json after the run, if the process that did the run could not write how it ended.
 
-        That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows.
+        That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows. A run
+        that had come to its end by then, as on Ray before the caller looked, keeps what it wrote.
         """
         path = self.folder / "run.json"
         info = json.loads(path.read_text()) if path.exists() else self._info(None, {})
-        if info["status"] in ("running", "forking") or status == "stopped":
+        if info["status"] in ("running", "forking") or (info["status"], status) == ("interrupted", "stopped"):
             ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             with suppress(CannotWrite):  # a reader then sees that the process is gone
                 write_json(self.folder, info | ended)

@@ -210,7 +210,9 @@ class Workbench:
                 pairs.append((outputs.float().cpu(), labels.cpu()))
             loss += float(self.net.loss(output, y, reduction="sum"))
             if labelled:
-                correct += int((predicted(output, y).argmax(-1) == y).sum())
+                logits = predicted(output, y)
+                right = logits.argmax(-1) == y
+                correct += int((right & ~logits.isnan().any(-1)).sum())  # the argmax of NaN would be a label, often 0
         samples, solves = float(split.y[rows].size), self.net.take_solves()
         sums = {"samples": samples, "loss": loss}
         if labelled:

@@ -62,6 +62,13 @@ def test_a_run_may_go_on_and_still_says_it(what: str, tmp_path: Path) -> None:
     assert result.vectors()["w"].ndim == 1
 
 
+def test_predictions_that_are_nan_are_wrong(tmp_path: Path) -> None:
+    """They would else be as accurate as the share of the first label."""
+    result = run(exploding("model", run__on_divergence="go_on"), tmp_path)
+    frame = result.pandas("evaluations").pivot(index="step", columns="metric", values="value")
+    assert (frame.accuracy > 0).tolist() == frame.loss.notna().tolist() == [True] + 4 * [False]
+
+
 def test_large_numbers_are_finite(tmp_path: Path) -> None:
     result = run(exploding("large"), tmp_path)
     assert (result.info["status"], result.info["diverged"]) == ("finished", None)

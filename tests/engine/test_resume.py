@@ -298,6 +298,14 @@ def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_pat
     assert result.info["resumed"] == []
 
 
+def test_a_fork_that_goes_on_from_a_checkpoint_of_the_other_run_was_not_resumed(tmp_path: Path) -> None:
+    raw = digits(run__checkpoint__every_rounds=2, run__rounds=12)
+    early = stopped(raw, tmp_path, after=5)
+    result = raysim.fork(early.folder, 5, out=tmp_path / "forks", inline=True)
+    assert result.info["resumed"] == []
+    assert_same(result, undisturbed(raw, tmp_path))
+
+
 def test_a_fork_differs_from_its_version_on(tmp_path: Path) -> None:
     """Who is picked and when they arrive stays as it was; only what the server does with them changes."""
     raw = digits(world=CONCURRENT, run__rounds=12, run__evaluate_every=1)

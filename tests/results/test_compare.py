@@ -172,3 +172,11 @@ def test_real_runs(simulate: Simulate) -> None:
         assert float(row["mean"]) == pytest.approx(statistics.mean(numbers))
         assert float(row["std"]) == pytest.approx(statistics.stdev(map(float, numbers)))
     assert len(rows) == 6
+
+
+@pytest.mark.parametrize("over", ["mean", "micro", "min", "max", "gap", "p10", "p50", "p90"])
+def test_a_client_that_diverged_is_left_out_of_nothing(tmp_path: Path, over: str) -> None:
+    """Without it, the worst client would look better than it is."""
+    made(tmp_path / "a", FEDAVG, [0.5], clients=[[0.9, math.nan, 0.2]])
+    (mean,) = load(tmp_path).compare(subject="client", over=over)["mean"]
+    assert math.isnan(mean)

@@ -69,6 +69,12 @@ def test_too_few_pairs_or_no_spread_give_no_number_that_is_not_known() -> None:
     assert math.isnan(same.p) and math.isnan(same.narrower)
 
 
+def test_infinite_losses_give_no_warning() -> None:
+    both = difference([math.inf, 1.0], [math.inf, 2.0])
+    assert (both.pairs, math.isnan(both.difference), math.isnan(both.t_low)) == (2, True, True)
+    assert difference([math.inf, 1.0], [1.0, 2.0]).difference == math.inf
+
+
 def test_cases_are_paired_with_the_baseline_by_seed(runs: Path) -> None:
     (row,) = paired(runs)
     assert (row["algorithm.name"], row["baseline"], row["pairs"]) == ("fedbuff", "algorithm.name=fedavg", "4")

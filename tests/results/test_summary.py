@@ -79,11 +79,16 @@ def test_the_scores_of_a_run_made_by_hand(tmp_path: Path) -> None:
 def test_the_summary_of_a_run_under_way_takes_what_is_there(tmp_path: Path) -> None:
     found = summary(hand_made(tmp_path / "a", {"run": "r-1", "status": "running"}))
     assert (found.status, found.algorithm, found.clients, found.digest) == ("running", None, None, None)
-    assert (found.rounds, found.wall_s) == (2, 1.2)
+    assert (found.rounds, found.wall_s) == (3, 1.2)  # the last row is of round 2, and rounds are counted from 0
     write_json(tmp_path / "b", {"status": "running"})
     empty = summary(open_run(tmp_path / "b"))
     assert (empty.run, empty.steps, empty.virtual_time, empty.staleness_mean, empty.scores) == ("b", 0, 0.0, None, ())
     assert (empty.up_bytes, empty.down_bytes) == (None, None)
+
+
+def test_the_rounds_of_a_run_that_failed_in_its_first_one_are_none(tmp_path: Path) -> None:
+    """Although a step of that round was made."""
+    assert summary(hand_made(tmp_path, INFO | {"totals": {"rounds": 0}})).rounds == 0
 
 
 @pytest.mark.parametrize("info", [INFO, {"status": "failed", "error": "train of client 3 [red] failed"}])
