@@ -15,8 +15,9 @@ from raysim.beside import require_own_packages
 require_own_packages()  # before anything imports them
 
 from raysim.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
+from raysim.forking import fork
 from raysim.result import Result
-from raysim.resumption import fork, resume
+from raysim.resumption import resume
 from raysim.runner import run
 from raysim.scenario import Scenario, load_scenario, parse_scenario
 from raysim.sweep import Plan, load_sweep, run_all

@@ -47,8 +47,8 @@ def fork(
 ) -> None:
     """Start a new run from a version of another one, with other settings from there on."""
     from raysim.cli.display import exit_code, watch
-    from raysim.resumption import fork as start
-    from raysim.resumption import scenario_to_fork
+    from raysim.forking import fork as start
+    from raysim.forking import scenario_to_fork
 
     with refusing_wrong_runs():
         _, scenario = scenario_to_fork(folder, at, overrides or [])
