@@ -234,6 +234,8 @@ def _labels(data: PooledData | Quadratic, dataset: Dataset, held: Holdings, seed
         return dataset.train.y
     if dataset.loss != "cross_entropy":
         raise ValueError("data: `label_noise` must be 0, for these data have targets instead of labels; leave it out")
+    if dataset.num_classes < 2 and data.noisy_labels == "wrong":
+        raise ValueError("data: `label_noise` must be 0, for there is no other label than one; leave it out")
     return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed, data.noisy_labels)
 
 
