@@ -16,7 +16,7 @@ from raysim.data.noise import mislabel
 from raysim.data.pool import PooledData
 from raysim.data.public import NO_PUBLIC, Public
 from raysim.data.quadratic import Quadratic
-from raysim.data.server import ServerData, ServerSamples
+from raysim.data.server import ServerData, ServerSamples, drawn
 from raysim.data.skew import FeatureSkew
 from raysim.rng import Stream, generator
 
@@ -146,7 +146,7 @@ def divide(
     evaluated = distinct(held_out.rows, len(dataset.test)) if tested == "test" else np.arange(len(dataset.test))
     available = {"train": distinct(trained, len(dataset.train)), "test": evaluated}
     with blaming("server_data"):
-        server, taken = server_data.draw(dataset, available, generator(seed, "server data"))
+        server, taken = drawn(server_data, dataset, available, generator(seed, "server data"))
     with blaming("public"):
         shared = _shared(data, dataset, public)
         public_rows = public.draw(shared, generator(seed, "public"))

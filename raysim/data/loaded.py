@@ -15,17 +15,15 @@ if TYPE_CHECKING:
 STORED = {"uint8", "int16", "float32"}  # types of inputs
 
 
+def wrong_with(dataset: Dataset) -> str | None:
+    """Returns what does not fit together in loaded samples; None if all does."""
+    return wrong_type(dataset) or wrong_inputs(dataset) or wrong_labels(dataset) or wrong_statistics(dataset)
+
+
 def load(data: PooledData | Quadratic) -> Dataset:
     """Returns what a data set loads. Raises ValueError if that does not fit together."""
     dataset = data.load()
-    wrong = (
-        wrong_type(dataset)
-        or wrong_inputs(dataset)
-        or wrong_labels(dataset)
-        or wrong_classes(dataset, data.classes)
-        or wrong_statistics(dataset)
-    )
-    if wrong:
+    if wrong := wrong_with(dataset) or wrong_classes(dataset, data.classes):
         raise ValueError(f"{data.name}.load: {wrong}")
     return dataset
 
