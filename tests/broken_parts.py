@@ -228,6 +228,29 @@ class LoadsLists(RightData):
         return Split(split.x.tolist(), split.y)  # type: ignore[arg-type]
 
 
+class OtherType(RightData):
+    def split(self, samples: int, which: int) -> Split:
+        split = super().split(samples, which)
+        return Split(split.x.astype(np.int16), split.y) if which else split
+
+
+class CountsWithNumpy(RightData):
+    def load(self) -> Dataset:
+        train = self.split(200, 0)
+        return Dataset(train, self.split(50, 1), num_classes=train.y.max() + 1)
+
+
+class OtherLoss(RightData):
+    def load(self) -> Dataset:
+        return Dataset(self.split(200, 0), self.split(50, 1), num_classes=3, loss="hinge")  # type: ignore[arg-type]
+
+
+class ListsUsers(RightData):
+    def split(self, samples: int, which: int) -> Split:
+        split = super().split(samples, which)
+        return Split(split.x, split.y, {"user": [0] * samples})  # type: ignore[dict-item]
+
+
 class RightPartition(Partitioner):
     """Breaks no law."""
 

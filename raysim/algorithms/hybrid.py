@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from raysim.algorithms.central import Central
+from raysim.data.server import InDomain
 from raysim.errors import Problem
 from raysim.local import Local
 from raysim.part import Count, Positive
@@ -58,6 +59,6 @@ def needs_server_data(scenario: Scenario, *, in_domain: bool = False) -> Iterato
     if kind == "none":
         text = f"must not be none, for the server of {name} works on samples of its own; take in_domain, for example"
         yield Problem("server_data", text)
-    elif in_domain and kind != "in_domain":
+    elif in_domain and not isinstance(scenario.server_data, InDomain):
         text = f"must be in_domain, for the server of {name} learns from their labels, got {kind}; take in_domain"
         yield Problem("server_data", text)

@@ -108,6 +108,11 @@ def labels(name: str, train: np.ndarray, test: np.ndarray | None) -> tuple[np.nd
                 f"data {name}: labels must be integers or texts (n,), one for each sample, got {y.dtype} of shape "
                 f"{y.shape!r}; take the class of each sample, such as the argmax of one-hot rows"
             )
+    if test is not None and (train.dtype.kind == "f") != (test.dtype.kind == "f"):
+        raise ValueError(
+            f"data {name}: y must be labels or targets in both splits, got {train.dtype} of training samples and "
+            f"{test.dtype} of test samples; make them alike"
+        )
     y = train if test is None else np.concatenate([train, test])
     if y.dtype.kind == "f":
         if not np.isfinite(y).all():

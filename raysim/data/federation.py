@@ -16,7 +16,7 @@ from raysim.data.noise import mislabel
 from raysim.data.pool import PooledData
 from raysim.data.public import NO_PUBLIC, Public
 from raysim.data.quadratic import Quadratic
-from raysim.data.server import ServerData, ServerSamples
+from raysim.data.server import ServerData, ServerSamples, drawn
 from raysim.data.skew import FeatureSkew
 from raysim.rng import Stream, generator
 
@@ -146,7 +146,7 @@ def divide(
     evaluated = distinct(held_out.rows, len(dataset.test)) if tested == "test" else np.arange(len(dataset.test))
     available = {"train": distinct(trained, len(dataset.train)), "test": evaluated}
     with blaming("server_data"):
-        server, taken = server_data.draw(dataset, available, generator(seed, "server data"))
+        server, taken = drawn(server_data, dataset, available, generator(seed, "server data"))
     with blaming("public"):
         shared = _shared(data, dataset, public)
         public_rows = public.draw(shared, generator(seed, "public"))
@@ -234,6 +234,8 @@ def _labels(data: PooledData | Quadratic, dataset: Dataset, held: Holdings, seed
         return dataset.train.y
     if dataset.loss != "cross_entropy":
         raise ValueError("data: `label_noise` must be 0, for these data have targets instead of labels; leave it out")
+    if dataset.num_classes < 2 and data.noisy_labels == "wrong":
+        raise ValueError("data: `label_noise` must be 0, for there is no other label than one; leave it out")
     return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed, data.noisy_labels)
 
 

@@ -27,5 +27,8 @@ class Femnist(LeafImages):
         labels = np.array(y, dtype=np.int64)
         if wrong := sorted({*labels.tolist()} - {*range(LABELS)}):
             raise ValueError(f"data femnist: labels must be from 0 to {LABELS - 1}, got {wrong[0]}; correct the files")
-        images = np.rint(255 * np.array(x, dtype=np.float32)).astype(np.uint8).reshape(len(x), SIDE, SIDE, 1)
+        pixels = np.array(x, dtype=np.float32)
+        if len(outside := pixels[~((pixels >= 0) & (pixels <= 1))]):
+            raise ValueError(f"data femnist: pixels must be from 0 to 1, got {outside[0]}; correct the files")
+        images = np.rint(255 * pixels).astype(np.uint8).reshape(len(x), SIDE, SIDE, 1)
         return images[labels < self.labels], labels[labels < self.labels]

@@ -58,6 +58,7 @@ class HuggingFace(Brought):
                 raise ValueError(
                     f"data huggingface: `{key}` must be one of the splits {sorted(splits)!r}, got {name!r}"
                 )
+        self._require_same_labels([splits[name] for name in wanted])
         train, *test = (self._raw(splits[name]) for name in wanted)
         return self.made_of(train, test[0] if test else None)
 
@@ -66,7 +67,10 @@ class HuggingFace(Brought):
         for name in (x, y, *self.columns):
             if name not in split.column_names:
                 raise ValueError(f"data huggingface: a column {name!r} must be there, got {split.column_names!r}")
-        table = split.select_columns([y, *self.columns]).with_format("numpy")[:]
+        of_labels = split.select_columns([y, *self.columns])
+        for name, column in zip(of_labels.column_names, of_labels.with_format("arrow")[:].columns, strict=True):
+            _require_values(name, column.null_count)
+        table = of_labels.with_format("numpy")[:]
         labels = np.asarray(table[y])
         columns = {name: np.asarray(table[name]) for name in self.columns}
         return Raw(self._inputs(split, x), labels if labels.dtype.kind != "O" else labels.astype(np.str_), columns)
@@ -85,6 +89,7 @@ class HuggingFace(Brought):
             return np.asarray(values)
         encoded = split.select_columns([name]).cast_column(name, datasets.Image(decode=False))
         images = [row[name] for row in encoded]
+        _require_values(name, images.count(None))
         contents = [Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"] for image in images]
 
         def pixels() -> np.ndarray:
@@ -93,6 +98,15 @@ class HuggingFace(Brought):
             return stack([decode(content, self.size, where) for content, where in zip(contents, names, strict=True)])
 
         return decoded(contents, self.size, pixels)
+
+    def _require_same_labels(self, splits: list["datasets.Dataset"]) -> None:
+        """Raises ValueError if splits number the names of class labels in different ways."""
+        named = [getattr(split.features.get(self._label(split)), "names", None) for split in splits]
+        if different := [names for names in named if names != named[0]]:
+            raise ValueError(
+                f"data huggingface: class labels of {self.test!r} must have the names of those of {self.train!r}, "
+                f"{named[0]!r}, got {different[0]!r}; cast both to one ClassLabel"
+            )
 
     def _input(self, split: "datasets.Dataset") -> str:
         if self.input is not None:
@@ -112,6 +126,13 @@ class HuggingFace(Brought):
         of_classes = [name for name, kind in split.features.items() if isinstance(kind, datasets.ClassLabel)]
         usual = [name for name in ("label", "labels") if name in split.column_names]
         return _only("label", of_classes if len(of_classes) == 1 else usual, split)
+
+
+def _require_values(name: str, missing: int) -> None:
+    if missing:
+        raise ValueError(
+            f"data huggingface: column {name!r} must have a value in every row, got {missing} without; leave them out"
+        )
 
 
 def _only(key: str, found: list[str], split: "datasets.Dataset") -> str:

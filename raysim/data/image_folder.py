@@ -17,8 +17,8 @@ from results.location import location
 class ImageFolder(Images):
     """Images in a folder for each class, such as a subset of ImageNet.
 
-    Labels number the classes in order of their folders' names. Only the images that are used are decoded; set
-    `train_samples` and `test_samples` to use fewer.
+    Labels number the classes in order of their folders' names; hidden folders are none. Only the images that are used
+    are decoded; set `train_samples` and `test_samples` to use fewer.
     """
 
     name: str = "image_folder"
@@ -38,17 +38,25 @@ class ImageFolder(Images):
         train = folder / "train" if (folder / "train").is_dir() else folder
         of_test = [folder / name for name in ("test", "val") if (folder / name).is_dir()]
         classes = self._classes_of(train)
+        samples = list_images(train, classes)
+        if empty := set(range(len(classes))) - set(samples.y.tolist()):
+            raise ValueError(
+                f"data image_folder: {str(train / classes[min(empty)])!r} must hold images of its class, named "
+                f"*{', *'.join(sorted(SUFFIXES))}, but holds none; put them there, or take the folder away"
+            )
         if train == folder or not of_test:
-            return self.dataset(*stratified(list_images(train, classes), self.test_share), len(classes))
+            return self.dataset(*stratified(samples, self.test_share), len(classes))
         if strangers := sorted(set(self._classes_of(of_test[0])) - set(classes)):
             raise ValueError(
                 f"data image_folder: {str(of_test[0])!r} must have folders of the classes in {str(train)!r} only, got "
                 f"{strangers[0]!r}; take it away"
             )
-        return self.dataset(list_images(train, classes), list_images(of_test[0], classes), len(classes))
+        return self.dataset(samples, list_images(of_test[0], classes), len(classes))
 
     def _classes_of(self, folder: Path) -> list[str]:
-        if not folder.is_dir() or not (found := sorted(entry.name for entry in folder.iterdir() if entry.is_dir())):
+        entries = folder.iterdir() if folder.is_dir() else ()
+        found = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        if not found:
             raise FileNotFoundError(
                 f"data image_folder: {str(folder.absolute())!r} must have a folder for each class, but has none; put "
                 "the images there, or correct `path`"

@@ -36,6 +36,10 @@ class Images(Labelled):
 
     def _decoded(self, split: Split) -> Split:
         x = self.pixels(split.x)
+        if x.dtype != np.uint8 or x.ndim != 4:
+            raise ValueError(
+                f"data: images must be uint8 (n, height, width, channels), got {x.dtype} of shape {x.shape}"
+            )
         height, width, channels = x.shape[1:]
         wanted = (self.size or height, self.size or width, self.channels or channels)
         if wanted != (height, width, channels):

@@ -28,6 +28,9 @@ class InMemory:
         """Makes one of an array, of a tensor, or of a series or list that numpy makes an array of."""
         array = np.ascontiguousarray(values).reshape(np.shape(values))  # the former makes 0-d arrays 1-d
         if array.dtype == object:  # such as a pandas series of texts
+            # NaN does not equal itself, and of pandas' NA that is not known.
+            if missing := sum(value is None or str(value == value) != "True" for value in array.flat):
+                raise ValueError(f"an array must have a value everywhere, got {missing} missing ones; leave these out")
             array = array.astype(np.str_)
         hashed = hashlib.blake2b(array.reshape(-1).view(np.uint8).data, digest_size=16)
         return cls(array.shape, str(array.dtype), hashed.hexdigest(), array)

@@ -36,6 +36,8 @@ def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
                 x, y = convert(samples["x"], samples["y"])
                 if len(x) != len(y):
                     raise ValueError(f"user {user!r} has {len(x)} x and {len(y)} y")
+                if user in users:
+                    raise ValueError(f"user {user!r} is in another file, too")
                 if len(y):
                     users[user] = (x, y)
         except (ValueError, KeyError, TypeError) as error:

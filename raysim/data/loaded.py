@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from raysim.data.dataset import Dataset, Split
+from raysim.data.dataset import Dataset, Loss, Split
 
 if TYPE_CHECKING:
     from raysim.data.pool import PooledData
@@ -15,17 +15,15 @@ if TYPE_CHECKING:
 STORED = {"uint8", "int16", "float32"}  # types of inputs
 
 
+def wrong_with(dataset: Dataset) -> str | None:
+    """Returns what does not fit together in loaded samples; None if all does."""
+    return wrong_type(dataset) or wrong_inputs(dataset) or wrong_labels(dataset) or wrong_statistics(dataset)
+
+
 def load(data: PooledData | Quadratic) -> Dataset:
     """Returns what a data set loads. Raises ValueError if that does not fit together."""
     dataset = data.load()
-    wrong = (
-        wrong_type(dataset)
-        or wrong_inputs(dataset)
-        or wrong_labels(dataset)
-        or wrong_classes(dataset, data.classes)
-        or wrong_statistics(dataset)
-    )
-    if wrong:
+    if wrong := wrong_with(dataset) or wrong_classes(dataset, data.classes):
         raise ValueError(f"{data.name}.load: {wrong}")
     return dataset
 
@@ -37,11 +35,15 @@ def wrong_type(found: Any) -> str | None:
     for name, split in _splits(found):
         if not isinstance(split, Split):
             return f"{name}: must be a raysim.data.Split, got {type(split).__name__}"
-        for key, values in (("x", split.x), ("y", split.y)):
+        for key, values in {"x": split.x, "y": split.y, **split.columns}.items():
             if not isinstance(values, np.ndarray):
                 return f"{name}: {key} must be a numpy array, got {type(values).__name__}"
         if not len(split):
             return f"{name}: must hold samples, got none"
+    if found.loss not in get_args(Loss):
+        return f"loss: must be one of {', '.join(get_args(Loss))}, got {found.loss!r}"
+    if not isinstance(found.num_classes, int):  # tables and run.json hold it
+        return f"num_classes: must be an int, got {type(found.num_classes).__name__}; convert it, with int"
     return None
 
 
@@ -56,6 +58,9 @@ def wrong_inputs(dataset: Dataset) -> str | None:
         if kind == "float32" and not _finite(split.x):
             row = int(np.argwhere(~np.isfinite(split.x))[0][0])
             return f"{name}: x must be finite, got {split.x[row].ravel()[:4]} in row {row}"
+    kinds = {name: str(split.x.dtype) for name, split in _splits(dataset)}
+    if kinds["train"] != kinds["test"]:  # bytes are scaled where they are used, and floats are not
+        return f"x: must have the same type in both splits, got {kinds}"
     shapes = {name: split.x.shape[1:] for name, split in _splits(dataset)}
     if shapes["train"] != shapes["test"]:
         return f"x: must have the same shape in both splits, got {shapes}"

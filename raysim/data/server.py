@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
-from raysim.data.loaded import load
+from raysim.data.loaded import load, wrong_with
 from raysim.data.partition import Iid
 from raysim.data.pixels import fit
 from raysim.data.sets import IMAGES
@@ -49,6 +49,26 @@ class ServerData(Part):
 
         Raises ValueError if too few rows would be left.
         """
+
+
+def drawn(
+    server_data: ServerData, dataset: Dataset, available: Rows, generator: np.random.Generator
+) -> tuple[ServerSamples, Rows]:
+    """Returns what `draw` does. Raises ValueError if that does not fit together, which a user's own class can miss."""
+    server, taken = server_data.draw(dataset, available, generator)
+    if isinstance(server_data, NoServerData):
+        return server, taken
+    found, loss = server.split, dataset.loss if server.in_domain else "cross_entropy"
+    wrong = wrong_with(Dataset(found, found, server.num_classes, server.mean, server.std, loss))
+    wrong = wrong.removeprefix("train: ") if wrong else None
+    if not wrong and found.x.dtype != np.uint8 and found.x.shape[1:] != dataset.train.x.shape[1:]:
+        wrong = f"x must have the shape of the clients' inputs, {dataset.train.x.shape[1:]}, got {found.x.shape[1:]}"
+    for split, rows in taken.items():
+        if not wrong and len(strangers := np.setdiff1d(rows, available[split])):
+            wrong = f"rows must be among the available ones, got {strangers[0]} of {split}"
+    if wrong:
+        raise ValueError(f"{server_data.name}.draw: {wrong}")
+    return server, taken
 
 
 class NoServerData(ServerData):

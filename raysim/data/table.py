@@ -23,7 +23,8 @@ class Table(Labelled):
     """A table in Parquet or CSV files, with columns of numbers as features and a column of labels.
 
     Labels may be texts, integers or booleans, which are numbered in sorted order over both splits. Floats are targets
-    of a regression, with the squared error as the loss. Every cell that is used must have a value.
+    of a regression, with the squared error as the loss. Every cell that is used must have a value; in a CSV file, a
+    cell that is empty, or holds NA or null, has none.
     """
 
     name: str = "table"
@@ -85,6 +86,11 @@ class Table(Labelled):
     def _labels(self, tables: list["pa.Table"]) -> tuple[np.ndarray, int]:
         """Returns the labels or targets of all tables' samples, one after another, and how many labels there are."""
         train, *test = (_plain(table, self.label) for table in tables)
+        if test and (train.dtype.kind == "f") != (test[0].dtype.kind == "f"):
+            raise ValueError(
+                f"data table: {self.label!r} must be labels or targets in both files, got {train.dtype} in "
+                f"{self.path!r} and {test[0].dtype} in {self.test_path!r}; make them alike"
+            )
         y = np.concatenate([train, *test])
         if y.dtype.kind == "f":
             return y.astype(np.float32), 1
@@ -112,8 +118,9 @@ def read_table(patterns: tuple[str, ...], key: str) -> "pa.Table":
                 tables.append(pq.read_table(name, filesystem=system))
         elif path.endswith((".csv", ".csv.gz")):
             what = "a whole CSV file with a line of column names"
+            options = pa_csv.ConvertOptions(strings_can_be_null=True)  # an empty cell is no label of its own
             with reading(path, what), local_copy(location(path)) as copy:
-                tables.append(pa_csv.read_csv(copy))
+                tables.append(pa_csv.read_csv(copy, convert_options=options))
         else:
             raise ValueError(f"data table: `{key}` must be a .parquet, .csv or .csv.gz file, got {path!r}")
     different = [path for path, table in zip(paths, tables, strict=True) if table.schema != tables[0].schema]
@@ -161,6 +168,10 @@ def _plain(table: "pa.Table", name: str) -> np.ndarray:
     import pyarrow.types as types
 
     column = table[name]
+    if types.is_nested(column.type) or types.is_binary(column.type):
+        raise ValueError(
+            f"data table: column {name!r} must hold numbers, booleans or texts in UTF-8, got {column.type}; convert it"
+        )
     if types.is_decimal(column.type):
         column = column.cast("float64")
     values: np.ndarray = column.to_numpy()

@@ -1,8 +1,5 @@
 """A map-style data set of torch that a user brings, by the name of its class or of a function that returns it."""
 
-import importlib.util
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -33,11 +30,6 @@ class TorchDataset(Brought):
     test_args: dict[str, Any] = Field(default={})
     """Keyword arguments for `test`, beside those of `args`."""
 
-    def reads(self) -> Iterable[str | Path]:
-        modules = {name.partition(":")[0] for name in (self.train, self.test) if name} - {"__main__"}  # no file
-        specs = [importlib.util.find_spec(module) for module in sorted(modules)]
-        return [spec.origin for spec in specs if spec and spec.origin]
-
     def load(self) -> Dataset:
         """Reads all samples. Raises ValueError if one of the names is not a Dataset of pairs (x, y)."""
         train = read(self.train, self.args, "train")
@@ -61,7 +53,10 @@ def read(name: str, args: dict[str, Any], key: str) -> Raw:
                 f"data torch: items of `{key}` must be pairs (x, y), got {type(item).__name__} for item {place} of "
                 f"{name!r}; return (x, y)"
             )
-        inputs.append(np.asarray(item[0]))
+        x = item[0]
+        if getattr(x, "mode", None) == "P":  # a picture of PIL whose pixels are places in a palette
+            x = x.convert("RGB")
+        inputs.append(np.asarray(x))
         labels.append(np.asarray(item[1]))
     if not inputs:
         raise ValueError(f"data torch: `{key}` must have samples, got none of {name!r}")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import command
 from conftest import Raw, digits, override
@@ -16,6 +17,7 @@ from raysim import parse_scenario
 from raysim.data import Split
 from raysim.data.arrays import Arrays
 from raysim.data.in_memory import InMemory, light
+from raysim.data.partition import Iid
 from raysim.rng import generator
 
 DRAW = generator(0, "arrays")
@@ -96,6 +98,19 @@ def test_arrays_that_are_no_samples_are_errors(tmp_path: Path, changed: dict[str
     arrays = {"x_train": X[:9], "y_train": Y[:9], "x_test": X[:9], "y_test": Y[:9], **changed}
     with pytest.raises(ValueError, match=complaint):
         load(name="arrays", path=npz(tmp_path / "a.npz", **arrays))
+
+
+def test_labels_of_one_split_and_targets_of_the_other_are_refused() -> None:
+    x, y = np.zeros((4, 2)), np.arange(4) % 2
+    data = Arrays.of({"x_train": x, "y_train": y, "x_test": x, "y_test": y * 1.0}, clients=2, partition=Iid())
+    with pytest.raises(ValueError, match=r"y must be labels or targets in both splits, got int64 of training samples"):
+        data.load()
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_missing_text_in_memory_is_no_label_of_its_own(missing: Any) -> None:
+    with pytest.raises(ValueError, match="must have a value everywhere, got 1 missing ones"):
+        InMemory.of(pd.Series(["ash", missing, "elm"]))
 
 
 def test_python_objects_are_refused_without_the_advice_to_load_them(tmp_path: Path) -> None:

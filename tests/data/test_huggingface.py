@@ -80,3 +80,21 @@ def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
     arrow.write_bytes(arrow.read_bytes()[:100])
     with pytest.raises(ValueError, match=r"d' must be a whole folder of `save_to_disk`, got .* says: .*; save"):
         load(name="huggingface", path=path)
+
+
+@pytest.mark.parametrize("column", ["who", "img", "kind"])
+def test_a_missing_value_is_no_value_of_its_own(tmp_path: Path, column: str) -> None:
+    """Without the refusal, a missing text would be the label None."""
+    rows = images([0, 1, 2] * 4).add_column("kind", list("abc" * 4))
+    row = 3
+    lacking = rows.map(lambda values, place: {column: None if place == row else values[column]}, with_indices=True)
+    path = saved(tmp_path / "d", lacking)
+    with pytest.raises(ValueError, match=f"column '{column}' must have a value in every row, got 1 without"):
+        load(name="huggingface", path=path, label="kind", columns=["who"])
+
+
+def test_class_labels_must_have_the_same_names_in_both_splits(tmp_path: Path) -> None:
+    other = images([2, 1]).cast_column("fine", datasets.ClassLabel(names=list("cab")))
+    path = saved(tmp_path / "d", datasets.DatasetDict({"train": images([0, 1, 2] * 3), "test": other}))
+    with pytest.raises(ValueError, match=r"of 'test' must have the names of those of 'train', \['a', 'b', 'c'\], got"):
+        load(name="huggingface", path=path)

@@ -59,6 +59,18 @@ def test_folders_without_classes_or_images_are_errors(tmp_path: Path) -> None:
         load("image_folder", tmp_path)
 
 
+def test_a_hidden_folder_is_no_class_and_one_without_images_is_an_error(tmp_path: Path) -> None:
+    for i in range(4):
+        write_image(tmp_path / f"ant/{i}.png", i)
+        write_image(tmp_path / f"bee/{i}.gif", i)
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    with pytest.raises(ValueError, match=r"bee' must hold images of its class, named \*.bmp, .*, but holds none"):
+        load("image_folder", tmp_path)
+    write_image(tmp_path / "bee/0.png", 1)
+    dataset = load("image_folder", tmp_path)
+    assert (dataset.num_classes, sorted({*dataset.train.y.tolist()})) == (2, [0, 1])
+
+
 def test_a_run_on_a_folder_of_images(simulate: Simulate, tmp_path: Path) -> None:
     for label, name in enumerate(("dark", "light")):
         for i in range(20):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from data_sets import digits, part, random_images
 
+from raysim.data.dataset import Split
 from raysim.data.images import channel_statistics
 
 
@@ -77,3 +78,12 @@ def test_only_images_of_bytes_can_be_resized(tmp_path: Path) -> None:
     rows = {"name": "arrays", "path": str(tmp_path / "rows.npz"), "clients": 2, "partition": "iid"}
     with pytest.raises(ValueError, match="`size` and `channels` must be null unless inputs are images of bytes"):
         part(**rows, size=8).load()
+
+
+@pytest.mark.parametrize(
+    "x", [np.zeros((4, 8, 8), np.uint8), np.zeros((4, 8, 8, 1), np.uint16), np.zeros((4, 8, 8, 1))]
+)
+def test_images_of_a_users_own_class_must_be_bytes_with_channels(x: np.ndarray) -> None:
+    split = Split(x, np.arange(4) % 2)
+    with pytest.raises(ValueError, match=rf"images must be uint8 \(n, height, width, channels\), got {x.dtype}"):
+        digits().dataset(split, split, 2)

@@ -66,6 +66,19 @@ def test_femnist_has_bytes_for_pixels_and_users_in_sorted_order(femnist: Path) -
     assert dataset.num_classes == 62
 
 
+@pytest.mark.parametrize("pixel", [255.0, -0.1, float("nan")])
+def test_pixels_beyond_the_range_are_refused(femnist: Path, pixel: float) -> None:
+    write_leaf(femnist / "train/2.json", {"d": ([[pixel, *drawing(1)[1:]]], [1])})
+    with pytest.raises(ValueError, match=rf"2.json' must be .* pixels must be from 0 to 1, got {pixel}"):
+        load("femnist", femnist)
+
+
+def test_a_user_is_in_one_file(femnist: Path) -> None:
+    write_leaf(femnist / "train/2.json", {"a": ([drawing(1)], [1])})
+    with pytest.raises(ValueError, match=r"2.json' must be .* user 'a' is in another file, too"):
+        load("femnist", femnist)
+
+
 def test_only_the_first_labels_may_be_used_and_who_has_none_is_left_out(femnist: Path) -> None:
     dataset = load("femnist", femnist, labels=40)
     assert dataset.train.y.tolist() == [3, 4, 5, 6]

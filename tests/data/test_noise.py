@@ -1,11 +1,18 @@
 """Wrong labels of clients."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from data_sets import digits, federation
 
+from raysim.data import federate
+from raysim.data.arrays import Arrays
 from raysim.data.holdings import Holdings
 from raysim.data.noise import NoisyClients, mislabel
+from raysim.data.partition import Iid
+from raysim.data.server import NoServerData
+from raysim.errors import BadInput
 
 
 def test_a_share_of_each_clients_labels_is_wrong() -> None:
@@ -40,6 +47,18 @@ def test_each_client_may_have_a_share_of_its_own() -> None:
     for client, share in enumerate(shares):
         rows = noisy.train_rows(client)
         assert (noisy.train.y[rows] != plain.train.y[rows]).sum() == round(share * len(rows))
+
+
+def test_a_single_label_cannot_be_wrong_but_random() -> None:
+    zeros = {"x": np.arange(40.0), "y": np.zeros(40, dtype=np.int64)}
+
+    def labels(kind: Literal["wrong", "random"]) -> np.ndarray:
+        data = Arrays.of(zeros, clients=2, partition=Iid(), label_noise=0.5, noisy_labels=kind)
+        return federate(data, NoServerData(), seed=0).train.y
+
+    assert not labels("random").any()
+    with pytest.raises(BadInput, match=r"data.label_noise: must be 0, for there is no other label than one"):
+        labels("wrong")
 
 
 def test_some_clients_are_noisy_by_chance_and_at_least_by_a_share() -> None:

@@ -124,3 +124,25 @@ def test_a_table_says_which_files_it_reads(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv")
     data = part(name="table", clients=2, partition="iid", path=str(tmp_path / "*.csv"), label="kind")
     assert list(data.reads()) == [path]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize("column", ["kind", "place"])
+def test_a_missing_text_is_no_value_of_its_own(tmp_path: Path, name: str, column: str) -> None:
+    rows = frame(30).assign(place="a forest")
+    rows.loc[[3, 8], column] = None
+    with pytest.raises(ValueError, match=rf"must have a value in every row .*: 2 in '{column}'"):
+        load(name="table", path=table(tmp_path / name, rows), label="kind", columns=["place"])
+
+
+def test_labels_in_one_file_and_targets_in_the_other_are_refused(tmp_path: Path) -> None:
+    train, test = (table(tmp_path / name, frame().assign(kind=kind)) for name, kind in [("a.csv", 1), ("b.csv", 1.5)])
+    with pytest.raises(ValueError, match=r"must be labels or targets in both files, got int64 in .* and float64"):
+        load(name="table", path=train, test_path=test, label="kind")
+
+
+@pytest.mark.parametrize(("cell", "kind"), [([1, 2], "list<.*>"), ("größe".encode("latin-1"), "binary")])
+def test_columns_of_lists_or_bytes_are_refused(tmp_path: Path, cell: Any, kind: str) -> None:
+    rows = frame(30).assign(kind=[cell] * 30)
+    with pytest.raises(ValueError, match=f"column 'kind' must hold numbers, booleans or texts in UTF-8, got {kind};"):
+        load(name="table", path=table(tmp_path / "a.parquet", rows), label="kind")

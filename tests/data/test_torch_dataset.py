@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import digits
 from data_sets import load, part
+
+import raysim
+from raysim.scenario.dependencies import changes, depends_on
 
 MODULE = """
 import torch
@@ -35,6 +39,11 @@ class Triples(Waves):
 class Broken(Waves):
     def __getitem__(self, place):
         raise ValueError("no such wave")
+
+def palette():
+    from PIL import Image
+    picture = Image.new("RGB", (4, 4), (10, 200, 30)).quantize(2)
+    return [(picture, place % 2) for place in range(8)]
 """
 
 
@@ -78,6 +87,21 @@ def test_what_is_no_such_data_set_is_told(keys: dict[str, Any], complaint: str) 
         load(name="torch", **keys)
 
 
-def test_its_module_is_what_it_reads(tmp_path: Path) -> None:
-    data = part(name="torch", clients=2, partition="iid", train="waves:Waves")
-    assert list(data.reads()) == [str(tmp_path / "waves.py")]
+def test_a_module_that_is_not_there_is_told_by_a_run(tmp_path: Path) -> None:
+    data = {"name": "torch", "clients": 6, "partition": "iid", "train": "nowhere.at_all:Waves"}
+    with pytest.raises(raysim.RunFailed, match=r"data.train: must be module:Class, .* No module named 'nowhere'"):
+        raysim.run({**digits(), "data": data}, out=tmp_path, inline=True)
+
+
+def test_a_change_of_its_module_makes_runs_out_of_date(tmp_path: Path) -> None:
+    data = {"name": "torch", "clients": 6, "partition": "iid", "train": "waves:Waves"}
+    scenario = raysim.parse_scenario({**digits(), "data": data})
+    before = depends_on(scenario)
+    with (tmp_path / "waves.py").open("a") as file:
+        file.write("# changed")
+    assert list(changes(before, depends_on(scenario))) == ["module waves changed"]
+
+
+def test_a_picture_with_a_palette_has_its_colours() -> None:
+    dataset = load(name="torch", train="waves:palette")
+    assert (dataset.train.x.shape[1:], dataset.train.x[0, 0, 0].tolist()) == ((4, 4, 3), [10, 200, 30])
