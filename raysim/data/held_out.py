@@ -58,8 +58,14 @@ def divide_alike(
 
     For each value of the column, clients share the test samples in the proportions in which they hold the training
     samples; cuts are rounded down. So a client is tested on the labels it trains on, and a writer on samples of their
-    own. Test samples go to nobody if no client holds their value. column: None if all samples are alike.
+    own. Test samples go to nobody if no client holds their value. column: None if all samples are alike. Raises
+    ValueError if the test samples lack it.
     """
+    if column not in (None, "label", *test.columns):
+        raise ValueError(
+            f"data.local_test: must be a share, such as 0.2, because the test samples have no column {column!r}, by "
+            "which the training samples are divided"
+        )
     of_train, of_test = (np.zeros(len(s)) if column is None else s.column(column) for s in (train, test))
     values, place = np.unique(of_train, return_inverse=True)
     clients = np.arange(len(parts))

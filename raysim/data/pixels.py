@@ -18,7 +18,7 @@ def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
     size: side, in pixels, of the square that it is resized to; None: not resized. file: its name, for errors. Raises
     ValueError if it is damaged, or has more than 8 bits a channel.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         image: Image.Image = Image.open(BytesIO(content))
@@ -26,7 +26,8 @@ def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
             image.draft(None, (size, size))  # decodes a JPEG at a smaller scale that is still large enough, much faster
         image.load()
     except (OSError, SyntaxError) as error:  # what Pillow raises for a damaged file
-        raise ValueError(f"data: {file!r} must be a whole image, got {error}; fetch it again") from error
+        said = "no known format" if isinstance(error, UnidentifiedImageError) else error
+        raise ValueError(f"data: {file!r} must be a whole image, got {said}; fetch it again") from error
     if image.mode[0] in "IF":
         raise ValueError(
             f"data: images must have 8 bits a channel, got mode {image.mode!r} of {file!r}; convert the images"

@@ -48,6 +48,14 @@ def test_users_get_their_own_test_samples() -> None:
     assert [sorted(rows.tolist()) for rows in tests] == [[0], [1, 2]]
 
 
+def test_test_samples_without_the_column_are_told_as_such() -> None:
+    train = labelled([0, 0, 1], user=[5, 6, 6])
+    with pytest.raises(
+        ValueError, match=r"local_test: must be a share, .* because the test samples have no column 'user'"
+    ):
+        divide_alike(train, parts_of([0], [1, 2]), labelled([0, 1]), "user", generator(0, "tests"))
+
+
 @pytest.mark.parametrize("assignment", ["cyclic", "collins"])
 def test_clients_with_blocks_of_labels_test_on_blocks_of_the_same_labels(assignment: str) -> None:
     partition = {"name": "classes", "per_client": 2, "assignment": assignment}
