@@ -126,7 +126,12 @@ def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str)
         raise ValueError(f"{run / table}: must hold {rows} rows, which a checkpoint counts on, got {found}")
     with writing(run / table):
         if kept:
-            _rewrite(run, table, parts, schema, iter(kept))
+            try:
+                _rewrite(run, table, parts, schema, iter(kept))
+            except OSError:
+                if is_local(run):  # so that run.json has room to say that the run failed
+                    shutil.rmtree(run / f".{table}.new", ignore_errors=True)
+                raise
         elif not is_local(run):
             remove(_stored(run, table))
         elif parts:

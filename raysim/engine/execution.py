@@ -58,8 +58,11 @@ class Execution:
         checkpoint = Checkpoint.read(self.folder) if self.goes_on else None
         before = self._before()
         info = self._info(checkpoint, before)
-        write_json(self.folder, info)
-        writer = Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None)
+        try:
+            write_json(self.folder, info)
+            writer = Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None)
+        except CannotWrite as problem:
+            raise self._unwritten(problem) from None
         family = family_of(self.scenario)
         recorder: Recorder = family.recorder(writer)
         if checkpoint:

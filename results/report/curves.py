@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
 from results.report.draw import bytes_along, series, whole_numbers, wide_scale
-from results.report.frames import by_text
+from results.report.frames import by_text, gaps, with_nan
 from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
@@ -40,13 +40,15 @@ def curves(groups: Groups) -> Section | None:
         "and where it arrives. The runs of a group are averaged round by round, on both axes."
     )
     panels = (Panel(axis.split(",")[0], list(_pictures(groups, table, axis, name))) for name, axis in _AXES.items())
-    return Section("curves", "Learning curves", text + groups.band, tabs=[panel for panel in panels if panel.pictures])
+    text += groups.band + gaps(table["mean"])
+    return Section("curves", "Learning curves", text, tabs=[panel for panel in panels if panel.pictures])
 
 
 def points(groups: Groups) -> pd.DataFrame:
     """Returns one row for each group, metric, split and round.
 
-    mean, min and max are those of the metric over runs; virtual_time, bytes and seconds are means over runs.
+    mean, min and max are those of the metric over runs, NaN if one of them has none; virtual_time, bytes and seconds
+    are means over runs.
     """
     frame = groups.frame("evaluations", _COLUMNS, pc.field("subject").isin(["global", "peers"]))
     frame = frame[~frame["metric"].str.contains(_OF_MEMBERS)]
@@ -54,9 +56,9 @@ def points(groups: Groups) -> pd.DataFrame:
     frame = frame[(frame["subject"] == "global") | ~frame["run"].isin(with_model)]
     frame = frame.assign(**_spent(groups, frame))
     means = {name: (name, "mean") for name in _AXES if name != "round"}
-    values = {name: ("value", name) for name in ("mean", "min", "max")}
     by = frame.groupby([*_KEY, "round"], observed=True)
-    return by.agg(**values, **means).reset_index()
+    values = with_nan(by["value"].agg(["mean", "min", "max"]), by["value"])
+    return values.join(by.agg(**means)).reset_index()
 
 
 def _spent(groups: Groups, frame: pd.DataFrame) -> dict[str, np.ndarray]:

@@ -34,11 +34,11 @@ def band(axes: Axes, place: int, label: str | None, x: ArrayLike, *lines: ArrayL
 
 
 def ranks(axes: Axes, place: int, label: str | None, values: ArrayLike) -> None:
-    """Draws values in rising order, the smallest at 0 % and the largest at 100 %."""
+    """Draws values in rising order, the smallest at 0 % and the largest at 100 %; NaN is last, and leaves a gap."""
     rising = np.sort(np.asarray(values, float))
-    rising = rising[~np.isnan(rising)]
-    at = np.linspace(0, 100, min(len(rising), 100))
-    band(axes, place, label, at, np.quantile(rising, at / 100, method="nearest") if len(rising) else rising)
+    at = np.linspace(0, 1, min(len(rising), 100))
+    band(axes, place, label, 100 * at, rising[np.rint(at * (len(rising) - 1)).astype(int)])
+    axes.set_xlim(-5, 105)
 
 
 def wide_scale(axes: Axes, values: ArrayLike) -> None:

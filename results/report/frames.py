@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pandas.core.groupby import SeriesGroupBy
+
+    from results.report.groups import Groups
 
 _STRETCHES = 40  # stretches of rounds in a figure, at most
 
@@ -26,8 +30,30 @@ def by_text(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[tuple[str, ...
         yield key, found[key]
 
 
+def with_nan(table: pd.DataFrame, values: SeriesGroupBy[Any, Any]) -> pd.DataFrame:
+    """Returns a table of aggregates of grouped values with NaN where a value is NaN, which pandas leaves out."""
+    table = table.astype(float)
+    table.loc[values.count() < values.size()] = np.nan
+    return table
+
+
+def gaps(values: pd.Series[float]) -> str:
+    """Returns a sentence, to follow others, if lines through these values have gaps; else nothing."""
+    return "" if np.isfinite(values).all() else " Lines have gaps where the value of a run is NaN or infinite."
+
+
+def left_out(groups: Groups, table: str, names: Sequence[str], filter: pc.Expression | None = None) -> dict[str, str]:
+    """Says of each column how many of its values are NaN or infinite, so that `quantiles` leaves them out."""
+    rows = groups.drawn.table(table, names, filter, keys=[])
+    counts = {name: pc.sum(pc.invert(pc.is_finite(rows[name]))).as_py() for name in names}
+    return {
+        name: f"{count:,} values that are NaN or infinite are left out." if count else ""
+        for name, count in counts.items()
+    }
+
+
 def quantiles(frame: pd.DataFrame, name: str, *shares: float) -> pd.DataFrame:
-    """Returns a column's quantiles at these shares, one row for each group and stretch of rounds.
+    """Returns the quantiles of a column's finite values at these shares, one row for each group and stretch of rounds.
 
     `round` is the middle of the stretch, and the quantiles' columns are named by their shares.
     """

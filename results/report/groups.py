@@ -90,7 +90,9 @@ class Groups:
         """A sentence on what lines and bands are, for captions; empty if each group is one run."""
         if all(len(group.drawn) == 1 for group in self.groups):
             return ""
-        return " Line: mean over the runs of a group. Band: from their smallest to their largest value."
+        return (
+            " Line: mean over the runs of a group that went so far. Band: from their smallest to their largest value."
+        )
 
 
 def grouped(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) -> Groups:

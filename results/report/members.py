@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from results.picked import never_picked
 from results.report.draw import ranks, series, whole_numbers, wide_scale
-from results.report.frames import by_group, by_text
+from results.report.frames import by_group, by_text, gaps, with_nan
 from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Section
@@ -30,17 +30,19 @@ def members(groups: Groups) -> Section | None:
     """Returns the section; None if neither clients' nor peers' models were evaluated."""
     metric = pc.field("metric").cast("string")
     consensus = pc.starts_with(metric, "consensus")
-    own = pc.field("subject").isin([*_MEMBERS]) & ~consensus
+    own = pc.field("subject").isin([*_MEMBERS]) & ~consensus & pc.is_valid(pc.field("value"))
     if groups.picked:
         own &= (pc.field("subject") != "client") | (pc.field("picked") > 0)
     apart = groups.frame("evaluations", _COLUMNS, consensus)
-    pictures = [*_spreads(groups, groups.frame("evaluations", _COLUMNS, own)), *_consensus(groups, apart)]
+    each = groups.frame("evaluations", _COLUMNS, own)
+    pictures = [*_spreads(groups, each), *_consensus(groups, apart)]
     if not pictures:
         return None
     text = (
         "What each client or peer predicts with was evaluated by itself. Means give every client or peer the same "
         "weight, however many samples it has."
     )
+    text += gaps(each["value"])
     if groups.picked:
         text += " Clients are left out until they have taken part."
     elif note := never_picked(groups.drawn):
@@ -50,13 +52,15 @@ def members(groups: Groups) -> Section | None:
 
 def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
     directions = groups.runs.directions
+    ends = own.groupby(["run", "subject"], observed=True)["round"].transform("max")
+    own = own.assign(last=own["round"] == ends)  # of all metrics, for one may be defined for nobody in the end
     for (metric, split, subject), frame in by_text(own, "metric", "split", "subject"):
         members, label = _MEMBERS[subject], _words(metric)
         name, title = f"{subject}-{metric}-{split}", f"{label.capitalize()} of {members}, {split}"
         if subject == "unseen":  # unseen clients are evaluated once, at the end
             yield _at_the_end(groups, f"{name}-end", title, frame, members, label)
             continue
-        table = _over_rounds(frame)
+        table = over_rounds(frame)
         caption = f"Line: mean over the {members}. Band: from their 10 % to their 90 % quantile."
         yield _lines(groups, f"{name}-spread", f"{title}: spread", caption, table, label, "mean", "low", "high")
         if metric in directions:
@@ -68,10 +72,11 @@ def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
         yield _at_the_end(groups, f"{name}-end", f"{title}: at the end", frame, members, label)
 
 
-def _over_rounds(frame: pd.DataFrame) -> pd.DataFrame:
+def over_rounds(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns one row for each group and round.
 
     Mean and quantiles are taken over the members of all runs; min, max and gap are taken in each run and then averaged.
+    All are NaN if a member has NaN.
     """
     key = ["group", "round"]
     of_round = frame.groupby(key)["value"]
@@ -79,7 +84,7 @@ def _over_rounds(frame: pd.DataFrame) -> pd.DataFrame:
     table["low"], table["high"] = of_round.quantile(0.1), of_round.quantile(0.9)
     extremes = frame.groupby([*key, "run"], observed=True)["value"].agg(["min", "max"])
     extremes["gap"] = extremes["max"] - extremes["min"]
-    return table.join(extremes.groupby(key).mean()).reset_index()
+    return with_nan(table.join(extremes.groupby(key).mean()), of_round).reset_index()
 
 
 def _lines(
@@ -96,8 +101,7 @@ def _lines(
 def _at_the_end(groups: Groups, name: str, title: str, frame: pd.DataFrame, members: str, label: str) -> Picture:
     def draw(axes: Axes) -> None:
         for place, of_group in by_group(frame):
-            last = of_group["round"] == of_group.groupby("run", observed=True)["round"].transform("max")
-            ranks(axes, place, groups.label(place), of_group["value"][last])
+            ranks(axes, place, groups.label(place), of_group["value"][of_group["last"]])
         axes.set(xlabel=f"{members} from the lowest to the highest, %", ylabel=label)
 
     return picture(
@@ -107,7 +111,8 @@ def _at_the_end(groups: Groups, name: str, title: str, frame: pd.DataFrame, memb
 
 def _consensus(groups: Groups, apart: pd.DataFrame) -> Iterator[Picture]:
     for (metric,), frame in by_text(apart, "metric"):
-        table = frame.groupby(["group", "round"])["value"].agg(["mean", "min", "max"]).reset_index()
+        values = frame.groupby(["group", "round"])["value"]
+        table = with_nan(values.agg(["mean", "min", "max"]), values).reset_index()
 
         def draw(axes: Axes, table: pd.DataFrame = table, metric: str = metric) -> None:
             series(axes, groups, table, "round", "mean", "min", "max")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,13 +89,13 @@ def _metric(summaries: Any) -> str:
 def _row(group: RunGroup, summaries: Sequence[Summary], metric: str) -> tuple[str, ...]:
     scores = [score for found in summaries if (score := _score(found, metric))]
     states = Counter(run.standing for run in group.runs)
-    sent = [found.up_bytes + (found.down_bytes or 0) for found in summaries if found.up_bytes]
+    sent = [found.up_bytes + (found.down_bytes or 0) for found in summaries if found.up_bytes is not None]
     return (
         str(len(group.runs)),
         ", ".join(dict.fromkeys(str(found.seed) for found in summaries)),
         ", ".join(f"{count} {state}" if len(states) > 1 else state for state, count in states.items()),
         _mean([found.rounds for found in summaries]),
-        _mean([found.updates["used"] for found in summaries if found.updates["used"]]),
+        _mean(used if any(used := [found.updates["used"] for found in summaries]) else []),
         _mean([score.last for score in scores if score.last is not None]),
         _mean([score.best for score in scores if score.best is not None]),
         decimal(round(sum(sent) / len(sent))) if sent else "-",
@@ -109,9 +110,11 @@ def _score(found: Summary, metric: str) -> Score | None:
 
 
 def _mean(values: Sequence[float]) -> str:
-    """Returns the mean as text, with the range if values differ."""
+    """Returns the mean as text, with the range if values differ and none is NaN."""
     if not values:
         return "-"
+    if any(map(math.isnan, values)):
+        return "nan"
     mean = _number(sum(values) / len(values))
     return mean if len(set(values)) == 1 else f"{mean} ({_number(min(values))} to {_number(max(values))})"
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from results.own_columns import OWN
 from results.report.draw import series, whole_numbers, wide_scale
-from results.report.frames import quantiles
+from results.report.frames import left_out, quantiles
 from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Section
@@ -37,14 +37,14 @@ def _pictures(groups: Groups, table: str) -> Iterator[Picture]:
     names = [name for name in groups.runs.schema(table).names if name not in TABLES[table].names]
     if not names:
         return
-    frame = groups.frame(table, ["round", *names])
+    frame, captions = groups.frame(table, ["round", *names]), left_out(groups, table, names)
     for name in names:
         found = quantiles(frame, name, 0.1, 0.5, 0.9)
         if len(found):
-            yield _picture(groups, found, table, name)
+            yield _picture(groups, found, table, name, captions[name])
 
 
-def _picture(groups: Groups, found: pd.DataFrame, table: str, name: str) -> Picture:
+def _picture(groups: Groups, found: pd.DataFrame, table: str, name: str, caption: str) -> Picture:
     def draw(axes: Axes) -> None:
         series(axes, groups, found, "round", 0.5, 0.1, 0.9)
         axes.set(xlabel="round", ylabel=name.replace("_", " "))
@@ -52,4 +52,4 @@ def _picture(groups: Groups, found: pd.DataFrame, table: str, name: str) -> Pict
         whole_numbers(axes)
 
     title = f"{name.replace('_', ' ').capitalize()} {_OF[table]}"
-    return picture(f"own-{table}-{name.replace('_', '-')}", title, "", draw)
+    return picture(f"own-{table}-{name.replace('_', '-')}", title, caption, draw)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
 from results.report.draw import series, whole_numbers, wide_scale
-from results.report.frames import quantiles
+from results.report.frames import left_out, quantiles
 from results.report.groups import Groups
 from results.report.penalties import penalties
 from results.report.picture import Picture, picture
@@ -30,9 +30,10 @@ _SHOWN = {
 
 def updates(groups: Groups) -> Section | None:
     """Returns the section; None if no update was used, or nothing was reported of any."""
-    frame = groups.frame("updates", ["round", *_SHOWN], pc.field("status") == "used")
+    used = pc.field("status") == "used"
+    frame, captions = groups.frame("updates", ["round", *_SHOWN], used), left_out(groups, "updates", [*_SHOWN], used)
     found = {name: quantiles(frame, name, 0.1, 0.5, 0.9) for name in _SHOWN}
-    pictures = [_over_rounds(groups, table, name) for name, table in found.items() if len(table)]
+    pictures = [_over_rounds(groups, table, name, captions[name]) for name, table in found.items() if len(table)]
     if not pictures:
         return None
     text = (
@@ -42,11 +43,11 @@ def updates(groups: Groups) -> Section | None:
     return Section("updates", "Updates", text, [*pictures, *penalties(groups)])
 
 
-def _over_rounds(groups: Groups, table: pd.DataFrame, name: str) -> Picture:
+def _over_rounds(groups: Groups, table: pd.DataFrame, name: str, caption: str) -> Picture:
     def draw(axes: Axes) -> None:
         series(axes, groups, table, "round", 0.5, 0.1, 0.9)
         axes.set(xlabel="round", ylabel=name.replace("_", " "))
         wide_scale(axes, table[0.5])
         whole_numbers(axes)
 
-    return picture(f"updates-{name.replace('_', '-')}", _SHOWN[name], "", draw)
+    return picture(f"updates-{name.replace('_', '-')}", _SHOWN[name], caption, draw)

@@ -13,6 +13,7 @@ from command_line import process, write
 from conftest import digits
 
 import raysim
+from raysim.engine.progress import Progress
 from results import CannotWrite, open_run
 
 
@@ -45,6 +46,35 @@ def test_a_full_disk_fails_the_run_with_one_message(full: None, tmp_path: Path) 
     assert run.info["status"] == "failed" and "No space left on device" in run.info["error"]
     assert 0 < len(run.table("updates")) < 200
     assert not list(folder.rglob(".*.tmp"))
+
+
+def test_a_disk_that_is_full_when_a_run_goes_on_fails_it_with_one_message(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It says so in run.json, leaves nothing half written, and goes on once there is room."""
+    scenario = raysim.parse_scenario(digits(run__rounds=10))
+
+    def stop(progress: Progress) -> None:
+        if progress.round >= 5:
+            raise raysim.StopRun("enough")
+
+    folder = raysim.run(scenario, out=tmp_path, inline=True, progress=stop).folder
+    there = len(open_run(folder).table("updates"))
+
+    def no_room(file: Path, *_: object) -> None:
+        file.write_bytes(b"half a file")
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
+
+    with monkeypatch.context() as full, pytest.raises(raysim.RunFailed) as caught:
+        full.setattr("results.parts._write_groups", no_room)
+        raysim.resume(folder, inline=True)
+    assert caught.value.where == "writing" and caught.value.traceback == ""
+    assert "No space left on device" in str(caught.value)
+    run = open_run(folder)
+    assert run.status == "failed" and len(run.table("updates")) == there
+    assert not list(folder.rglob("*.new"))
+    expected = raysim.run(scenario, out=tmp_path / "whole", inline=True)
+    assert raysim.resume(folder, inline=True).digest == expected.digest
 
 
 def test_where_parts_cannot_be_merged_the_run_has_them_all_the_same(

@@ -26,7 +26,7 @@ def when(number: int) -> dict[str, Any]:
     return {"step": number, "round": number, "virtual_time": float(number)}
 
 
-def evaluation(number: int, value: float, member: int | None = None, **changes: Any) -> dict[str, Any]:
+def evaluation(number: int, value: float | None, member: int | None = None, **changes: Any) -> dict[str, Any]:
     subject = "global" if member is None else "peer"
     what = {"subject": subject, "member": member, "split": "test", "metric": "accuracy", "value": value, "samples": 10}
     return when(number) | what | changes

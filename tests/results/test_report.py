@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pandas as pd
+import pyarrow.compute as pc
 import pytest
 from command_line import command
 from conftest import Simulate, digits
@@ -20,6 +21,7 @@ from results import CannotWrite, Writer, load, write_json
 from results.report import report, style
 from results.report.curves import points
 from results.report.groups import grouped
+from results.report.members import over_rounds
 from results.report.partition import divergences
 
 
@@ -272,6 +274,49 @@ def test_values_that_are_not_numbers_leave_gaps(tmp_path: Path) -> None:
     values = [0.5, math.nan, math.inf]
     html = page(made(tmp_path / "a", {"evaluations": [evaluation(t, v, metric="loss") for t, v in enumerate(values)]}))
     assert 'id="loss-test-by-round"' in html
+    assert "Lines have gaps where the value of a run is NaN or infinite." in html
+
+
+def test_a_mean_over_runs_is_not_that_of_the_others_if_one_of_them_has_nan(tmp_path: Path) -> None:
+    """As in comparisons: else a line would go on as if no run had diverged."""
+    for seed, late in enumerate((0.5, math.nan)):
+        losses = [evaluation(1, 2.0, metric="loss"), evaluation(2, late, metric="loss")]
+        made(tmp_path / f"s{seed}", {"evaluations": losses}, {"seed": seed})
+    found = points(grouped(load(tmp_path)))[["mean", "min", "max"]].to_numpy().tolist()
+    assert found == [[2.0] * 3, pytest.approx([math.nan] * 3, nan_ok=True)]
+    head, row = rows(page(tmp_path), "What ran")
+    assert dict(zip(head, row, strict=True))["loss, last"] == "nan"
+
+
+def test_a_member_with_nan_counts_and_one_without_a_value_does_not(tmp_path: Path) -> None:
+    """Its NaN is that of the mean and of the worst, as in comparisons; who has no samples is left out."""
+    losses = {1: (2.0, 4.0, None), 2: (2.0, math.nan, None)}
+    rows = [
+        evaluation(t, loss, peer, metric="loss") for t, of_all in losses.items() for peer, loss in enumerate(of_all)
+    ]
+    groups = grouped(load(made(tmp_path / "a", {"evaluations": rows})))
+    found = over_rounds(groups.frame("evaluations", ["round", "value"], pc.is_valid(pc.field("value"))))
+    assert found[["mean", "max", "gap"]].to_numpy().tolist() == [
+        [3.0, 4.0, 2.0],
+        pytest.approx([math.nan] * 3, nan_ok=True),
+    ]
+    assert "Lines have gaps" in page(tmp_path)
+
+
+def test_a_run_without_any_update_counts_in_the_mean_of_its_group(tmp_path: Path) -> None:
+    for seed, updates in enumerate(([update(0), update(1)], [])):
+        made(tmp_path / f"s{seed}", {"updates": updates, "steps": [step(1, 10 * len(updates), 1.0)]}, {"seed": seed})
+    cells = dict(zip(*rows(page(tmp_path), "What ran"), strict=True))
+    assert (cells["updates used"], cells["sent up and down"]) == ("1 (0 to 2)", "20 bytes")
+
+
+def test_values_that_quantiles_leave_out_are_counted(tmp_path: Path) -> None:
+    losses = (2.0, math.inf, math.nan, None)
+    updates = [update(number, loss_after=loss) for number, loss in enumerate(losses)]
+    html = page(made(tmp_path / "a", {"updates": updates}))
+    assert re.findall(r"[\d,]+ values that are NaN or infinite are left out", html) == [
+        "2 values that are NaN or infinite are left out"
+    ]
 
 
 def test_what_is_infinite_in_all_updates_is_not_drawn(tmp_path: Path) -> None:
