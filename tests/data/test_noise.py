@@ -6,6 +6,7 @@ from data_sets import digits, federation
 
 from raysim.data.holdings import Holdings
 from raysim.data.noise import NoisyClients, mislabel
+from raysim.errors import BadInput
 
 
 def test_a_share_of_each_clients_labels_is_wrong() -> None:
@@ -53,6 +54,14 @@ def test_some_clients_are_noisy_by_chance_and_at_least_by_a_share() -> None:
 def test_the_least_share_is_at_most_the_largest() -> None:
     with pytest.raises(ValueError, match=r"`least` must be at most `most`, got 0.6 and 0.4; swap them"):
         NoisyClients(clients=0.4, least=0.6, most=0.4)
+
+
+def test_samples_that_several_clients_hold_have_no_share_of_one_client() -> None:
+    """The label that is wrong for one of them is wrong for all."""
+    shared = {"name": "indices", "rows": (tuple(range(100)),) * 2, "overlap": True}
+    with pytest.raises(BadInput, match=r"data.label_noise: must be 0 where a sample is held several times"):
+        federation(clients=2, partition=shared, label_noise=(0.5, 0.0))
+    assert federation(clients=2, partition=shared).samples.tolist() == [100, 100]
 
 
 def test_shares_must_be_as_many_as_clients() -> None:
