@@ -236,6 +236,11 @@ def _labels(data: PooledData | Quadratic, dataset: Dataset, held: Holdings, seed
         raise ValueError("data: `label_noise` must be 0, for these data have targets instead of labels; leave it out")
     if dataset.num_classes < 2 and data.noisy_labels == "wrong":
         raise ValueError("data: `label_noise` must be 0, for there is no other label than one; leave it out")
+    if len(distinct(held.rows, len(dataset.train))) < len(held.rows):
+        raise ValueError(
+            "data: `label_noise` must be 0 where a sample is held several times, for it has one label, and clients "
+            "would have more wrong ones than their shares; leave it out, or `overlap`"
+        )
     return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed, data.noisy_labels)
 
 

@@ -9,16 +9,21 @@ from raysim.rng import Stream
 
 
 def hold_out(parts: list[np.ndarray], share: float, seed: int) -> tuple[Holdings, Holdings]:
-    """Returns the rows that each client trains on, and a random share of its rows that it tests on instead."""
+    """Returns the rows that each client trains on, and a random share of its rows that it tests on instead.
+
+    A row that a client holds several times counts once for that, lest the client trains on what it tests on.
+    """
     if not share:
         return Holdings.of(parts), Holdings.none(len(parts))
     held, held_out = [], []
     draws = Stream(seed, "local test")
+    repeated = np.bincount(np.concatenate(parts)).max(initial=0) > 1  # by one client, or by several
     for client, rows in enumerate(parts):
-        size = held_out_size(len(rows), share)
-        shuffled = draws(client).permutation(rows)
-        held_out.append(shuffled[:size])
-        held.append(shuffled[size:])
+        own = np.unique(rows) if repeated else rows
+        shuffled = draws(client).permutation(own)
+        tested, others = np.split(shuffled, [held_out_size(len(own), share)])
+        held_out.append(tested)
+        held.append(rows[~np.isin(rows, tested)] if repeated else others)
     return Holdings.of(held), Holdings.of(held_out)
 
 

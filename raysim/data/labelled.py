@@ -20,7 +20,8 @@ class Labelled(PooledData):
     """Number of test samples to use: the first ones in stored order, equally many of each label. null: all."""
     label_noise: Fraction | tuple[Fraction, ...] | NoisyClients = 0.0
     """Share of each client's training samples that get a noisy label: one share for all clients, a list with a share
-    for each client, or a block that draws the shares. Labels of test and validation samples stay right."""
+    for each client, or a block that draws the shares. Labels of test and validation samples stay right. Where a sample
+    is held several times, it must be 0."""
     noisy_labels: Literal["wrong", "random"] = "wrong"
     """What a noisy label is. wrong: one of the other labels. random: one of all labels, so it may be the right one. All
     of them are equally likely."""

@@ -1,8 +1,9 @@
 """Wrong labels among those that clients train on."""
 
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from raysim.data.holdings import Holdings
 from raysim.part import Fraction, Part
@@ -23,11 +24,17 @@ class NoisyClients(Part):
     most: Fraction = 1.0
     """Largest share of wrong labels of such a client; the paper has 1."""
 
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.least > self.most:
+            raise ValueError(f"`least` must be at most `most`, got {self.least!r} and {self.most!r}; swap them")
+        return self
+
     def shares(self, clients: int, seed: int) -> np.ndarray:
         """Returns the share of wrong labels of each client, float64 (clients,)."""
         draw = generator(seed, "noisy clients")
         noisy = draw.random(clients) < self.clients
-        return np.where(noisy, draw.uniform(self.least, max(self.most, self.least), size=clients), 0.0)
+        return np.where(noisy, draw.uniform(self.least, self.most, size=clients), 0.0)
 
 
 LabelNoise = float | tuple[float, ...] | NoisyClients

@@ -107,8 +107,9 @@ class World(Part):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        if self.dispatch.order is not None and not isinstance(self.availability, Always):
-            raise ValueError("availability must not be given beside dispatch.order, which says who is picked")
+        for key in ("order", "picks"):
+            if getattr(self.dispatch, key) is not None and not isinstance(self.availability, Always):
+                raise ValueError(f"availability must not be given beside dispatch.{key}, which says who is picked")
         if self.dispatch.given == ["order"] and self.delay.unit == "rounds":
             raise ValueError("dispatch.order alone needs a delay in seconds, got one in rounds; add per_round")
         if self.dispatch.round_s is not None and self.delay.unit == "rounds":

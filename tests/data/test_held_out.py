@@ -6,7 +6,7 @@ from conftest import Simulate, digits
 from data_sets import federation
 
 from raysim.data import Split
-from raysim.data.held_out import divide_alike
+from raysim.data.held_out import divide_alike, hold_out
 from raysim.rng import generator
 
 
@@ -17,6 +17,14 @@ def labelled(labels: list[int], **columns: list[int]) -> Split:
 
 def parts_of(*rows: list[int]) -> list[np.ndarray]:
     return [np.array(of_client, dtype=np.int64) for of_client in rows]
+
+
+def test_a_client_never_trains_on_what_it_tests_on_though_it_holds_it_twice() -> None:
+    held, held_out = hold_out(parts_of([0, 0, 1, 1, 2, 3], [3, 4], [5, 5]), 0.5, seed=0)
+    assert held_out.sizes.tolist() == [2, 1, 0]
+    for client, rows in enumerate([{0, 1, 2, 3}, {3, 4}, {5}]):
+        assert set(held[client]) == rows - set(held_out[client])
+    assert held[2].tolist() == [5, 5]
 
 
 def test_labels_of_the_test_split_are_cut_in_the_proportions_of_the_training_split() -> None:

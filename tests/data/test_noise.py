@@ -69,6 +69,19 @@ def test_some_clients_are_noisy_by_chance_and_at_least_by_a_share() -> None:
     assert not np.array_equal(drawn, NoisyClients(clients=0.4, least=0.5, most=0.9).shares(2000, seed=4))
 
 
+def test_the_least_share_is_at_most_the_largest() -> None:
+    with pytest.raises(ValueError, match=r"`least` must be at most `most`, got 0.6 and 0.4; swap them"):
+        NoisyClients(clients=0.4, least=0.6, most=0.4)
+
+
+def test_samples_that_several_clients_hold_have_no_share_of_one_client() -> None:
+    """The label that is wrong for one of them is wrong for all."""
+    shared = {"name": "indices", "rows": (tuple(range(100)),) * 2, "overlap": True}
+    with pytest.raises(BadInput, match=r"data.label_noise: must be 0 where a sample is held several times"):
+        federation(clients=2, partition=shared, label_noise=(0.5, 0.0))
+    assert federation(clients=2, partition=shared).samples.tolist() == [100, 100]
+
+
 def test_shares_must_be_as_many_as_clients() -> None:
     assert digits(label_noise=[0.1] * 3).problems() == ["`label_noise` must have a share for each of 10 clients, got 3"]
 

@@ -99,6 +99,10 @@ def test_a_log_must_not_dispatch_who_is_under_way(tmp_path: Path) -> None:
             "availability must not be given beside dispatch.order",
         ),
         (
+            {"dispatch": {"picks": [[0]]}, "availability": {"name": "random", "probability": 0.5}},
+            "availability must not be given beside dispatch.picks",
+        ),
+        (
             {"dispatch": {"per_round": 1}, "delay": {"name": "scripted", "path": "a.csv", "delays": [[1]]}},
             "must have exactly one of `delays` and `path`, got both",
         ),

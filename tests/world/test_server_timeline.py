@@ -296,8 +296,10 @@ def test_empty_rounds_that_last_until_the_last_arrival() -> None:
     closed = [h.time for h in happen(world(**scripted), Round(), 3, 1) if isinstance(h, Closed)]
     assert closed == [0.0, 0.25, 0.25]
     slots = {"name": "random", "probability": 0.5, "slot": 2.0}
-    closed = [h.time for h in happen(world(**scripted, availability=slots), Round(), 3, 1) if isinstance(h, Closed)]
-    assert closed == [2.0, 2.25, 4.0]
+    drawn = world(dispatch={"per_round": 1}, delay=seconds, availability=slots)
+    assert [drawn.availability.mask(0, 1, slot).item() for slot in (0.0, 2.0)] == [False, True]
+    closed = [h.time for h in happen(drawn, Round(), 3, 1) if isinstance(h, Closed)]
+    assert closed == [2.0, 2.25, 2.5]
 
 
 def test_permanent_dropouts_never_come_back() -> None:
