@@ -6,6 +6,7 @@ import copy
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_serializer
@@ -104,12 +105,15 @@ def _copied(given: GivenModule) -> nn.Module:
 def spelled(value: Any) -> Any:
     """Returns the model of a torch module, or of a class of them; other values as they are.
 
-    Both may be given in Python, and a class may be named: "my_nets:Net" is short for {name: module, module: ...}.
+    Both may be given in Python. A class or a function may be named: "my_nets:Net" is short for {name: module, module:
+    "my_nets:Net"}.
     """
     found = value
     if isinstance(value, str) and ":" in value:
         with suppress(WrongClass):  # the scenario's check tells it
             found = import_class(value)
+    if isinstance(value, str) and isinstance(found, FunctionType):
+        return {"name": "module", "module": value}
     if "torch" not in sys.modules:  # then nobody has made one
         return value
     from torch import nn

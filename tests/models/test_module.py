@@ -31,8 +31,9 @@ def test_a_module_trains_and_comes_back(simulate: Simulate, tmp_path: Path) -> N
     assert module(torch.zeros(3, 1, 8, 8)).shape == (3, 10)
 
 
-def test_a_class_may_be_named_alone() -> None:
-    short, long = (raysim.parse_scenario(digits(model=model)) for model in ("own_modules:Net", own("Net")["model"]))
+@pytest.mark.parametrize("name", ["Net", "lazy"])
+def test_a_class_or_function_may_be_named_alone(name: str) -> None:
+    short, long = (raysim.parse_scenario(digits(model=model)) for model in (f"own_modules:{name}", own(name)["model"]))
     assert short == long
 
 
