@@ -186,8 +186,6 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # Ray starts a worker for each core, and ends those that idle for a second, though actors are still to come.
-        os.environ.setdefault("RAY_idle_worker_killing_time_threshold_ms", "30000")
         # A laptop may have fewer cores than actors.
         cpus = max(os.cpu_count() or 1, *(math.ceil(demand.total.get("CPU", 0)) for demand in demands))
         try:
