@@ -1,4 +1,4 @@
-"""What may change where a run goes on, or where a fork of it starts."""
+"""What must hold where a run goes on or is forked: that it has ended, and which keys may change."""
 
 from __future__ import annotations
 

@@ -58,11 +58,7 @@ class Execution:
         checkpoint = Checkpoint.read(self.folder) if self.goes_on else None
         before = self._before()
         info = self._info(checkpoint, before)
-        try:
-            write_json(self.folder, info)
-            writer = Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None)
-        except CannotWrite as problem:
-            raise self._unwritten(problem) from None
+        writer = self._begin(info, checkpoint)
         family = family_of(self.scenario)
         recorder: Recorder = family.recorder(writer)
         if checkpoint:
@@ -126,6 +122,14 @@ class Execution:
                 write_json(self.folder, info)
             if finished:
                 raise self._unwritten(problem) from None
+
+    def _begin(self, info: dict[str, Any], checkpoint: Checkpoint | None) -> Writer:
+        """Writes run.json, and opens the tables after the rows that the checkpoint counts on."""
+        try:
+            write_json(self.folder, info)
+            return Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None)
+        except CannotWrite as problem:
+            raise self._unwritten(problem) from None
 
     def _unwritten(self, problem: CannotWrite) -> JobFailed:
         hint = f"what was written before is readable, and `raysim resume {as_word(self.folder)}` goes on"
