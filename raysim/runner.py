@@ -19,11 +19,11 @@ from raysim.engine.dry import dry_run, require_plan
 from raysim.engine.execution import Execution
 from raysim.engine.explained import explained
 from raysim.engine.families import family_of
-from raysim.engine.lives import Lives
 from raysim.engine.lock import locked
 from raysim.engine.machines import environment, pin
 from raysim.engine.origin import record_origin
 from raysim.engine.progress import Progress
+from raysim.engine.recoveries import Recoveries
 from raysim.errors import RunFailed, StopRun
 from raysim.result import Result
 from raysim.rng import globals_kept
@@ -127,17 +127,17 @@ def _carry_out(
     _log.info(f"{execution.run} writes to {execution.folder}")
     origin = record_origin(execution.scenario, execution.folder)
     execution = replace(execution, facts=origin | execution.facts)
-    lives = Lives(execution.folder)
+    recoveries = Recoveries(execution.folder)
     try:
-        for life in itertools.count():
+        for attempt in itertools.count():
             try:
-                with closing(_on_ray(execution, placement, life) if placement else _inline(execution)) as steps:
+                with closing(_on_ray(execution, placement, attempt) if placement else _inline(execution)) as steps:
                     for step in steps:
                         if progress is not None:
                             progress(step)
                 break
             except ValuesLost as lost:
-                lives.count(lost)
+                recoveries.count(lost)
                 execution = replace(execution, goes_on=True)
     except JobFailed as failed:
         told = explained(failed, execution.scenario)  # that of the execution itself has it already
@@ -217,12 +217,12 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
         pool.close()
 
 
-def _on_ray(execution: Execution, placement: Placement, life: int) -> Generator[Progress, None, None]:
+def _on_ray(execution: Execution, placement: Placement, attempt: int) -> Generator[Progress, None, None]:
     from actors.session import run_on_ray
 
     asked = execution.scenario.resources
     variables = environment(asked.cpu_capability) | stand_in()
-    name = execution.run + (f".{life}" if life else "")  # Ray may still hold the names of the life before
+    name = execution.run + (f".{attempt}" if attempt else "")  # Ray may still hold the names of the attempt before
     return run_on_ray(execution, name, placement, asked.patience_s, variables, asked.wait_s)
 
 

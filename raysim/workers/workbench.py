@@ -92,10 +92,10 @@ class Workbench:
             found.append(f"resources.vectorize: clients are trained one by one: {self.one_by_one}")
         return tuple(found)
 
-    @cached_property
+    @property
     def one_by_one(self) -> str | None:
         """Why everybody is trained one by one, even where `resources.vectorize` is true; None if nobody need be."""
-        return "peers always are"
+        return None
 
     def task(
         self, client: int, number: int, received: Model, local: Local | None = None, trainer: Trainer = train

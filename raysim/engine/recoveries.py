@@ -1,4 +1,4 @@
-"""How often a run goes on from its checkpoint by itself, after a node took with it what the run needs."""
+"""How often a run goes on from its checkpoint by itself, after a lost node took with it what the run needs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from actors import ValuesLost
 from raysim.engine.checkpoint import Checkpoint
 
-LIVES = 3  # a run fails if it loses values so often without a new checkpoint in between
+MOST = 3  # a run fails if it loses values so often without a new checkpoint in between
 
 _log = logging.getLogger("raysim")
 
 
-class Lives:
-    """Counts what a run has lost. It tells of each loss where the run goes on."""
+class Recoveries:
+    """Counts how often a run has lost values. It tells of each loss where the run goes on."""
 
     def __init__(self, folder: Path) -> None:
         """folder: the run's."""
@@ -28,7 +28,7 @@ class Lives:
         version = checkpoint.version if checkpoint else 0
         self._lost = self._lost + 1 if version == self._version else 1
         self._version = version
-        if self._lost == LIVES:
+        if self._lost == MOST:
             raise lost
         where = f"its checkpoint of version {version}" if checkpoint else "its beginning"
         _log.warning(f"{self._folder.name}: {lost}; it goes on from {where}")
