@@ -127,6 +127,13 @@ def test_axes_that_were_not_measured_are_left_out(tmp_path: Path) -> None:
     assert re.findall(r'"accuracy-test-by-([a-z-]+)"', page(tmp_path)) == ["round", "virtual-time", "seconds"]
 
 
+def test_a_run_of_one_round_has_its_figure_by_round(tmp_path: Path) -> None:
+    """Its only round is 0, which is no axis that was not measured."""
+    html = page(made(tmp_path / "a", {"evaluations": [evaluation(0, 0.5, step=1, virtual_time=1.0)]}))
+    there = [f'id="accuracy-test-by-{axis}"' in html for axis in ("round", "virtual-time", "bytes")]
+    assert there == [True, True, False]
+
+
 def test_means_and_ranges_of_a_group(tmp_path: Path) -> None:
     for seed, value in enumerate((0.5, 0.7)):
         made(tmp_path / f"s{seed}", {"evaluations": [evaluation(1, 0.9), evaluation(2, value)]}, {"seed": seed})
