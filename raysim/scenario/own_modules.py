@@ -91,9 +91,10 @@ def main_objects(scenario: Part) -> dict[str, Any]:
 
 def main_source(scenario: Part) -> str:
     """Returns the source of a script, or of a notebook's cells, that classes and functions of a scenario are in."""
-    of_main = {type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN}
-    found = [*of_main, *main_objects(scenario).values()]
-    functions = [value for one in found for value in (one, *vars(one).values()) if inspect.isfunction(value)]
+    found = [*(type(part) for part in parts_in(scenario)), *main_objects(scenario).values()]
+    with_bases = [base for one in found for base in (inspect.getmro(one) if inspect.isclass(one) else (one,))]
+    own = [one for one in with_bases if one.__module__ == MAIN]  # a base may be of another cell
+    functions = [value for one in own for value in (one, *vars(one).values()) if inspect.isfunction(value)]
     files = {function.__code__.co_filename for function in functions if function.__module__ == MAIN}  # cells are files
     cells = {"".join(linecache.getlines(file)) for file in files}
     return "\n".join(sorted(cells)) or _RECEIVED.get(MAIN, "")

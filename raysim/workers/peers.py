@@ -56,6 +56,7 @@ class PeersWorker(Workbench):
         """
         peer = self.federation.smallest
         state = self._first(peer)
+        _ = self._first_of_any  # made here, for `init` may predict, which is no part of a mix
         passes, seen = self.net.passes, self.net.seen
         draft, message = self._trained(peer, EVALUATING, state)
         predicted = self.net.passes - passes - 3 * (self.net.seen - seen)

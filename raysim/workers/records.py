@@ -13,9 +13,14 @@ from raysim.terms import Record
 
 def size(record: Record, layout: Layout) -> int:
     """Returns the bytes that a record takes on a network. The padding of flat vectors does not count."""
-    padding = 4 * (layout.size - layout.parameters)
+    return sum(value.element_size() * elements({key: value}, layout) for key, value in record.items())
+
+
+def elements(record: Record, layout: Layout) -> int:
+    """Returns how many numbers a record holds. The padding of flat vectors does not count."""
     padded = (layout.size, layout.cut) if layout.cut < layout.size else ()
-    return sum(v.numel() * v.element_size() - (padding if v.numel() in padded else 0) for v in record.values())
+    padding = layout.size - layout.parameters
+    return sum(v.numel() - (padding if v.numel() in padded else 0) for v in record.values())
 
 
 class Total:

@@ -79,9 +79,9 @@ class ServerWorker(ClientWorker):
         with self.calling("step", request.version, state=before, updates=given) as where:
             step = contract.step(where, self.algorithm.step(before, request.arrivals, given, task), before)
         after = {**before, **buffers, **step.state}
-        flops = task.passes * self.forward_flops if task.passes else 0.0
-        flops += 2.0 * len(request.arrivals) * self.net.layout.parameters + step.vector_flops
         one = updates if request.summed else {key: stack[0] for key, stack in updates.items()}
+        flops = task.passes * self.forward_flops if task.passes else 0.0
+        flops += 2.0 * len(request.arrivals) * records.elements(one, self.net.layout) + step.vector_flops
         reply = StepReply(
             server_flops=flops,
             cache_bytes=self._kept_bytes(after, one),

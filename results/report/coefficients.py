@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from results.report import style
 from results.report.draw import band, whole_numbers
-from results.report.frames import quantiles
+from results.report.frames import gaps, quantiles, with_nan, without
 from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
@@ -40,31 +40,29 @@ def _pictures(place: int, frame: pd.DataFrame) -> Iterator[Picture]:
     found, fallback = quantiles(frame, "coefficient", 0.0, 0.5, 1.0), quantiles(frame, "fallback", 0.5)
 
     def over_rounds(axes: Axes) -> None:
-        band(
-            axes,
-            0,
-            "coefficients: median, and from smallest to largest",
-            found["round"],
-            found[0.5],
-            found[0.0],
-            found[1.0],
-        )
-        band(axes, 1, "fallbacks: median", fallback["round"], fallback[0.5])
+        if len(found):
+            label = "coefficients: median, and from smallest to largest"
+            band(axes, 0, label, found["round"], found[0.5], found[0.0], found[1.0])
+        if len(fallback):
+            band(axes, 1, "fallbacks: median", fallback["round"], fallback[0.5])
         axes.set(xlabel="round", ylabel="coefficient")
         whole_numbers(axes)
 
-    yield picture(f"coefficients-{place}", "Coefficients over rounds", "", over_rounds)
-    share = 100 * (frame["coefficient"] < 0).groupby(frame["round"]).mean()
+    finite = {name: np.isfinite(frame[name]) for name in ("coefficient", "fallback", "norm")}
+    lost = sum(len(frame) - int(finite[name].sum()) for name in ("coefficient", "fallback"))
+    yield picture(f"coefficients-{place}", "Coefficients over rounds", without(lost), over_rounds)
+    negative = (frame["coefficient"] < 0).astype(float).where(frame["coefficient"].notna()).groupby(frame["round"])
+    share = 100 * with_nan(negative.mean().to_frame(), negative)["coefficient"]
 
     def negatives(axes: Axes) -> None:
         band(axes, 1, None, share.index, share)
         axes.set(xlabel="round", ylabel="% below zero", ylim=(-2, 102))
         whole_numbers(axes)
 
-    yield picture(
-        f"coefficients-negative-{place}", "Negative coefficients", "Share of the coefficients of each round.", negatives
-    )
-    some = frame.iloc[np.unique(np.linspace(0, len(frame) - 1, min(_DOTS, len(frame))).astype(int))]
+    caption = "Share of the coefficients of each round." + gaps(share)
+    yield picture(f"coefficients-negative-{place}", "Negative coefficients", caption, negatives)
+    some = frame[finite["coefficient"] & finite["norm"]]
+    some = some.iloc[np.unique(np.linspace(0, len(some) - 1, min(_DOTS, len(some))).astype(int))]
 
     def against_norms(axes: Axes) -> None:
         axes.plot(some["norm"], some["coefficient"], ".", color=style.colour(0), markersize=3, alpha=0.5)

@@ -78,7 +78,7 @@ def _pictures(groups: Groups, table: pd.DataFrame, axis: str, name: str) -> Iter
     axis = axis + groups.unit if name == "virtual_time" else axis
     for (metric, split), of_metric in by_text(table, "metric", "split"):
         known = of_metric[of_metric[name].notna()]
-        if known.empty or not known[name].any():
+        if known.empty or (name != "round" and not known[name].any()):  # the first round is 0
             continue
 
         def draw(axes: Axes, known: pd.DataFrame = known, metric: str = metric) -> None:

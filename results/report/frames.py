@@ -46,10 +46,12 @@ def left_out(groups: Groups, table: str, names: Sequence[str], filter: pc.Expres
     """Says of each column how many of its values are NaN or infinite, so that `quantiles` leaves them out."""
     rows = groups.drawn.table(table, names, filter, keys=[])
     counts = {name: pc.sum(pc.invert(pc.is_finite(rows[name]))).as_py() for name in names}
-    return {
-        name: f"{count:,} values that are NaN or infinite are left out." if count else ""
-        for name, count in counts.items()
-    }
+    return {name: without(count or 0) for name, count in counts.items()}
+
+
+def without(count: int) -> str:
+    """Returns a caption's sentence on how many values of a figure are NaN or infinite, so that it leaves them out."""
+    return f"{count:,} values that are NaN or infinite are left out." if count else ""
 
 
 def quantiles(frame: pd.DataFrame, name: str, *shares: float) -> pd.DataFrame:

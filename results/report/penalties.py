@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
 from results.reader import Run
 from results.report.draw import series, whole_numbers, wide_scale
+from results.report.frames import gaps, with_nan
 from results.report.groups import Groups
 from results.report.picture import Picture, picture
 
@@ -23,19 +25,21 @@ def penalties(groups: Groups) -> Iterator[Picture]:
     """Yields the figure, unless no client adapted its penalty."""
     if _ADAPTED not in groups.runs.schema("updates").names:
         return
-    frame = groups.frame("updates", ["round", "client", _ADAPTED], pc.field("status") == "used")
+    adapted = (pc.field("status") == "used") & pc.is_valid(pc.field(_ADAPTED))
+    frame = groups.frame("updates", ["round", "client", _ADAPTED], adapted)
     of_runs = [
         of_all_clients(run, rows).assign(group=group.place)
         for group in groups.groups
         for run in group.drawn
         if run.keys.get("algorithm.beta") is not None  # else it is a column of another algorithm that has this name
-        if (rows := frame[frame["run"] == run.id].dropna(subset=_ADAPTED)).size
+        if (rows := frame[frame["run"] == run.id]).size
     ]
     if not of_runs:
         return
     import pandas as pd
 
-    table = pd.concat(of_runs).groupby(["group", "round"], as_index=False).mean()
+    over_runs = pd.concat(of_runs).groupby(["group", "round"])
+    table = with_nan(over_runs.mean(), over_runs["mean"]).reset_index()
 
     def draw(axes: Axes) -> None:
         series(axes, groups, table, "round", "mean", "min", "max")
@@ -46,19 +50,23 @@ def penalties(groups: Groups) -> Iterator[Picture]:
     caption = (
         "What clients have adapted to by the end of a round; those that have not taken part yet have the first "
         "penalty. Line: mean over all clients. Band: from the smallest to the largest."
-    )
+    ) + gaps(table["mean"])
     yield picture("updates-penalties-of-all", "Penalties of all clients", caption, draw)
 
 
 def of_all_clients(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
-    """Returns the mean, smallest and largest penalty of a run's clients by round. rows: its updates that were used."""
+    """Returns the mean, smallest and largest penalty of a run's clients by round, NaN if one is not finite.
+
+    rows: its updates that were used.
+    """
     first = float(run.keys["algorithm.beta"] or 0)
     holders = run.table("partition", ["client"], pc.field("split") == "train")["client"]
     clients = pc.count_distinct(holders).as_py()
     clients -= int(float(run.keys.get("data.unseen") or 0) * clients + 1e-9)
-    adapted = rows.pivot_table(index="round", columns="client", values=_ADAPTED, aggfunc="last").ffill()
+    known = rows.assign(**{_ADAPTED: rows[_ADAPTED].fillna(np.inf)})  # a pivot takes NaN for no value
+    adapted = known.pivot_table(index="round", columns="client", values=_ADAPTED, aggfunc="last").ffill()
     table = adapted.fillna(first).agg(["mean", "min", "max"], axis="columns")
     if fresh := clients - adapted.shape[1]:  # they never take part
         table["mean"] = (table["mean"] * (clients - fresh) + first * fresh) / clients
         table["min"], table["max"] = table["min"].clip(upper=first), table["max"].clip(lower=first)
-    return table.reset_index()
+    return table.where(np.isfinite(table["mean"])).reset_index()

@@ -47,16 +47,17 @@ def test_computed_delays_count_training_mixing_and_messages(simulate: Simulate) 
 FLOPS_AND_BYTES = {"flops_per_s": 1e6, "up_bytes_per_s": 1000, "down_bytes_per_s": 2000}
 
 
+@pytest.mark.parametrize("algorithm", ["cmfd", "fedf_admm"])  # the latter also predicts before it begins, for free
 @pytest.mark.parametrize(
     ("share", "size", "local", "mixing", "each"), [("outputs", 40 * 10, 40, 120, 0), ("parameters", 650, 0, 160, 40)]
 )
 def test_computed_delays_count_predictions_too(
-    simulate: Simulate, share: str, size: int, local: int, mixing: int, each: int
+    simulate: Simulate, algorithm: str, share: str, size: int, local: int, mixing: int, each: int
 ) -> None:
     """Training on 40 public inputs takes three passes, and outputs take one, of oneself or of each neighbour too."""
     speeds = {key: {"name": "constant", "value": value} for key, value in FLOPS_AND_BYTES.items()}
     raw = peers(
-        algorithm={"name": "cmfd", "share": share},
+        algorithm={"name": algorithm, "share": share},
         topology="star",
         public={"samples": 40},
         model={"name": "mlp", "hidden": []},

@@ -57,6 +57,29 @@ def test_a_run_that_loses_all_its_clients_is_evaluated_at_its_end(simulate: Simu
     assert dry.info["ended_early"] == "no client is left to pick"
 
 
+SHARED, HEAD = 64 * 16 + 16, 16 * 10 + 10  # parameters of the model of `digits`
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "personal", "elements"),
+    [
+        ("fedavg", [], SHARED + HEAD),
+        ("scaffold", [], 2 * (SHARED + HEAD)),  # clients also send control variates
+        ("fedper", ["head"], SHARED),
+        ("local_only", [], 0),
+    ],
+)
+def test_a_server_that_only_sums_computes_twice_what_clients_send(
+    simulate: Simulate, algorithm: str, personal: list[str], elements: int
+) -> None:
+    """An addition and a product for each element of each update."""
+    world = {"dispatch": {"per_round": 6}}
+    result = simulate(digits(algorithm=algorithm, model__personal=personal, world=world, run__rounds=2))
+    steps = result.pandas("steps")
+    assert steps.up_bytes.tolist() == [6 * 4 * elements] * 2
+    assert steps.server_flops.tolist() == [6 * 2 * elements] * 2
+
+
 def test_updates_are_compared_with_their_mean(simulate: Simulate) -> None:
     """Two clients go 3 and 4 along an axis each, and have as many samples: their mean is (1.5, 2)."""
     world = {"dispatch": {"per_round": 2}}

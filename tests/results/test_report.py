@@ -23,6 +23,7 @@ from results.report.curves import points
 from results.report.groups import grouped
 from results.report.members import over_rounds
 from results.report.partition import divergences
+from results.report.penalties import of_all_clients
 
 
 def told(*arguments: str | Path) -> Result:
@@ -126,6 +127,13 @@ def test_axes_that_were_not_measured_are_left_out(tmp_path: Path) -> None:
     assert re.findall(r'"accuracy-test-by-([a-z-]+)"', page(tmp_path)) == ["round", "virtual-time", "seconds"]
 
 
+def test_a_run_of_one_round_has_its_figure_by_round(tmp_path: Path) -> None:
+    """Its only round is 0, which is no axis that was not measured."""
+    html = page(made(tmp_path / "a", {"evaluations": [evaluation(0, 0.5, step=1, virtual_time=1.0)]}))
+    there = [f'id="accuracy-test-by-{axis}"' in html for axis in ("round", "virtual-time", "bytes")]
+    assert there == [True, True, False]
+
+
 def test_means_and_ranges_of_a_group(tmp_path: Path) -> None:
     for seed, value in enumerate((0.5, 0.7)):
         made(tmp_path / f"s{seed}", {"evaluations": [evaluation(1, 0.9), evaluation(2, value)]}, {"seed": seed})
@@ -165,6 +173,21 @@ def test_coefficients_are_a_section_of_their_own(tmp_path: Path) -> None:
     html = page(made(tmp_path / "a", {"coefficients": found}))
     assert sections(html) == ["runs", "coefficients"]
     assert "400 of 500 coefficients of all rounds." in html
+
+
+def test_coefficients_that_are_not_numbers_are_told_of(tmp_path: Path) -> None:
+    """Also where a search found no other: that a run diverged ends no report."""
+    for name, number in {"some": 0.5, "all": math.nan}.items():
+        found = [
+            {**when(t), "anchor": 0, "client": 0, "arrived": t, "coefficient": value, "fallback": 0.1, "norm": 1.0}
+            for t, value in enumerate((number, math.nan))
+        ]
+        made(tmp_path / name, {"coefficients": found})
+    some, every = page(tmp_path / "some"), page(tmp_path / "all")
+    assert "1 values that are NaN or infinite are left out." in some
+    assert "Share of the coefficients of each round. Lines have gaps" in some
+    assert "1 of 2 coefficients of all rounds." in some
+    assert "2 values that are NaN or infinite are left out." in every
 
 
 def test_a_slow_node_is_seen(tmp_path: Path) -> None:
@@ -335,6 +358,29 @@ def test_penalties_are_drawn_for_algorithms_that_have_a_first_one(tmp_path: Path
     html = page(tmp_path)
     assert 'id="own-updates-next-penalty"' in html
     assert "updates-penalties-of-all" not in html
+
+
+def test_a_penalty_that_is_not_a_number_is_that_of_the_mean(tmp_path: Path) -> None:
+    """The client's last one that was finite would look as if nothing had happened."""
+    penalties = [(0, 2.0), (1, 4.0), (0, math.nan), (1, 8.0)]
+    writer = Writer(tmp_path, "a")
+    for number, (client, penalty) in enumerate(penalties):
+        row = update(number, **when(number // 2), client=client, status="used")
+        writer.add("updates", row, {"next_penalty": penalty})
+    for client in (0, 1):
+        writer.add("partition", {"client": client, "split": "train", "label": 0, "samples": 10})
+    writer.close()
+    about = {"run": "a", "name": "own", "status": "finished", "seed": 0, "scenario_hash": "a"}
+    scenario = {"name": "own", "seed": 0, "algorithm": {"name": "fedadmm_insa", "beta": 1.0}}
+    write_json(tmp_path, {**about, "scenario": scenario})
+    (run,) = load(tmp_path).runs
+    found = of_all_clients(run, run.table("updates", ["round", "client", "next_penalty"]).to_pandas())
+    assert found[["mean", "min", "max"]].to_numpy().tolist() == [
+        [3.0, 2.0, 4.0],
+        pytest.approx([math.nan] * 3, nan_ok=True),
+    ]
+    html = page(tmp_path)
+    assert "Band: from the smallest to the largest. Lines have gaps" in html
 
 
 def test_no_more_runs_are_shown_one_by_one_than_fit(tmp_path: Path) -> None:

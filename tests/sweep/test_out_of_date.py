@@ -200,8 +200,15 @@ class Mine(Delay):
     def duration(self, stream, client, number, cost):
         return {value}
 '''
-def sweep():
-    world = {{"dispatch": {{"per_round": 2}}, "delay": Mine()}}
+NEXT = '''
+class Next(Mine):
+    name: str = "next"
+
+    def twice(self):
+        return 2 * self.duration(None, 0, 0, None)
+'''
+def sweep(made=None):
+    world = {{"dispatch": {{"per_round": 2}}, "delay": made or Mine()}}
     scenario = raysim.parse_scenario(conftest.quadratic([1.0, 3.0], "fedavg", world, 3))
     said = []
     (outcome,) = raysim.run_all([scenario], out="runs", inline=True, news=lambda place, news: said.append(news))
@@ -215,6 +222,11 @@ print(result.info["scenario"]["world"]["delay"]["name"], result.info["notes"])
 assert CELL.replace("VALUE", "0.0") == (result.folder / "code" / "__main__.py").read_text()
 run_cell(2, CELL.replace("VALUE", "float(client)"))
 sweep()
+run_cell(3, NEXT)
+sweep(Next())
+run_cell(4, CELL.replace("VALUE", "float(client + 1)"))  # the base's cell, and not that of the class
+run_cell(5, NEXT)
+sweep(Next())
 """
 
 
@@ -226,6 +238,8 @@ def test_a_sweep_of_classes_of_a_notebook(tmp_path: Path) -> None:
         "done before",
         "__main__:Mine ['Mine is a class of a script or notebook, which cannot be imported elsewhere; put it into a "
         "module']",
+        "finished; module __main__ changed",
+        "finished",
         "finished; module __main__ changed",
     ], answer.stderr
 
