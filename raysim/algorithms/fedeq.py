@@ -44,7 +44,8 @@ class FeDEQ(FedAvg):
     weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
     """How updates are weighted; `fedavg` explains the choices. The authors' code takes `samples` for images."""
     rho: NonNegative = 0.01
-    """Penalty of the distance of a client's theta_i from theta. The paper tries 0.001 to 10."""
+    """Penalty of the distance of a client's theta_i from theta. The paper tries 0.001 to 10. The authors' code for text
+    divides it, and the duals, by the tokens of a batch."""
     head_epochs: Count = 3
     """Epochs of training the head, before `local.epochs` of training theta_i."""
     server_rule: Literal["mean", "admm"] = "mean"
@@ -56,7 +57,8 @@ class FeDEQ(FedAvg):
     """Where training of theta_i starts. false: where it ended last, as in the paper. true: at theta. after_pause: at
     theta, unless the client also took part in the round before, as in the authors' code."""
     first_dual: float = 0.0
-    """Value that all elements of the duals start with. The authors' code takes 0.001 for text."""
+    """Value that all elements of the duals start with. The authors' code takes 0.001 for text, divided as
+    `rho` is."""
 
     @model_validator(mode="after")
     def _rho_divides(self) -> Self:
