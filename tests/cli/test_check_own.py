@@ -11,7 +11,7 @@ import math
 import networkx as nx
 import numpy as np
 from raysim.algorithms import FedBuff
-from raysim.world import Availability, Delay, EdgeDelay, Policy, Topology
+from raysim.world import Availability, Delay, EdgeDelay, Policy, Topology, Weighting
 
 class Backwards(Delay):
     name: str = "backwards"
@@ -75,6 +75,12 @@ class Early(EdgeDelay):
         return 0, math.inf
     def draw(self, generator):
         return -1.0
+
+class Weighs(Weighting):
+    name: str = "weighs"
+    kind: str
+    def weight(self, own, other, largest):
+        return {"much": 0.6, "negative": -0.1, "nan": math.nan, "nothing": None}[self.kind]
 """
 
 BUFFER = {"buffer": 2}
@@ -139,6 +145,16 @@ PEERS: Raw = {
         ({"topology": {"kind": "directed"}}, "`graph` must return an undirected networkx graph, got a directed one"),
         ({"topology": {"kind": "loops"}}, "`graph` must connect a peer with another, got [1] with themselves"),
         ({"topology": {"kind": "more"}}, "`graph` must have the peers 0 to 5 as nodes, got 8, such as 0, 1, 2, 3, 4"),
+        *(
+            ({"topology": {"name": "ring", "weights": {"name": "own_wrongs:Weighs", "kind": kind}}}, expected)
+            for kind, expected in {
+                "much": "topology.weights: own_wrongs:Weighs.weight: weights of a peer's neighbours must be at least "
+                "0 and sum to at most 1, got 0.6, 0.6 for the 2 neighbours of peer 0",
+                "negative": "got -0.1, -0.1 for the 2 neighbours of peer 0",
+                "nan": "got nan, nan for the 2 neighbours of peer 0",
+                "nothing": "topology.weights: own_wrongs:Weighs.weight: must return numbers, got NoneType for peer 0",
+            }.items()
+        ),
         (
             {"world": {**PEERS["world"], "edge_delay": "own_wrongs:Early"}},
             "world.edge_delay: a message must take a finite number of seconds, 0 or more, got -1.0 for message 0 of ",
@@ -150,7 +166,7 @@ def test_what_is_wrong_with_own_graphs_and_messages_is_told(
 ) -> None:
     (tmp_path / "own_wrongs.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    if "topology" in change:
+    if "kind" in change.get("topology", {}):
         change = {"topology": {"name": "own_wrongs:Graph", **change["topology"]}}
     answer = command("check", write(tmp_path, {**PEERS, **change}), "--data")
     assert answer.exit_code == 2
