@@ -10,7 +10,7 @@ MODULE = """
 import math
 import networkx as nx
 import numpy as np
-from raysim.algorithms import FedBuff
+from raysim.algorithms import DecFedAvg, FedBuff
 from raysim.world import Availability, Delay, EdgeDelay, Policy, Topology, Weighting
 
 class Backwards(Delay):
@@ -75,6 +75,21 @@ class Early(EdgeDelay):
         return 0, math.inf
     def draw(self, generator):
         return -1.0
+
+class OneRecord(DecFedAvg):
+    name: str = "one_record"
+    def local(self, task, state):
+        return super().local(task, state)[0]
+
+class ForgetsBuffers(DecFedAvg):
+    name: str = "forgets_buffers"
+    def mix(self, task, draft, inbox):
+        return {"w": inbox.mixed("w")}
+
+class LacksAnArgument(DecFedAvg):
+    name: str = "lacks_an_argument"
+    def mix(self, task, inbox):
+        return {}
 
 class Weighs(Weighting):
     name: str = "weighs"
@@ -145,6 +160,18 @@ PEERS: Raw = {
         ({"topology": {"kind": "directed"}}, "`graph` must return an undirected networkx graph, got a directed one"),
         ({"topology": {"kind": "loops"}}, "`graph` must connect a peer with another, got [1] with themselves"),
         ({"topology": {"kind": "more"}}, "`graph` must have the peers 0 to 5 as nodes, got 8, such as 0, 1, 2, 3, 4"),
+        (
+            {"algorithm": "own_wrongs:OneRecord"},
+            "algorithm: OneRecord.local: must return two records, the draft and the ",
+        ),
+        (
+            {"algorithm": "own_wrongs:ForgetsBuffers"},
+            "algorithm: ForgetsBuffers.mix: the state must have the entries that `init` returned, ['buffers', 'w']",
+        ),
+        (
+            {"algorithm": "own_wrongs:LacksAnArgument"},
+            "algorithm: must train and mix a peer, got TypeError: LacksAnArgument.mix() takes 3 positional arguments",
+        ),
         *(
             ({"topology": {"name": "ring", "weights": {"name": "own_wrongs:Weighs", "kind": kind}}}, expected)
             for kind, expected in {
@@ -161,7 +188,7 @@ PEERS: Raw = {
         ),
     ],
 )
-def test_what_is_wrong_with_own_graphs_and_messages_is_told(
+def test_what_is_wrong_with_parts_of_peers_is_told(
     change: Raw, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "own_wrongs.py").write_text(MODULE)
