@@ -12,6 +12,7 @@ from raysim.algorithms.staleness import StalenessFunction
 from raysim.data import Dataset, Split
 from raysim.data.partition import Partitioner
 from raysim.data.pool import PooledData
+from raysim.data.sizes import Sizes
 from raysim.models import ModelPart
 from raysim.rng import generator
 from raysim.world import Topology
@@ -276,6 +277,24 @@ class MayGiveNothing(GivesNothing):
     @property
     def may_be_empty(self) -> bool:
         return True
+
+
+class WrongShares(Sizes):
+    """Returns no shares of all clients."""
+
+    name: str = "wrong_shares"
+    wrong: str
+
+    def shares(self, clients: int, generator: np.random.Generator) -> Any:
+        ones = np.ones(clients)
+        second = np.eye(clients)[1]
+        return {
+            "zeros": 0 * ones,
+            "nan": np.where(second, np.nan, ones),
+            "negative": ones - 2 * second,
+            "few": ones[1:],
+            "list": list(ones),
+        }[self.wrong]
 
 
 class LeavesOneOut(RightPartition):

@@ -21,9 +21,9 @@ class Arrays(Brought):
 
     Images are (n, height, width), (n, height, width, channels) or (n, channels, height, width); the channels are the
     first or the last of the three axes, whichever is shorter. Bytes (uint8) are pixels, and kept as bytes. All other
-    numbers become float32, and with `scale: standard` get mean 0 and deviation 1 over the training samples, channel by
-    channel or feature by feature. Labels are integers from 0, or texts, which are numbered in sorted order; y of floats
-    are targets of a regression.
+    numbers become float32, with `scale: standard` after they got mean 0 and deviation 1 over the training samples,
+    channel by channel or feature by feature. Labels are integers from 0, or texts, which are numbered in sorted order;
+    y of floats are targets of a regression.
     """
 
     name: str = "arrays"

@@ -25,9 +25,9 @@ class Brought(Images):
 
     Images are (n, height, width), (n, height, width, channels) or (n, channels, height, width); the channels are the
     first or the last of the three axes, whichever is shorter. Bytes (uint8) are pixels, and kept as bytes. All other
-    numbers become float32, and with `scale: standard` get mean 0 and deviation 1 over the training samples, channel by
-    channel or feature by feature. Labels are integers from 0, or texts, which are numbered in sorted order; y of floats
-    are targets of a regression, with the squared error as the loss.
+    numbers become float32, with `scale: standard` after they got mean 0 and deviation 1 over the training samples,
+    channel by channel or feature by feature. Labels are integers from 0, or texts, which are numbered in sorted order;
+    y of floats are targets of a regression, with the squared error as the loss.
     """
 
     test_share: Share = 0.2
@@ -40,13 +40,14 @@ class Brought(Images):
         Raises ValueError if they are not samples as above, or if the splits do not agree.
         """
         name = self.name
-        train_x = inputs(train.x, f"data {name}: training inputs")
+        exact = self.scale == "standard"
+        train_x = inputs(train.x, f"data {name}: training inputs", exact)
         if test is None:
             y, classes = labels(name, train.y, None)
             of_train, of_test = held_out_share(Split(train_x, y, train.columns), self.test_share)
         else:
-            test_x = inputs(test.x, f"data {name}: test inputs")
-            if (test_x.shape[1:], test_x.dtype) != (train_x.shape[1:], train_x.dtype):
+            test_x = inputs(test.x, f"data {name}: test inputs", exact)
+            if test_x.shape[1:] != train_x.shape[1:] or (test_x.dtype == np.uint8) != (train_x.dtype == np.uint8):
                 raise ValueError(
                     f"data {name}: test inputs must be as the training inputs, {train_x.dtype} of shape "
                     f"{train_x.shape[1:]!r}, got {test_x.dtype} of shape {test_x.shape[1:]!r}; make them alike"
@@ -73,8 +74,12 @@ class Brought(Images):
         return Dataset(train, test, classes)
 
 
-def inputs(x: np.ndarray, what: str) -> np.ndarray:
-    """Returns inputs as `Split` holds them. what: what they are, for errors. Raises ValueError if they cannot be."""
+def inputs(x: np.ndarray, what: str, exact: bool) -> np.ndarray:
+    """Returns inputs as `Split` holds them. Raises ValueError if they cannot be.
+
+    what: what they are, for errors. exact: whether numbers that float32 would round stay float64, to be standardised
+    first: large ones may differ by less than float32 can tell.
+    """
     if x.ndim == 0 or len(x) == 0 or x.dtype.kind not in "fiub":
         raise ValueError(
             f"{what} must be an array of numbers with a row for each sample, got {x.dtype} of shape {x.shape!r}"
@@ -85,9 +90,10 @@ def inputs(x: np.ndarray, what: str) -> np.ndarray:
         x = x.transpose(0, 2, 3, 1)
     if x.dtype == np.uint8 and x.ndim == 4:
         return np.ascontiguousarray(x)
-    x = x.astype(np.float32)
-    if wrong := int(np.count_nonzero(~np.isfinite(x))):
+    single = x.astype(np.float32)
+    if wrong := int(np.count_nonzero(~np.isfinite(single))):
         raise ValueError(f"{what} must be finite, got {wrong} values that are not, such as NaN; fill or drop them")
+    x = x.astype(np.float64) if exact and np.result_type(x, np.float32) != np.float32 else single
     if x.ndim == 1:
         return x[:, None]
     if x.ndim == 3:
@@ -143,14 +149,15 @@ def held_out_share(split: Split, share: float) -> tuple[Split, Split]:
 
 
 def standardised(train: Split, test: Split) -> tuple[Split, Split]:
-    """Returns the splits with inputs, float32 (n, channels or features, ...), of mean 0 and deviation 1 in `train`.
+    """Returns the splits with inputs (n, channels or features, ...) of mean 0 and deviation 1 in `train`, as float32.
 
     A feature without variation gets deviation 1, because inputs are divided by it.
     """
     axes = (0, *range(2, train.x.ndim))
     mean = train.x.mean(axis=axes, dtype=np.float64, keepdims=True)
     deviation = train.x.std(axis=axes, dtype=np.float64, keepdims=True)
-    deviation[deviation == 0] = 1
+    constant = train.x.min(axis=axes, keepdims=True) == train.x.max(axis=axes, keepdims=True)
+    deviation[constant | (deviation == 0)] = 1  # rounding of the mean lets a constant one have a tiny deviation
 
     def scaled(split: Split) -> Split:
         return Split(((split.x - mean) / deviation).astype(np.float32), split.y, split.columns)

@@ -142,7 +142,12 @@ def divide(
     """Divides a loaded data set as `federate` does. Raises BadInput if the settings do not fit it."""
     with blaming("data.partition"):
         held, held_out, tested = _divide(data, dataset, seed)
-    trained = held.rows[: held.offsets[data.participants]]
+        trained = held.rows[: held.offsets[data.participants]]
+        if not len(trained):
+            raise ValueError(
+                f"data.partition: a client that trains must get samples, got none for any of {data.participants}; give "
+                "some to one of them at least"
+            )
     evaluated = distinct(held_out.rows, len(dataset.test)) if tested == "test" else np.arange(len(dataset.test))
     available = {"train": distinct(trained, len(dataset.train)), "test": evaluated}
     with blaming("server_data"):

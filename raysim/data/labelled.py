@@ -27,8 +27,9 @@ class Labelled(PooledData):
     of them are equally likely."""
     skew: Annotated[FeatureSkew, OneOf(FEATURE_SKEWS, "raysim.feature_skews")] | None = None
     """How the inputs of clients differ: each client's training samples and its own test samples are changed in a way of
-    its own whenever they are fetched. The global test set and the server's and public samples are not. null: not at
-    all."""
+    its own whenever they are fetched. The global test set and the server's and public samples are not, and neither are
+    training and validation samples where a model is evaluated on those of all clients together (`run.evaluate_on`).
+    `run.evaluate_clients` evaluates on each client's samples as the client has them. null: not at all."""
 
     def noise_shares(self, seed: int) -> np.ndarray:
         """Returns the share of wrong labels of each client, float64 (clients,)."""

@@ -19,7 +19,8 @@ class Public(Part):
     samples: Annotated[int, Field(ge=0)] = 0
     """Number of public samples; 0: there are none."""
     split: Literal["train", "test"] = "train"
-    """Split that they are drawn from. Clients may hold training samples too; test samples evaluate no model."""
+    """Split that they are drawn from. Clients may hold training samples too; test samples evaluate no model. A server
+    with samples in domain may have some of them too."""
     from_all: bool = False
     """Whether they are drawn from all training samples of the data set, also from those that `data.train_samples`
     leaves out, as in the code of CMFD's authors. false: only from those that it leaves."""

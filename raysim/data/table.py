@@ -1,5 +1,6 @@
 """Tables that a user brings: Parquet or CSV files with named columns of features and labels."""
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -63,6 +64,7 @@ class Table(Labelled):
         splits, start = [], 0
         for table in tables:
             x = np.stack([numbers(table, name) for name in features], axis=1)
+            x = x if self.standardise else x.astype(np.float32)
             columns = {name: _plain(table, name) for name in sides}
             if self.client is not None:
                 columns["user"] = columns[self.client]  # where `partition: natural` looks
@@ -140,6 +142,12 @@ def _require(table: "pa.Table", path: str, names: tuple[str, ...]) -> None:
         raise ValueError(
             f"data table: {path!r} must have a column {lacking[0]!r}, got {table.column_names[:20]!r}; correct the name"
         )
+    times = Counter(table.column_names)
+    if double := [name for name in names if times[name] > 1]:
+        raise ValueError(
+            f"data table: {path!r} must have one column of each name used, got {times[double[0]]} columns "
+            f"{double[0]!r}; rename or drop the others"
+        )
     counts = {name: table[name].null_count for name in names if table[name].null_count}
     if counts:
         text = ", ".join(f"{count} in {name!r}" for name, count in counts.items())
@@ -150,17 +158,19 @@ def _require(table: "pa.Table", path: str, names: tuple[str, ...]) -> None:
 
 
 def numbers(table: "pa.Table", name: str) -> np.ndarray:
-    """Returns a column of numbers or booleans, float32 (n,). Raises ValueError for others, and if one is not finite."""
+    """Returns a column of numbers or booleans, float64 (n,): large numbers differ by less than float32 can tell.
+
+    Raises ValueError for others, and if one is not finite as a float32.
+    """
     values = _plain(table, name)
     if values.dtype.kind not in "fiub":
         raise ValueError(
             f"data table: features must be numbers, got {table.schema.field(name).type} in column {name!r}, such as "
             f"{values[0].item()!r}; encode it as numbers, or leave it out of `features`"
         )
-    values = values.astype(np.float32)
-    if wrong := np.count_nonzero(~np.isfinite(values)):
+    if wrong := np.count_nonzero(~np.isfinite(values.astype(np.float32))):
         raise ValueError(f"data table: features must be finite, got {wrong} values in {name!r} that are not; fill them")
-    return values
+    return values.astype(np.float64)
 
 
 def _plain(table: "pa.Table", name: str) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from actors import Value
 from actors.fault import frames_of
+from raysim.algorithms import ALGORITHMS
 from raysim.blame import blaming
 from raysim.data import Dataset, Federation, federate
 from raysim.data.federation import divide
@@ -43,7 +44,7 @@ class Inspected(NamedTuple):
 def inspect(scenario: Scenario) -> Inspected:
     """Loads all that a scenario names, as a run would, and returns what is wrong with it.
 
-    What depends on something that is wrong itself is not looked at. Nothing is trained.
+    What depends on something that is wrong itself is not looked at. One client or peer is trained for one step.
     """
     found: list[Problem] = []
     with _noting(scenario, found, "data"):
@@ -92,11 +93,12 @@ def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Fede
 
 
 def _try_model(scenario: Scenario, federation: Federation, found: list[Problem]) -> tuple[str, ...]:
-    """Builds the model for the data, tries it on two samples, trains a client for one step and follows the timeline:
-    where it is scripted, to its end.
+    """Builds the model for the data, tries it on two samples, trains a client for one step, or a peer of an algorithm
+    from outside, and follows the timeline: where it is scripted, to its end.
 
     Returns what is seldom meant, or done otherwise than asked.
     """
+    from raysim.workers.peers import PeersWorker
     from raysim.workers.server import ServerWorker
     from raysim.workers.trial import try_metrics, try_model
     from raysim.workers.workbench import Workbench
@@ -118,6 +120,10 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     if isinstance(worker, ServerWorker) and not found:
         with _noting(scenario, found, "algorithm", "update a client"), globals_kept():
             worker.cost()  # which trains a client for one step
+    elif isinstance(worker, PeersWorker) and not found and type(scenario.algorithm) not in ALGORITHMS:
+        # Those of raysim are right, and some train long on public samples whenever they mix.
+        with _noting(scenario, found, "algorithm", "train and mix a peer"), globals_kept():
+            worker.try_out()
     if not scenario.follows_training:
         with _noting(scenario, found, "world", "give a timeline"), globals_kept():
             _try_timeline(scenario, federation, worker)

@@ -13,6 +13,7 @@ from actors import Answer, Value
 from raysim.algorithms import Inbox
 from raysim.data import Federation
 from raysim.local.model import Model
+from raysim.local.settings import Local
 from raysim.local.task import PREDICTED
 from raysim.scenario import Scenario
 from raysim.terms import Record
@@ -76,6 +77,17 @@ class PeersWorker(Workbench):
             message_bytes=size,
         )
 
+    def try_out(self) -> None:
+        """Trains the peer with the fewest samples for one step, and mixes what it sends with a copy of that.
+
+        Raises what a run would where its algorithm does not keep its contract.
+        """
+        peer = self.federation.smallest
+        one_step = self.scenario.local.model_copy(update={"steps": 1})
+        draft, message = self._trained(peer, EVALUATING, self._first(peer), one_step)
+        draft, message = (records.split(record, *LOGGED)[0] for record in (draft, message))
+        self._mixed(peer, EVALUATING, draft, Inbox(message, [message], [0.5]))
+
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def mix(self, request: MixRequest) -> Answer[list[MixedPeer], Mixture]:
@@ -131,10 +143,10 @@ class PeersWorker(Workbench):
         """The first state of some peer. Those of all peers have the same entries, shapes and types."""
         return self._first(0)
 
-    def _trained(self, peer: int, mixes: int, state: Record) -> tuple[Record, Record]:
-        """Returns a peer's draft and message."""
+    def _trained(self, peer: int, mixes: int, state: Record, local: Local | None = None) -> tuple[Record, Record]:
+        """Returns a peer's draft and message. local: how it trains; by default as the scenario says."""
         with self.calling("local", peer, mixes, who=f"peer {peer}, after {mixes} mixes, local", state=state) as where:
-            returned = self.algorithm.local(self.task(peer, mixes, self.start), state)
+            returned = self.algorithm.local(self.task(peer, mixes, self.start, local), state)
             return contract.pair(where, returned, "the draft", "the message")
 
     def _mixed(self, peer: int, mixes: int, draft: Record, inbox: Inbox) -> Record:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
 from raysim.part import Fraction, Part
@@ -29,6 +30,17 @@ class Weighting(Part):
     @abstractmethod
     def weight(self, own: int, other: int, largest: int) -> float:
         """Returns W_ij, given the numbers of neighbours of i, of j, and of the peer with the most neighbours."""
+
+    def wrong_with(self, rows: tuple[Neighbours, ...]) -> str | None:
+        """Returns what is wrong with the weights of each peer; None if nothing is."""
+        for peer, row in enumerate(rows):
+            if strange := [weight for weight in row.weights if not isinstance(weight, Real)]:
+                return f"must return numbers, got {type(strange[0]).__name__} for peer {peer}"
+            if not (min(row.weights, default=0.0) >= 0 and sum(row.weights) <= 1 + 1e-9):
+                some = ", ".join(f"{weight:g}" for weight in row.weights[:5])
+                must = "weights of a peer's neighbours must be at least 0 and sum to at most 1"
+                return f"{must}, got {some} for the {len(row.weights)} neighbours of peer {peer}"
+        return None
 
     def rows(self, graph: nx.Graph) -> tuple[Neighbours, ...]:
         """Returns the neighbours and weights of each peer 0, 1, ... of an undirected graph."""

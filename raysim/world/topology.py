@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
+from raysim.errors import BadInput, Problem
 from raysim.part import Count, OneOf, Part
 from raysim.rng import generator
 from raysim.world.mixing import WEIGHTINGS, Metropolis, Neighbours, Weighting
@@ -50,12 +51,15 @@ class Topology(Part):
         return False
 
     def neighbours(self, peers: int, seed: int, epoch: int = 0) -> tuple[Neighbours, ...]:
-        """Returns the neighbours of each peer. Raises ValueError as `graph` does."""
+        """Returns the neighbours of each peer. Raises ValueError as `graph` does, and BadInput for wrong weights."""
         import networkx as nx
 
         graph = nx.empty_graph(peers)
         graph.add_edges_from(_edges(self, peers, seed, epoch).tolist())
-        return self.weights.rows(graph)
+        rows = self.weights.rows(graph)
+        if wrong := self.weights.wrong_with(rows):
+            raise BadInput(Problem("topology.weights", f"{self.weights.name}.weight: {wrong}"))
+        return rows
 
     def problems(self, peers: int, seed: int, rounds: int) -> list[str]:
         """Says what is wrong with the first epoch whose graph cannot be made; [] if all graphs can.

@@ -10,8 +10,8 @@ MODULE = """
 import math
 import networkx as nx
 import numpy as np
-from raysim.algorithms import FedBuff
-from raysim.world import Availability, Delay, EdgeDelay, Policy, Topology
+from raysim.algorithms import DecFedAvg, FedBuff
+from raysim.world import Availability, Delay, EdgeDelay, Policy, Topology, Weighting
 
 class Backwards(Delay):
     name: str = "backwards"
@@ -75,6 +75,27 @@ class Early(EdgeDelay):
         return 0, math.inf
     def draw(self, generator):
         return -1.0
+
+class OneRecord(DecFedAvg):
+    name: str = "one_record"
+    def local(self, task, state):
+        return super().local(task, state)[0]
+
+class ForgetsBuffers(DecFedAvg):
+    name: str = "forgets_buffers"
+    def mix(self, task, draft, inbox):
+        return {"w": inbox.mixed("w")}
+
+class LacksAnArgument(DecFedAvg):
+    name: str = "lacks_an_argument"
+    def mix(self, task, inbox):
+        return {}
+
+class Weighs(Weighting):
+    name: str = "weighs"
+    kind: str
+    def weight(self, own, other, largest):
+        return {"much": 0.6, "negative": -0.1, "nan": math.nan, "nothing": None}[self.kind]
 """
 
 BUFFER = {"buffer": 2}
@@ -140,17 +161,39 @@ PEERS: Raw = {
         ({"topology": {"kind": "loops"}}, "`graph` must connect a peer with another, got [1] with themselves"),
         ({"topology": {"kind": "more"}}, "`graph` must have the peers 0 to 5 as nodes, got 8, such as 0, 1, 2, 3, 4"),
         (
+            {"algorithm": "own_wrongs:OneRecord"},
+            "algorithm: OneRecord.local: must return two records, the draft and the ",
+        ),
+        (
+            {"algorithm": "own_wrongs:ForgetsBuffers"},
+            "algorithm: ForgetsBuffers.mix: the state must have the entries that `init` returned, ['buffers', 'w']",
+        ),
+        (
+            {"algorithm": "own_wrongs:LacksAnArgument"},
+            "algorithm: must train and mix a peer, got TypeError: LacksAnArgument.mix() takes 3 positional arguments",
+        ),
+        *(
+            ({"topology": {"name": "ring", "weights": {"name": "own_wrongs:Weighs", "kind": kind}}}, expected)
+            for kind, expected in {
+                "much": "topology.weights: own_wrongs:Weighs.weight: weights of a peer's neighbours must be at least "
+                "0 and sum to at most 1, got 0.6, 0.6 for the 2 neighbours of peer 0",
+                "negative": "got -0.1, -0.1 for the 2 neighbours of peer 0",
+                "nan": "got nan, nan for the 2 neighbours of peer 0",
+                "nothing": "topology.weights: own_wrongs:Weighs.weight: must return numbers, got NoneType for peer 0",
+            }.items()
+        ),
+        (
             {"world": {**PEERS["world"], "edge_delay": "own_wrongs:Early"}},
             "world.edge_delay: a message must take a finite number of seconds, 0 or more, got -1.0 for message 0 of ",
         ),
     ],
 )
-def test_what_is_wrong_with_own_graphs_and_messages_is_told(
+def test_what_is_wrong_with_parts_of_peers_is_told(
     change: Raw, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "own_wrongs.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    if "topology" in change:
+    if "kind" in change.get("topology", {}):
         change = {"topology": {"name": "own_wrongs:Graph", **change["topology"]}}
     answer = command("check", write(tmp_path, {**PEERS, **change}), "--data")
     assert answer.exit_code == 2

@@ -68,6 +68,16 @@ def test_images_of_floats_are_stored_as_modules_take_them(tmp_path: Path) -> Non
     np.testing.assert_allclose(scaled.std(axis=(0, 2, 3)), 1, atol=1e-6)
 
 
+def test_large_numbers_are_standardised_before_they_are_rounded(tmp_path: Path) -> None:
+    """A float32 of 1.6e9 is a multiple of 128. Splits need not have one type."""
+    times = np.arange(1_600_000_000, 1_600_000_060)
+    for x in (times, times.astype(np.float64)):
+        path = npz(tmp_path / "a.npz", x_train=x, y_train=Y, x_test=times[:9].astype(np.float32), y_test=Y[:9])
+        dataset = load(name="arrays", path=path)
+        np.testing.assert_allclose(dataset.train.x[:, 0], (np.arange(60) - 29.5) / np.arange(60).std(), rtol=1e-6)
+        assert dataset.train.x.dtype == dataset.test.x.dtype == np.float32
+
+
 def test_a_share_tests_where_no_samples_are_for_testing(tmp_path: Path) -> None:
     dataset = load(name="arrays", path=npz(tmp_path / "a.npz", x=X, y=Y, user=np.arange(60)), test_share=0.25)
     assert np.bincount(dataset.train.y).tolist() == [15, 15, 15]
@@ -86,7 +96,7 @@ def test_labels_may_be_texts_and_floats_are_targets(tmp_path: Path) -> None:
     ("changed", "complaint"),
     [
         ({"y_test": Y[:9] + 7}, r"labels of test samples must be labels of training samples, got 7 in 3 test samples"),
-        ({"x_test": X[:9, :4]}, r"test inputs must be as the training inputs, float32 of shape \(5,\), got .*\(4,\)"),
+        ({"x_test": X[:9, :4]}, r"test inputs must be as the training inputs, float64 of shape \(5,\), got .*\(4,\)"),
         ({"y_train": Y[:8]}, r"must have a row for each sample, got lengths \{'x_train': 9, 'y_train': 8\}"),
         ({"y_train": np.eye(9)}, r"labels must be integers or texts \(n,\).*argmax of one-hot rows"),
         ({"x_train": np.full((9, 5), np.nan)}, r"training inputs must be finite, got 45 values that are not"),

@@ -59,6 +59,24 @@ def test_a_label_of_floats_is_a_target(tmp_path: Path) -> None:
     assert (dataset.loss, dataset.num_classes, dataset.train.y.dtype) == ("squared_error", 1, np.float32)
 
 
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
+def test_large_numbers_are_standardised_before_they_are_rounded(tmp_path: Path, name: str) -> None:
+    """A float32 of 1.6e9 is a multiple of 128. A column without variation stays without, though its mean is rounded."""
+    times = frame().assign(width=1.6e9 + 100 * frame()["height"], height=0.1)
+    x = load(name="table", path=table(tmp_path / name, times), features=["width", "height"], label="kind").train.x
+    assert x.dtype == np.float32
+    assert len(np.unique(x[:, 0])) == len(x)
+    assert abs(x[:, 1]).max() < 1e-6
+
+
+def test_columns_of_one_name_are_refused_where_they_are_used(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("width,width,height,kind\n" + "1,2,3,ash\n4,5,6,elm\n" * 5)
+    with pytest.raises(ValueError, match=r"one column of each name used, got 2 columns 'width'; rename or drop the o"):
+        load(name="table", path=str(path), label="kind")
+    assert load(name="table", path=str(path), label="kind", features=["height"]).train.x.shape[1] == 1
+
+
 @pytest.mark.parametrize(
     ("change", "keys", "complaint"),
     [

@@ -144,5 +144,8 @@ def test_a_peer_that_fails_is_named(tmp_path: Path) -> None:
 
 def test_a_peer_without_samples_is_an_error_before_any_work(tmp_path: Path) -> None:
     raw = peers(data__clients=100, data__partition={"name": "dirichlet", "alpha": 0.05, "min_size": 0})
-    with pytest.raises(raysim.RunFailed, match=r"data.partition: every peer must hold a sample to train on, got none"):
+    with pytest.raises(
+        raysim.RunFailed, match=r"data.partition: every peer must hold a sample to train on, got none"
+    ) as e:
         raysim.run(raysim.parse_scenario(raw), out=tmp_path, inline=True)
+    assert e.value.traceback == ""

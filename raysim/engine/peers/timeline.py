@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.errors import BadInput, Problem
 from raysim.scenario import Scenario
 from raysim.workers.replies import PeerCost
 from raysim.world import Cost
@@ -16,13 +17,11 @@ from raysim.world.peers_timeline import PeersTimeline
 def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], PeerCost]) -> PeersTimeline:
     """Returns the run's timeline. measure: returns the cost of a peer; called only if delays depend on it.
 
-    Raises ValueError if a peer has no samples to train on.
+    Raises BadInput if a peer has no samples to train on.
     """
     if without := np.flatnonzero(samples == 0).tolist():
-        raise ValueError(
-            f"data.partition: every peer must hold a sample to train on, got none for {len(without)} peers, such as "
-            f"{without[:5]}; take fewer data.clients, or another partition"
-        )
+        text = f"every peer must hold a sample to train on, got none for {len(without)} peers, such as {without[:5]}"
+        raise BadInput(Problem("data.partition", f"{text}; take fewer data.clients, or another partition"))
     assert scenario.topology is not None
     cost = None
     if scenario.world.delay.needs_cost:
