@@ -100,7 +100,9 @@ class Federation:
         if self.skew is None:
             return x
         stream, tested = Stream(self.seed, "feature skew"), int(split is self.test)
-        return self.skew.change(x, client, self.clients, lambda place: stream(client, int(rows[place]), tested))
+        changed = self.skew.change(x, client, self.clients, lambda place: stream(client, int(rows[place]), tested))
+        self.skew.require_like(x, changed)
+        return changed
 
     def partition_table(self) -> dict[str, np.ndarray]:
         """Counts samples by client, split and label. Combinations without samples are left out.

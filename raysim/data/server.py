@@ -55,9 +55,10 @@ def drawn(
     server_data: ServerData, dataset: Dataset, available: Rows, generator: np.random.Generator
 ) -> tuple[ServerSamples, Rows]:
     """Returns what `draw` does. Raises ValueError if that does not fit together, which a user's own class can miss."""
-    server, taken = server_data.draw(dataset, available, generator)
+    returned = server_data.draw(dataset, available, generator)
     if isinstance(server_data, NoServerData):
-        return server, taken
+        return returned
+    server, taken = _pair(server_data.name, returned)
     found, loss = server.split, dataset.loss if server.in_domain else "cross_entropy"
     wrong = wrong_with(Dataset(found, found, server.num_classes, server.mean, server.std, loss))
     wrong = wrong.removeprefix("train: ") if wrong else None
@@ -69,6 +70,17 @@ def drawn(
     if wrong:
         raise ValueError(f"{server_data.name}.draw: {wrong}")
     return server, taken
+
+
+def _pair(name: str, returned: Any) -> tuple[ServerSamples, Rows]:
+    """Returns what a class's `draw` returned. Raises ValueError unless it is samples, and rows of both splits."""
+    must = f"{name}.draw: must return ServerSamples and a dict of rows by split, train and test, got"
+    match returned:
+        case (ServerSamples() as samples, dict() as taken) if taken.keys() == NO_ROWS.keys():
+            return samples, taken
+        case (ServerSamples(), dict() as taken):
+            raise ValueError(f"{must} rows of {', '.join(map(str, taken)) or 'none'}")
+    raise ValueError(f"{must} {type(returned).__name__}")
 
 
 class NoServerData(ServerData):

@@ -2,10 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from raysim.errors import BadInput, Problem
 from raysim.part import Part, Positive
 
 
@@ -23,6 +24,15 @@ class FeatureSkew(Part):
         x: inputs (n, ...), float32; images (n, height, width, channels) with pixels from 0 to 1. draw: returns a
         generator whose key is the sample at a place of x, to be used before the next call.
         """
+
+    def require_like(self, x: np.ndarray, changed: Any) -> None:
+        """Raises BadInput unless what `change` returned is an array of numbers in the shape of x."""
+        array = isinstance(changed, np.ndarray)
+        if array and changed.shape == x.shape and changed.dtype.kind in "fiub":
+            return
+        got = f"{changed.dtype} of shape {changed.shape}" if array else type(changed).__name__
+        text = f"{self.name}.change: must return an array of numbers in the inputs' shape, {x.shape}, got {got}"
+        raise BadInput(Problem("data.skew", text))
 
     def problems(self, x: np.ndarray) -> list[str]:
         """Lists why the stored inputs (n, ...) cannot be changed so."""

@@ -14,13 +14,15 @@ def initialise(part: ModelPart, shape: tuple[int, ...], num_classes: int, seed: 
     """Returns the module: float32, on the CPU, in training mode, convolutions channels-last if the part says so.
 
     shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process, and
-    torch's global generator is left as it was. Raises ValueError as the part's `build` does, and for a module
-    that has no parameters to train, or lazy or complex ones.
+    torch's global generator is left as it was. Raises ValueError as the part's `build` does, and for what
+    is no module, or has no parameters to train, or lazy or complex ones.
     """
     with torch.random.fork_rng(devices=[]):
         # torch.manual_seed would also seed the GPUs' generators, which are not forked.
         torch.default_generator.manual_seed(torch_seed(seed, "model"))
         module = part.build(shape, num_classes)
+    if not isinstance(module, nn.Module):
+        raise ValueError(f"model: `build` must return a torch.nn.Module, got {type(module).__name__}")
     _require_parameters(module)
     module = module.float()
     return module.to(memory_format=torch.channels_last) if part.channels_last else module

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
+from actors.fault import frames_of
 from raysim.errors import BadInput, Problem
 from raysim.part import Count, OneOf, Part
 from raysim.rng import generator
@@ -77,10 +78,17 @@ class Topology(Part):
         for epoch in range(min(last + 1, max(1, CHECKED // peers))):
             try:
                 _edges(self, peers, seed, epoch)
-            except ValueError as error:
+            except Exception as error:  # a user's own `graph` can raise anything
                 round = next(round for round in range(rounds) if self.epoch(round) == epoch)
-                return [f"{self.name}: {f'from round {round} on, ' if round else ''}{error}"]
+                return [f"{self.name}: {f'from round {round} on, ' if round else ''}{_told(error)}"]
         return []
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, ValueError):
+        return str(error)
+    where = f", raised at {frames[-1].place}" if (frames := frames_of(error)) else ""
+    return f"`graph` must return a graph, got {type(error).__name__}: {error}{where}"
 
 
 @lru_cache(maxsize=256)  # no epoch is needed twice once it is over, and a large graph takes megabytes

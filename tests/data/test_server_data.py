@@ -242,6 +242,23 @@ def test_what_a_users_own_class_draws_must_fit_together(change: str, wrong: str)
     assert refused.value.problem.text.endswith(f"first_test_samples.draw: {wrong}")
 
 
+@pytest.mark.parametrize(
+    ("returned", "got"),
+    [(None, "NoneType"), ((None, {}), "tuple"), ("no rows of train", "rows of test")],
+    ids=["nothing", "no samples", "no rows of train"],
+)
+def test_what_a_users_own_class_draws_must_be_samples_and_rows(returned: Any, got: str) -> None:
+    class Odd(FirstTestSamples):
+        name: str = "odd"
+
+        def draw(self, *given: Any) -> Any:
+            samples, taken = super().draw(*given)
+            return (samples, {"test": taken["test"]}) if isinstance(returned, str) else returned
+
+    with pytest.raises(BadInput, match=f"odd.draw: must return ServerSamples and a dict .* train and test, got {got}$"):
+        federate(Digits.model_validate(SPLIT), Odd(samples=40), 0)
+
+
 def test_a_class_of_samples_in_domain_is_enough_for_a_server_that_learns_from_labels() -> None:
     own = FirstTestSamples(samples=40)
     assert parse_scenario(digits(server_data=own, algorithm="fed_ft")).server_data.name.endswith(":FirstTestSamples")

@@ -11,13 +11,14 @@ from data_sets import federation
 
 import raysim
 from raysim import parse_scenario
+from raysim.data.skew import FeatureSkew
 from raysim.errors import BadInput
 from raysim.local.samples import Loader
 
 CPU = torch.device("cpu")
 
 
-def seen(skew: Raw | None, client: int, **more: Any) -> torch.Tensor:
+def seen(skew: Raw | FeatureSkew | None, client: int, **more: Any) -> torch.Tensor:
     """The training inputs of a client, with pixels from 0 to 1."""
     held = federation(skew=skew, scale="unit", **more)
     return Loader(held.mean, held.std, CPU, held.skewed)(held.train, held.train_rows(client), client)[0]
@@ -66,3 +67,17 @@ def test_what_cannot_be_changed_is_told(tmp_path: Path) -> None:
         with pytest.raises(raysim.RunFailed, match=f"data.skew: .* {complaint}"):
             raysim.run(parse_scenario(raw), out=tmp_path, inline=True)
     assert issubclass(BadInput, ValueError)
+
+
+@pytest.mark.parametrize(("returned", "got"), [(None, "NoneType"), (np.zeros(3), r"float64 of shape \(3,\)")])
+def test_a_change_to_what_are_no_inputs_is_told_by_its_key(returned: Any, got: str) -> None:
+    class Odd(FeatureSkew):
+        name: str = "odd"
+
+        def change(self, x: Any, client: int, clients: int, draw: Any) -> Any:
+            return returned
+
+    with pytest.raises(
+        BadInput, match=rf"data.skew: .*Odd.change: must return .* inputs' shape, \(\d+, 8, 8, 1\), got {got}"
+    ):
+        seen(Odd(), 0)

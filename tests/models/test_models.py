@@ -47,6 +47,17 @@ def size_of(part: ModelPart, shape: tuple[int, ...], num_classes: int = 10) -> i
     return Layout(initialise(part, shape, num_classes, seed=0)).parameters
 
 
+def test_what_is_no_module_is_refused() -> None:
+    class Odd(ModelPart):
+        name: str = "odd"
+
+        def build(self, shape: tuple[int, ...], num_classes: int) -> Any:
+            return None
+
+    with pytest.raises(ValueError, match=r"model: `build` must return a torch\.nn\.Module, got NoneType"):
+        initialise(Odd(), MNIST, 10, seed=0)
+
+
 @pytest.mark.parametrize(
     ("fields", "shape", "parameters"),
     [

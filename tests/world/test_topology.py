@@ -221,6 +221,19 @@ def test_what_no_graph_can_be_is_refused(raw: dict[str, Any], peers: int, text: 
     assert re.search(text, problem)
 
 
+def test_an_error_of_a_user_s_own_graph_is_told_with_its_line() -> None:
+    class Odd(Topology):
+        name: str = "odd"
+
+        def graph(self, peers: int, generator: Any) -> Any:
+            return {}["edge"]
+
+    (problem,) = Odd().problems(4, seed=0, rounds=2)
+    assert re.fullmatch(
+        r"odd: `graph` must return a graph, got KeyError: 'edge', raised at .*test_topology.py.*", problem
+    )
+
+
 UNSURE = {"name": "erdos_renyi", "probability": 0.11, "redraw_every": 3}  # of 12 peers, most epochs have a graph
 
 
