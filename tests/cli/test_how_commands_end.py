@@ -48,8 +48,9 @@ def test_a_signal_ends_a_run_with_all_rows_and_its_number(number: int, tmp_path:
     running = start("run", write(tmp_path, digits(**ENDLESS)), "--inline", "--out", tmp_path / "runs")
     (folder,) = once_under_way(running, tmp_path / "runs")
     running.send_signal(number)
-    _, errors = running.communicate(timeout=60)
+    answer, errors = running.communicate(timeout=60)
     assert (running.returncode, "Traceback" in errors) == (128 + number, False)
+    assert answer.splitlines()[-1] == f"{folder.name} was interrupted; `raysim resume {folder}` goes on"
     check_interrupted(folder)
 
 
