@@ -226,7 +226,7 @@ def _endpoints(address: str) -> set[tuple[str, str]]:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keeps a handler of SIGTERM that the caller has set, which Ray would replace.
+    """Keeps a handler of SIGTERM that the caller has set, which Ray would replace; it also gets what comes meanwhile.
 
     Processes that Ray starts within the block ignore SIGHUP: a lost terminal sends it to all of them, and the scheduler
     could no longer write how the run ended. They end when this process does.
@@ -236,11 +236,16 @@ def _own_signals() -> Iterator[None]:
         return
     terminate, hang_up = signal.getsignal(signal.SIGTERM), signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, hang_up)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGHUP, hang_up)
+            if callable(terminate):
+                signal.signal(signal.SIGTERM, terminate)
+    except SystemExit:  # raised by handlers of SIGTERM that Ray had put in place by then
         if callable(terminate):
-            signal.signal(signal.SIGTERM, terminate)
+            terminate(signal.SIGTERM, None)
+        raise
 
 
 def _probe(address: str) -> None:

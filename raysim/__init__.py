@@ -11,17 +11,19 @@ Load a scenario with `load_scenario` and run it with `run`, which returns a `Res
 """
 
 from raysim.beside import require_own_packages
+from raysim.pressed import told_in_a_line
 
 require_own_packages()  # before anything imports them
 
-from raysim.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
-from raysim.forking import fork
-from raysim.result import Result
-from raysim.resumption import resume
-from raysim.runner import run
-from raysim.scenario import Scenario, load_scenario, parse_scenario
-from raysim.sweep import Plan, load_sweep, run_all
-from results import Runs, load
+with told_in_a_line():  # it takes a second
+    from raysim.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
+    from raysim.forking import fork
+    from raysim.result import Result
+    from raysim.resumption import resume
+    from raysim.runner import run
+    from raysim.scenario import Scenario, load_scenario, parse_scenario
+    from raysim.sweep import Plan, load_sweep, run_all
+    from results import Runs, load
 
 __all__ = [
     "BadInput",

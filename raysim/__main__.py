@@ -1,5 +1,9 @@
-"""Runs the command line as `python -m raysim`, for where the program `raysim` is not on the path."""
+"""Where the program `raysim` starts, and `python -m raysim`, for where the program is not on the path."""
 
-from raysim.cli.app import main
+from raysim.pressed import told_in_a_line
 
-main()
+with told_in_a_line():
+    from raysim.cli.app import main
+
+if __name__ == "__main__":
+    main()

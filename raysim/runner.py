@@ -146,7 +146,9 @@ def _carry_out(
     except StopRun as stop:
         execution.settle("stopped", early=str(stop))
     except BaseException:  # such as Ctrl-C
-        execution.settle("interrupted")
+        status = execution.settle("interrupted")
+        then = execution.cure if status == "interrupted" else f"it had {status} by then"
+        _log.info(f"{execution.run} was interrupted; {then}")
         raise
     return Result(execution.folder, execution.scenario.model)
 
@@ -202,8 +204,7 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
             while True:
                 with deferring():
                     step = next(steps, None)
-                while pool.warnings:
-                    _log.warning(pool.warnings.pop())
+                _log_all(pool.warnings)
                 if step is None:
                     return
                 yield step
@@ -214,7 +215,14 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
     finally:
         with deferring():
             steps.close()
+        _log_all(pool.warnings)
         pool.close()
+
+
+def _log_all(warnings: list[str]) -> None:
+    """Logs warnings, and empties the list."""
+    while warnings:
+        _log.warning(warnings.pop())
 
 
 def _on_ray(execution: Execution, placement: Placement, attempt: int) -> Generator[Progress, None, None]:

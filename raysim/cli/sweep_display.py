@@ -103,17 +103,18 @@ class _Lines:
             self._bars.remove_task(self._lines.pop(place))
         self._bars.advance(self._all)
         if news.status == "failed":
-            self._bars.console.print(f"[red]failed[/] {escape(self._labels[place])}: {escape(news.why or '')}")
+            told = f"[red]failed[/] {escape(self._labels[place])}: {escape(news.why or '')}"
+            self._bars.console.print(told, soft_wrap=True)
         if news.status == "diverged":
-            self._bars.console.print(f"[yellow]diverged[/] {escape(self._labels[place])}: {escape(news.why or '')}")
+            told = f"[yellow]diverged[/] {escape(self._labels[place])}: {escape(news.why or '')}"
+            self._bars.console.print(told, soft_wrap=True)
 
 
 def _show_outcomes(console: Console, labels: list[str], outcomes: list[RunOutcome], folder: Path) -> bool:
     console.print(_tally("run", [outcome.status for outcome in outcomes]))
     failed = [pair for pair in zip(labels, outcomes, strict=True) if pair[1].status == "failed"]
     for label, outcome in failed:
-        where = f" (in {outcome.folder})" if outcome.folder else ""
-        console.print(f"  [red]failed[/] {escape(label)}: {escape((outcome.why or '') + where)}", highlight=False)
+        console.print(_failure(label, outcome), soft_wrap=True, highlight=False)
     console.print(f"compare them with [bold]raysim compare {escape(as_word(folder))}", soft_wrap=True, highlight=False)
     return not failed
 
@@ -134,16 +135,26 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
             console.print(f"  runs again: {escape(why)}", soft_wrap=True, highlight=False)
 
     trials = search(plan, out=folder, news=tell, **where)
-    failed = [outcome.why for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]
+    failed = [(trial, outcome) for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]
     console.print(_tally("trial", [trial.status for trial in trials]))
-    for trial in best(trials, plan):
+    chosen = best(trials, plan)
+    for group in sorted({trial.group for trial in trials} - {trial.group for trial in chosen}):
+        console.print(f"best of {groups[group]}: none, because no trial finished", soft_wrap=True, highlight=False)
+    for trial in chosen:
         told = f"best of {groups[trial.group]}: trial {trial.number}, {settings.metric} {trial.score:.4g}"
         options = " ".join(f"--set {as_word(f'{key}={value}')}" for key, value in trial.values.items())
         # No table: options that a narrow terminal cuts off cannot be copied.
         console.print(f"{told}, set by\n  {escape(options)}", soft_wrap=True, highlight=False)
-    for why in failed:
-        console.print(f"[red]failed[/] {escape(why or '')}", highlight=False)
+    for trial, outcome in failed:
+        label = f"{groups[trial.group]}  trial {trial.number}"
+        console.print(_failure(label, outcome), soft_wrap=True, highlight=False)
     return not failed
+
+
+def _failure(label: str, outcome: RunOutcome) -> str:
+    """Returns a line with why a run failed, and where. Not to be wrapped: a path in two lines cannot be copied."""
+    where = f" (in {outcome.folder})" if outcome.folder else ""
+    return f"  [red]failed[/] {escape(label)}: {escape((outcome.why or '') + where)}"
 
 
 def _tally(noun: str, statuses: list[str]) -> str:

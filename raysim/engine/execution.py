@@ -47,6 +47,12 @@ class Execution:
         """The run's id, which is the name of its folder."""
         return self.folder.name
 
+    @property
+    def cure(self) -> str:
+        """What a user can do once the run has ended early."""
+        again = "`raysim fork` starts it again" if "forking" in self.facts else None
+        return again or f"`raysim resume {as_word(self.folder)}` goes on"
+
     def __call__(self, pool: Pool) -> Generator[Progress, None, None]:
         """Does the run, and yields Progress on the way.
 
@@ -102,26 +108,44 @@ class Execution:
             raise
         finally:
             if saver and info["status"] != "finished":
-                _save_if_possible(saver)
+                self._save_if_possible(saver, pool, info)
             info["machines"] = kinds_of(pool.machines) or info.get("machines", [])
             info["workers"] = _workers(pool, before)
             info |= {"finished_at": now(), **recorder.outcome()}
             already = checkpoint.seconds if checkpoint else 0.0
             info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
-            self._conclude(writer, info)
+            self._conclude(writer, pool, info)
 
-    def _conclude(self, writer: Writer, info: dict[str, Any]) -> None:
+    def _save_if_possible(self, saver: Saver, pool: Pool, info: dict[str, Any]) -> None:
+        """Makes a checkpoint of a run that ends early. If that fails, the one before stays."""
+        try:
+            saver.save()
+        except CannotWrite as problem:
+            self._warn(problem, pool, info)
+        except (Exception, KeyboardInterrupt):  # the same fault may be why the run ends, such as a lost cluster
+            pass
+
+    def _conclude(self, writer: Writer, pool: Pool, info: dict[str, Any]) -> None:
         """Writes the last rows and run.json."""
         try:
             writer.close()
             write_json(self.folder, info)
         except CannotWrite as problem:
             finished = info["status"] == "finished"
-            info |= {"status": "failed" if finished else info["status"], "error": info["error"] or str(problem)}
+            if finished:
+                info |= {"status": "failed", "error": str(problem)}
+            else:
+                self._warn(problem, pool, info)
             with suppress(CannotWrite):  # it is small and may find room; if not, readers see that the process is gone
                 write_json(self.folder, info)
             if finished:
                 raise self._unwritten(problem) from None
+
+    def _warn(self, problem: CannotWrite, pool: Pool, info: dict[str, Any]) -> None:
+        """Tells that a run that ends early could not write its end, unless it fails: then something has been told."""
+        if info["error"] is None:
+            info["error"] = str(problem)
+            pool.warnings.append(f"{self.run}: {self._unwritten(problem).cause}")
 
     def _begin(self, info: dict[str, Any], checkpoint: Checkpoint | None) -> Writer:
         """Writes run.json, and opens the tables after the rows that the checkpoint counts on."""
@@ -132,8 +156,7 @@ class Execution:
             raise self._unwritten(problem) from None
 
     def _unwritten(self, problem: CannotWrite) -> JobFailed:
-        hint = f"what was written before is readable, and `raysim resume {as_word(self.folder)}` goes on"
-        return JobFailed("writing", f"{problem}; {hint}", "")
+        return JobFailed("writing", f"{problem}; what was written before is readable, and {self.cure}", "")
 
     def _check_space(self, described: Described) -> None:
         """Raises CannotWrite if there is no room for the models that the run will leave."""
@@ -224,18 +247,20 @@ class Execution:
             info["notes"] = list(dict.fromkeys([*info["notes"], text]))
             pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
 
-    def settle(self, status: str, error: str | None = None, early: str | None = None) -> None:
+    def settle(self, status: str, error: str | None = None, early: str | None = None) -> str:
         """Corrects run.json after the run, if the process that did the run could not write how it ended.
 
         That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows. A run
-        that had come to its end by then, as on Ray before the caller looked, keeps what it wrote.
+        that had come to its end by then, as on Ray before the caller looked, keeps what it wrote. Returns the status.
         """
         path = self.folder / "run.json"
         info = json.loads(path.read_text()) if path.exists() else self._info(None, {})
         if info["status"] in ("running", "forking") or (info["status"], status) == ("interrupted", "stopped"):
-            ended = {"status": status, "error": error, "ended_early": early, "finished_at": now()}
+            error = error or info.get("error")
+            info |= {"status": status, "error": error, "ended_early": early, "finished_at": now()}
             with suppress(CannotWrite):  # a reader then sees that the process is gone
-                write_json(self.folder, info | ended)
+                write_json(self.folder, info)
+        return str(info["status"])
 
 
 def _workers(pool: Pool, before: dict[str, Any]) -> list[dict[str, Any]]:
@@ -246,9 +271,3 @@ def _workers(pool: Pool, before: dict[str, Any]) -> list[dict[str, Any]]:
 def _rows(checkpoint: Checkpoint | None) -> dict[str, int]:
     """Returns how many rows of each table belong to a checkpoint; {} without one, for a run that starts again."""
     return checkpoint.rows if checkpoint else {}
-
-
-def _save_if_possible(saver: Saver) -> None:
-    """Makes a checkpoint of a run that ends early. If that fails, the one before stays."""
-    with suppress(Exception, KeyboardInterrupt):  # the same fault may be why the run ends: a full disk, a lost cluster
-        saver.save()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from results.disk import writing
+from results.disk import replacing, writing
+from results.location import is_local
 from results.reader import open_run
 from results.report import style
 from results.report.coefficients import coefficients
@@ -43,13 +44,24 @@ class Report:
 
         Raises CannotWrite.
         """
-        with writing(page):
-            page.write_text(self.html, encoding="utf-8")
+        _write(page, self.html)
         if figures is not None:
             with writing(figures):
                 make_folder(figures)
-                for picture in self.pictures:
-                    (figures / f"{picture.name}.svg").write_text(picture.svg, encoding="utf-8")
+            for picture in self.pictures:
+                _write(figures / f"{picture.name}.svg", picture.svg)
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes all of a file or, on a full disk, leaves the old one. What is no file, as /dev/stdout, is not replaced."""
+    if is_local(path):
+        path = path.resolve()  # a link stays one
+        if path.exists() and not path.is_file():
+            with writing(path):
+                path.write_text(text, encoding="utf-8")
+            return
+    with replacing(path) as hidden:
+        hidden.write_text(text, encoding="utf-8")
 
 
 def report(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) -> Report:

@@ -48,9 +48,20 @@ def test_a_signal_ends_a_run_with_all_rows_and_its_number(number: int, tmp_path:
     running = start("run", write(tmp_path, digits(**ENDLESS)), "--inline", "--out", tmp_path / "runs")
     (folder,) = once_under_way(running, tmp_path / "runs")
     running.send_signal(number)
-    _, errors = running.communicate(timeout=60)
+    answer, errors = running.communicate(timeout=60)
     assert (running.returncode, "Traceback" in errors) == (128 + number, False)
+    assert answer.splitlines()[-1] == f"{folder.name} was interrupted; `raysim resume {folder}` goes on"
     check_interrupted(folder)
+
+
+@pytest.mark.parametrize("slow", ["pyarrow", "typer"])
+def test_ctrl_c_during_imports_ends_with_one_line(slow: str, tmp_path: Path) -> None:
+    """The modules are the first that `import raysim` waits for, and the first that only the command line does."""
+    (tmp_path / f"{slow}.py").write_text("import signal; signal.raise_signal(signal.SIGINT)")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), PYTHONPATH))}
+    line = [sys.executable, "-m", "raysim", "run", "none.yaml"]
+    ended = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "interrupted before anything began\n")
 
 
 @pytest.mark.parametrize("which", ["resume", "fork"])

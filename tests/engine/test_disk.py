@@ -2,8 +2,10 @@
 
 import errno
 import os
+import resource
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from conftest import digits
 import raysim
 from raysim.engine.progress import Progress
 from results import CannotWrite, open_run
+from results.report.page import Report
 
 
 @pytest.fixture
@@ -75,6 +78,64 @@ def test_a_disk_that_is_full_when_a_run_goes_on_fails_it_with_one_message(
     assert not list(folder.rglob("*.new"))
     expected = raysim.run(scenario, out=tmp_path / "whole", inline=True)
     assert raysim.resume(folder, inline=True).digest == expected.digest
+
+
+@pytest.mark.parametrize("what", ["raysim.engine.checkpoint.write_durably", "results.writer.write_part"])
+@pytest.mark.parametrize(
+    ("end", "status"), [(KeyboardInterrupt(), "interrupted"), (raysim.StopRun("enough"), "stopped")]
+)
+def test_a_run_that_ends_early_tells_that_there_is_no_room_for_its_end(
+    end: BaseException,
+    status: str,
+    what: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    """In a warning and in run.json: for its last checkpoint, or for its last rows."""
+
+    def no_room(*_: object, **__: object) -> None:
+        raise CannotWrite(tmp_path, "No space left on device", True)
+
+    def stop(progress: Progress) -> None:
+        if progress.round >= 5:
+            monkeypatch.setattr(what, no_room)
+            raise end
+
+    with suppress(KeyboardInterrupt):
+        raysim.run(raysim.parse_scenario(digits(run__rounds=10)), out=tmp_path, inline=True, progress=stop)
+    (folder,) = tmp_path.iterdir()
+    info = open_run(folder).info
+    assert info["status"] == status and "No space left on device" in info["error"]
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.startswith(f"{folder.name}: {tmp_path}: cannot be written (No space left on device, ")
+    assert warning.endswith(f"what was written before is readable, and `raysim resume {folder}` goes on")
+
+
+def test_a_page_that_will_not_fit_leaves_the_old_one(tmp_path: Path) -> None:
+    page, link = tmp_path / "page.html", tmp_path / "link.html"
+    page.write_text("old")
+    link.symlink_to(page)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(CannotWrite, match="File too large"):
+            Report("x" * 10_000, ()).write(link)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert page.read_text() == "old" and sorted(tmp_path.iterdir()) == [link, page]
+    Report("new", ()).write(link)
+    assert page.read_text() == "new" and link.is_symlink()
+
+
+def test_a_page_goes_into_what_is_no_file(tmp_path: Path) -> None:
+    """Such as /dev/stdout, which must not be replaced."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    handle = os.open(pipe, os.O_RDWR)
+    Report("page", ()).write(pipe)
+    assert os.read(handle, 10) == b"page" and pipe.is_fifo()
+    os.close(handle)
 
 
 def test_where_parts_cannot_be_merged_the_run_has_them_all_the_same(

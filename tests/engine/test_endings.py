@@ -13,6 +13,7 @@ from toys_jobs import Adder, Attach, Sleep, Telling
 
 from actors import Group, JobFailed
 from actors.pulse import Pulse
+from raysim.cli.signals import ENDING, ending_by_signals
 from results import open_run
 
 ray_test = pytest.mark.usefixtures("ray_session")
@@ -91,6 +92,22 @@ def test_a_scheduler_that_stops_ends_the_run(tmp_path: Path) -> None:
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(JobFailed, match=r"scheduler: it has not answered for \d+ s"):
         list(steps)
+
+
+def test_a_signal_while_ray_starts_ends_the_command_as_any_other() -> None:
+    """Ray has put handlers of its own in place by then. A second signal would end the process at once."""
+    from actors.session import _own_signals
+
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        with pytest.raises(SystemExit) as ended, ending_by_signals(), _own_signals():
+            signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
+            signal.raise_signal(signal.SIGTERM)
+        assert ended.value.code == 128 + signal.SIGTERM
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @pytest.mark.ray

@@ -330,6 +330,23 @@ def test_the_best_trial_is_the_best_of_the_runs(write: Any, tmp_path: Path) -> N
     assert f"{best.value:.4g}" in answer.stdout
 
 
+def test_a_search_names_trials_that_fail_and_groups_without_a_best_one(write: Any, tmp_path: Path) -> None:
+    """Each failure is on one line, whose folder can be copied."""
+    cases = {"bad": {"algorithm": {"name": "toys_endings:Ends", "how": "KeyError"}}, "wild": {"algorithm": "fedavg"}}
+    over = {"local.lr": {"low": 1e29, "high": 1e30}}
+    path = write({"cases": cases, "search": {"over": over, "trials": 1, "batch": 1}})
+    answer = sweep(path, tmp_path / "a long name so that a line would be wrapped in a narrow terminal")
+    assert answer.exit_code == 1
+    lines = answer.stdout.splitlines()
+    assert "2 trials: 1 failed, 1 diverged" in lines
+    assert (
+        sum(line.startswith("best of ") and line.endswith(": none, because no trial finished") for line in lines) == 2
+    )
+    (told,) = [line for line in lines if line.startswith("  failed ")]
+    (failed,) = [run for run in raysim.load(tmp_path).runs if run.status == "failed"]
+    assert "bad, toys_endings:Ends  trial 0: " in told and told.endswith(f"(in {failed.folder})")
+
+
 @pytest.mark.slow
 def test_trials_that_lag_behind_are_pruned(write: Any, tmp_path: Path) -> None:
     """One of two learning rates does nothing: its runs are stopped, after the first five trials."""
