@@ -50,8 +50,9 @@ class Execution:
     @property
     def cure(self) -> str:
         """What a user can do once the run has ended early."""
-        again = "`raysim fork` starts it again" if "forking" in self.facts else None
-        return again or f"`raysim resume {as_word(self.folder)}` goes on"
+        if "forking" in self.facts:
+            return "`raysim fork` starts it again"
+        return f"`raysim resume {as_word(self.folder)}` goes on"
 
     def __call__(self, pool: Pool) -> Generator[Progress, None, None]:
         """Does the run, and yields Progress on the way.
