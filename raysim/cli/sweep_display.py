@@ -30,11 +30,16 @@ def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, paral
     for line in _partly(plan):
         console.print(line, soft_wrap=True, highlight=False)
     where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
-    if plan.search is not None:
-        return _tune(console, plan, plan.search, folder, where)
-    scenarios = plan.scenarios()
-    with _Lines(console, scenarios) as lines:
-        outcomes = run_all(scenarios, out=folder, news=lines.show, **where)
+    try:
+        if plan.search is not None:
+            return _tune(console, plan, plan.search, folder, where)
+        scenarios = plan.scenarios()
+        with _Lines(console, scenarios) as lines:
+            outcomes = run_all(scenarios, out=folder, news=lines.show, **where)
+    except KeyboardInterrupt:
+        text = "interrupted; the same command goes on: what has ended is not run again"
+        console.print(text, soft_wrap=True, highlight=False)
+        raise
     return _show_outcomes(console, labels(scenarios), outcomes, folder)
 
 

@@ -96,8 +96,9 @@ def test_a_signal_ends_a_sweep_and_all_its_runs(whole_group: bool, tmp_path: Pat
     running = start("sweep", path, "--inline", "--parallel", 2, "--out", tmp_path / "runs")
     folders = once_under_way(running, tmp_path / "runs", 2)
     os.killpg(running.pid, signal.SIGTERM) if whole_group else running.terminate()
-    _, errors = running.communicate(timeout=60)
+    answer, errors = running.communicate(timeout=60)
     assert (running.returncode, "Traceback" in errors) == (143, False)
+    assert answer.splitlines()[-1] == "interrupted; the same command goes on: what has ended is not run again"
     assert sorted(file.parent for file in (tmp_path / "runs").rglob("run.json")) == folders
     for folder in folders:
         check_interrupted(folder)
