@@ -32,6 +32,9 @@ class Result:
         self.run: Run = open_run(folder)
         self.folder = self.run.folder
 
+    def __repr__(self) -> str:
+        return f"Result({str(self.folder)!r}), {self.run.standing}"
+
     @property
     def info(self) -> dict[str, Any]:
         """The content of run.json: the scenario with all defaults, status, totals, digest and more."""

@@ -115,3 +115,8 @@ def test_whoever_watches_cannot_end_a_run_that_is_over(tmp_path: Path) -> None:
     result = raysim.run(scenario, out=tmp_path, inline=True)
     Execution(scenario, result.folder).settle("stopped", early="seen enough")
     assert raysim.Result(result.folder).info == result.info
+
+
+def test_a_result_shows_its_folder_and_how_the_run_stands(simulate: Simulate) -> None:
+    result = simulate(digits(run__rounds=1))
+    assert repr(result) == f"Result({str(result.folder)!r}), finished"
