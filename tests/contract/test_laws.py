@@ -1,7 +1,11 @@
 """Every part that comes with raysim keeps the laws that `raysim test` tries; what breaks one is told which."""
 
+from pathlib import Path
+
 import pytest
 from command_line import command
+from conftest import digits
+from ruamel.yaml import YAML
 
 from raysim.contract.check import check
 from raysim.contract.law import Judgement
@@ -49,6 +53,7 @@ def test_every_part_keeps_the_laws_of_its_kind(name: str) -> None:
 
 RIGHT = [
     "Right",
+    "SaysItNeedsImages",
     "RightPeer",
     "RightData",
     "RightPartition",
@@ -68,7 +73,9 @@ BROKEN = {
     "WeighsTooFew": ("`weigh` gives a finite weight", "must return a weight for each of 2 updates, got 1"),
     "SendsOthers": ("All updates have the same entries", "{'more': 'nothing'}, got {'more': 'float32"),
     "Diverges": ("All numbers that it returns are finite", "Diverges.step, step 0: 'w' must be finite, got"),
-    "Stays": ("On quadratics", "at most 0.5 of the way may be left after 100 rounds, got 1"),
+    "Stays": ("On quadratics", "may be left after 100 rounds with local.lr 0.3, got 1"),
+    "SendsInTurns": ("What clients are sent", "step 1: must return the entries of the first message, ['w'], got []"),
+    "NeedsImages": ("On quadratics", "says so in its `problems`"),
     "Forgets": ("Its methods can be called", "Forgets.step: must return the next state, a dict of tensors, got None"),
     "WaitsForNothing": ("A scenario file can name it", "trigger must be a property that gives Round(...)"),
     "SeesLessThanNothing": ("`samples_seen` says", "`samples_seen` must be at least 0, got -1 for a client of 10"),
@@ -149,6 +156,17 @@ def test_what_breaks_a_law_fails_at_that_law_alone(name: str) -> None:
     (failed,) = not_ok(Subject(f"broken_parts:{name}"))
     assert failed.law.startswith(law)
     assert text in failed.text
+
+
+def test_a_law_that_a_file_has_too_few_samples_for_is_not_tried(tmp_path: Path) -> None:
+    """Forty samples make no sixty clients, which is no fault of the algorithm's."""
+    raw = digits(algorithm="broken_parts:Right", data__clients=8, data__train_samples=40)
+    YAML().dump(raw, tmp_path / "few.yaml")
+    outcomes = list(check(Subject("broken_parts:Right", scenario=tmp_path / "few.yaml"), ray=False))
+    assert {outcome.state for outcome in outcomes} == {"ok", "not tried"}
+    (left_out,) = [outcome for outcome in outcomes if outcome.state == "not tried"]
+    assert left_out.law == "It runs where some clients hold no samples"
+    assert left_out.text.startswith("this scenario cannot have clients without samples: ")
 
 
 def test_the_command_has_a_line_for_each_law_and_an_exit_code() -> None:
