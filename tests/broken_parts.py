@@ -123,6 +123,14 @@ class SendsInTurns(Right):
         return {**super().step(state, arrivals, updates, task), "steps": state["steps"] + 1}
 
 
+class TrainsTwice(Right):
+    """Takes longer than computed delays know."""
+
+    def update(self, task: Any, message: Any, state: Any) -> Any:
+        task.gradient(task.received)
+        return super().update(task, message, state)
+
+
 class NeedsImages(Right):
     """Trains on images, which quadratics are not."""
 

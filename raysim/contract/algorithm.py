@@ -122,6 +122,18 @@ def samples_seen_are_counted(subject: Subject) -> None:
         raise Broken(f"{subject.name}: `samples_seen` must be at least 0, got {seen!r} for a client of 10 samples")
 
 
+def samples_seen_are_foreseen(subject: Subject) -> None:
+    """`samples_seen` is what `update` computes gradients for, as computed delays take it, unless it stops early."""
+    made, algorithm = made_by(subject), subject.scenario.central
+    assert isinstance(made, ServerCalls)
+    if algorithm.stops_early:
+        raise NotTried("clients stop early, so delays follow what they did")
+    for where, samples, seen in made.seen:
+        if (foreseen := algorithm.samples_seen(subject.scenario.local, samples)) != seen:
+            text = f"must compute gradients for the {foreseen} samples that `samples_seen` says, got {seen}"
+            raise Broken(f"{where}: {text}; correct `samples_seen`, or computed delays are wrong")
+
+
 def it_comes_nearer_on_quadratics(subject: Subject) -> None:
     """On quadratics that all have one optimum, it comes at least half of the way to it."""
     raw = quadratics(subject.part, subject.block)
@@ -169,7 +181,12 @@ SERVER: Groups = (
         weights_are_numbers,
     ),
     (runs.it_runs,),
-    (runs.the_same_bits_again, clients_may_hold_no_samples, it_comes_nearer_on_quadratics),
+    (
+        runs.the_same_bits_again,
+        samples_seen_are_foreseen,
+        clients_may_hold_no_samples,
+        it_comes_nearer_on_quadratics,
+    ),
     (runs.the_same_bits_on_ray,),
 )
 PEERS: Groups = (
