@@ -30,7 +30,7 @@ class Arrival(NamedTuple):
 class Population(NamedTuple):
     """All clients that can be picked."""
 
-    clients: int  # number of clients
+    clients: int  # number of clients; where some hold no samples, the number of one may be larger
     samples: int  # number of samples that all of them train on
     per_round: int | None = None  # the most clients that a round picks; None where clients are not picked by rounds
 

@@ -13,6 +13,7 @@ from raysim.data import Dataset, Split
 from raysim.data.partition import Partitioner
 from raysim.data.pool import PooledData
 from raysim.data.sizes import Sizes
+from raysim.errors import Problem
 from raysim.models import ModelPart
 from raysim.rng import generator
 from raysim.world import Topology
@@ -107,6 +108,43 @@ class Diverges(Right):
 class Stays(Right):
     def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
         return {"w": state["w"]}
+
+
+class SendsInTurns(Right):
+    """Sends the model in every other version only."""
+
+    def init(self, model: Any, population: Any) -> Any:
+        return {"w": model.w, "steps": model.w.new_zeros(())}
+
+    def message(self, state: Any) -> Any:
+        return {"w": state["w"]} if int(state["steps"]) % 2 == 0 else {}
+
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        return {**super().step(state, arrivals, updates, task), "steps": state["steps"] + 1}
+
+
+class TrainsTwice(Right):
+    """Takes longer than computed delays know."""
+
+    def update(self, task: Any, message: Any, state: Any) -> Any:
+        task.gradient(task.received)
+        return super().update(task, message, state)
+
+
+class NeedsImages(Right):
+    """Trains on images, which quadratics are not."""
+
+    def update(self, task: Any, message: Any, state: Any) -> Any:
+        assert task.x.ndim == 4, "no images"
+        return super().update(task, message, state)
+
+
+class SaysItNeedsImages(NeedsImages):
+    """Breaks no law: it refuses quadratics."""
+
+    def problems(self, scenario: Any) -> Any:
+        if scenario.data.name == "quadratic":
+            yield Problem("data", "must have images")
 
 
 class Forgets(Right):

@@ -76,10 +76,11 @@ class Central(Part):
         return {"w": model.w}
 
     def message(self, state: Record) -> Record:
-        """Returns what a picked client receives. Its size is what the client downloads, with BatchNorm's buffers.
+        """Returns what a picked client receives, with the same entries in every version. Its size is what the client
+        downloads, with BatchNorm's buffers if "w" is in it. That "w" is also the model that is evaluated and saved.
 
-        {} means that nothing is sent. The client's task then still holds the model, so that it can be evaluated, but
-        what the client does must not depend on it.
+        Without "w", no model is sent, and with {} nothing at all. The client's task then still holds the model, so that
+        it can be evaluated, but what the client does must not depend on it.
         """
         return {"w": state["w"]}
 

@@ -19,6 +19,7 @@ from raysim.contract.records import (
 from raysim.contract.server_calls import ServerCalls
 from raysim.contract.subject import Subject
 from raysim.contract.trial import merged, quadratics
+from raysim.data import federate
 from raysim.errors import ScenarioError
 from raysim.scenario import parse_scenario
 
@@ -73,6 +74,15 @@ def the_servers_state_keeps_its_shapes(subject: Subject) -> None:
         require_shapes(call.where, state_of(call.returned[0]), made.first, "the server's state", grows=True)
 
 
+def the_servers_messages_keep_their_entries(subject: Subject) -> None:
+    """What clients are sent has the same entries in every version of the model."""
+    first, *others = made_by(subject).calls.of("message")
+    for call in others:
+        if call.returned[0].keys() != first.returned[0].keys():
+            must = f"must return the entries of the first message, {sorted(first.returned[0])}"
+            raise Broken(f"{call.where}: {must}, got {sorted(call.returned[0])}")
+
+
 def peers_states_keep_their_shapes(subject: Subject) -> None:
     """A peer's state keeps its entries, with their shapes and types."""
     made = made_by(subject)
@@ -112,6 +122,18 @@ def samples_seen_are_counted(subject: Subject) -> None:
         raise Broken(f"{subject.name}: `samples_seen` must be at least 0, got {seen!r} for a client of 10 samples")
 
 
+def samples_seen_are_foreseen(subject: Subject) -> None:
+    """`samples_seen` is what `update` computes gradients for, as computed delays take it, unless it stops early."""
+    made, algorithm = made_by(subject), subject.scenario.central
+    assert isinstance(made, ServerCalls)
+    if algorithm.stops_early:
+        raise NotTried("clients stop early, so delays follow what they did")
+    for where, samples, seen in made.seen:
+        if (foreseen := algorithm.samples_seen(subject.scenario.local, samples)) != seen:
+            text = f"must compute gradients for the {foreseen} samples that `samples_seen` says, got {seen}"
+            raise Broken(f"{where}: {text}; correct `samples_seen`, or computed delays are wrong")
+
+
 def it_comes_nearer_on_quadratics(subject: Subject) -> None:
     """On quadratics that all have one optimum, it comes at least half of the way to it."""
     raw = quadratics(subject.part, subject.block)
@@ -122,16 +144,28 @@ def it_comes_nearer_on_quadratics(subject: Subject) -> None:
     made = made_by(subject)
     if isinstance(made, ServerCalls) and not any(call.returned[0] for call in made.calls.of("message")):
         raise NotTried("clients are sent nothing, so the server's model is not theirs")
-    models = np.atleast_2d(runs.carried_out(raw).vectors["w"])
+    try:
+        ended = runs.carried_out(raw)
+    except Broken as error:
+        hint = "an algorithm that cannot train on the data set quadratic says so in its `problems`"
+        raise Broken(f"{error}; {hint}") from error
+    models = np.atleast_2d(ended.vectors["w"])
     optimum = np.array(raw["data"]["centers"][0])
     left = float(np.linalg.norm(models - optimum, axis=1).max() / np.linalg.norm(optimum))
     if not left <= 0.5:
-        raise Broken(f"quadratics: at most 0.5 of the way may be left after 100 rounds, got {left:.3g}")
+        after = f"after {raw['run']['rounds']} rounds with local.lr {raw['local']['lr']}"
+        raise Broken(f"quadratics: at most 0.5 of the way may be left {after}, got {left:.3g}")
 
 
 def clients_may_hold_no_samples(subject: Subject) -> None:
     """It runs where some clients hold no samples."""
-    runs.carried_out(merged(subject.raw, SPARSE))
+    raw = merged(subject.raw, SPARSE)
+    try:
+        scenario = parse_scenario(raw)
+        federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    except (ScenarioError, ValueError) as error:  # of a scenario of the user's own, with too few samples
+        raise NotTried(f"this scenario cannot have clients without samples: {error}") from error
+    runs.carried_out(raw)
 
 
 METHODS = (nothing_is_changed_in_place, equal_arguments_give_equal_results, what_it_returns_is_finite)
@@ -142,11 +176,17 @@ SERVER: Groups = (
         *METHODS,
         clients_states_keep_their_shapes,
         the_servers_state_keeps_its_shapes,
+        the_servers_messages_keep_their_entries,
         updates_are_alike,
         weights_are_numbers,
     ),
     (runs.it_runs,),
-    (runs.the_same_bits_again, clients_may_hold_no_samples, it_comes_nearer_on_quadratics),
+    (
+        runs.the_same_bits_again,
+        samples_seen_are_foreseen,
+        clients_may_hold_no_samples,
+        it_comes_nearer_on_quadratics,
+    ),
     (runs.the_same_bits_on_ray,),
 )
 PEERS: Groups = (

@@ -31,6 +31,7 @@ class ServerCalls:
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
         self._worker, self._algorithm = ServerWorker(scenario, federation, torch.device("cpu")), scenario.central
         self.weights: list[tuple[str, Sequence[float] | None, int]] = []  # where, the weights, and for how many updates
+        self.seen: list[tuple[str, int, int]] = []  # where; a client's samples, and of how many it took gradients
         self.calls = Calls(self._algorithm)
         self.first = self._first()
         self._walk(self.first)
@@ -62,11 +63,17 @@ class ServerCalls:
         self._own_model(state, own[0])
 
     def _update(self, client: int, step: int, message: Record, state: Record) -> tuple[Record, Record]:
+        which, net = f"client {client}, its dispatch {step}", self._worker.net
+
         def call(message: Record, state: Record) -> Any:
-            return self._algorithm.update(self._worker.client_task(client, step, message), message, state)
+            before = net.seen
+            returned = self._algorithm.update(self._worker.client_task(client, step, message), message, state)
+            samples = int(self._worker.federation.samples[client])
+            self.seen.append((self.calls.where("update", which), samples, net.seen - before))
+            return returned
 
         what = ("an update", "the client's next state")
-        sent, after = self.calls.pair("update", f"client {client}, its dispatch {step}", what, call, message, state)
+        sent, after = self.calls.pair("update", which, what, call, message, state)
         return sent, after if shapes(after) == shapes(state) else state
 
     def _step(self, step: int, state: Record, arrivals: tuple[Arrival, ...], updates: list[Record]) -> Record:

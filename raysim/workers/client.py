@@ -241,10 +241,12 @@ class ClientWorker(Workbench):
             return sent
 
     def down_bytes(self, message: Record) -> int:
-        """Returns the number of bytes that a client downloads."""
-        return records.size(message, self.net.layout) if self._sends else 0
+        """Returns the number of bytes that a client downloads. What is there only for evaluations does not count."""
+        sent, _ = records.split(message, *self._not_sent)
+        return records.size(sent, self.net.layout)
 
     @cached_property
-    def _sends(self) -> bool:
-        """Whether clients are sent anything."""
-        return bool(self._sent(self.first_state(), 0))
+    def _not_sent(self) -> set[str]:
+        """The entries of a message that the algorithm does not send; buffers go with its model."""
+        sent = self._sent(self.first_state(), 0)
+        return set() if "w" in sent else {"w", "buffers"} - sent.keys()

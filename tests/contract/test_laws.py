@@ -1,7 +1,11 @@
 """Every part that comes with raysim keeps the laws that `raysim test` tries; what breaks one is told which."""
 
+from pathlib import Path
+
 import pytest
 from command_line import command
+from conftest import digits
+from ruamel.yaml import YAML
 
 from raysim.contract.check import check
 from raysim.contract.law import Judgement
@@ -49,6 +53,7 @@ def test_every_part_keeps_the_laws_of_its_kind(name: str) -> None:
 
 RIGHT = [
     "Right",
+    "SaysItNeedsImages",
     "RightPeer",
     "RightData",
     "RightPartition",
@@ -68,7 +73,10 @@ BROKEN = {
     "WeighsTooFew": ("`weigh` gives a finite weight", "must return a weight for each of 2 updates, got 1"),
     "SendsOthers": ("All updates have the same entries", "{'more': 'nothing'}, got {'more': 'float32"),
     "Diverges": ("All numbers that it returns are finite", "Diverges.step, step 0: 'w' must be finite, got"),
-    "Stays": ("On quadratics", "at most 0.5 of the way may be left after 100 rounds, got 1"),
+    "Stays": ("On quadratics", "may be left after 100 rounds with local.lr 0.3, got 1"),
+    "SendsInTurns": ("What clients are sent", "step 1: must return the entries of the first message, ['w'], got []"),
+    "TrainsTwice": ("`samples_seen` is what", "gradients for the 20 samples that `samples_seen` says, got 40; correct"),
+    "NeedsImages": ("On quadratics", "says so in its `problems`"),
     "Forgets": ("Its methods can be called", "Forgets.step: must return the next state, a dict of tensors, got None"),
     "WaitsForNothing": ("A scenario file can name it", "trigger must be a property that gives Round(...)"),
     "SeesLessThanNothing": ("`samples_seen` says", "`samples_seen` must be at least 0, got -1 for a client of 10"),
@@ -151,6 +159,17 @@ def test_what_breaks_a_law_fails_at_that_law_alone(name: str) -> None:
     assert text in failed.text
 
 
+def test_a_law_that_a_file_has_too_few_samples_for_is_not_tried(tmp_path: Path) -> None:
+    """Forty samples make no sixty clients, which is no fault of the algorithm's."""
+    raw = digits(algorithm="broken_parts:Right", data__clients=8, data__train_samples=40)
+    YAML().dump(raw, tmp_path / "few.yaml")
+    outcomes = list(check(Subject("broken_parts:Right", scenario=tmp_path / "few.yaml"), ray=False))
+    assert {outcome.state for outcome in outcomes} == {"ok", "not tried"}
+    (left_out,) = [outcome for outcome in outcomes if outcome.state == "not tried"]
+    assert left_out.law == "It runs where some clients hold no samples"
+    assert left_out.text.startswith("this scenario cannot have clients without samples: ")
+
+
 def test_the_command_has_a_line_for_each_law_and_an_exit_code() -> None:
     right = command("test", "broken_parts:Right", "--no-ray")
     assert right.exit_code == 0
@@ -164,7 +183,7 @@ def test_the_command_has_a_line_for_each_law_and_an_exit_code() -> None:
         "failed     A client's state keeps its entries, with their shapes and types\n           Grows.up"
         in wrong.stdout
     )
-    assert wrong.stdout.splitlines()[-1].endswith(" ok, 1 failed, 4 not tried")
+    assert wrong.stdout.splitlines()[-1].endswith(" ok, 1 failed, 5 not tried")
 
 
 @pytest.mark.parametrize(

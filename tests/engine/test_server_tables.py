@@ -80,6 +80,16 @@ def test_a_server_that_only_sums_computes_twice_what_clients_send(
     assert steps.server_flops.tolist() == [6 * 2 * elements] * 2
 
 
+@pytest.mark.parametrize(("buffers", "elements"), [(False, 1), (True, 1 + 2 * 6)])
+def test_a_model_that_is_not_sent_is_not_downloaded(simulate: Simulate, buffers: bool, elements: int) -> None:
+    """The number is; so are a mean and a variance of 6 channels, if the algorithm sends them."""
+    algorithm = {"name": "toys:Hinted", "buffers": buffers}
+    model = {"name": "module", "module": "own_modules:Net"}
+    result = simulate(digits(algorithm=algorithm, model=model, world={"dispatch": {"per_round": 6}}, run__rounds=2))
+    assert set(result.pandas("updates").down_bytes) == {4 * elements}
+    assert result.pandas("steps").down_bytes.tolist() == [6 * 4 * elements] * 2
+
+
 def test_updates_are_compared_with_their_mean(simulate: Simulate) -> None:
     """Two clients go 3 and 4 along an axis each, and have as many samples: their mean is (1.5, 2)."""
     world = {"dispatch": {"per_round": 2}}
