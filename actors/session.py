@@ -21,7 +21,7 @@ from actors.cluster import PATIENCE_S, POLL_S, RayPool
 from actors.crew import is_there
 from actors.memory import brief
 from actors.placement import Demand, Placement, started_here, within
-from actors.pool import JobFailed, MissingResources
+from actors.pool import JobFailed, MissingResources, SchedulerDied
 from actors.pulse import Pulse, interval
 
 NAMESPACE = "raysim"
@@ -105,7 +105,7 @@ def run_on_ray(
 
     patience_s: how long an actor may not answer before it is given up; None: for ever. environment: variables of the
     actors' processes. wait_s: how long the run waits for a node while nothing else can go on, if over two minutes.
-    Raises JobFailed if the program does, or if the scheduler dies or is given up.
+    Raises JobFailed if the program does, and SchedulerDied if the scheduler dies or is given up.
     """
     here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
     environment = dict(environment or {})
@@ -131,9 +131,9 @@ def run_on_ray(
                 raise item
             yield item
     except RayActorError as error:
-        raise JobFailed("scheduler", f"the scheduler actor died: {error}", "") from error
+        raise SchedulerDied("scheduler", f"the scheduler actor died: {_why(error)}", "") from error
     except OutOfMemoryError as error:
-        raise JobFailed("scheduler", f"the scheduler actor died: {brief(error)}", "", "node") from error
+        raise SchedulerDied("scheduler", f"the scheduler actor died: {brief(error)}", "", "node") from error
     finally:
         _end(scheduler, warnings)
 
@@ -141,7 +141,7 @@ def run_on_ray(
 def _waiting(stream: Any, scheduler: Any, patience_s: float | None, warnings: _Warnings) -> Iterator[Any]:
     """Yields the references of a stream, and logs the pool's warnings.
 
-    Raises JobFailed if the scheduler does not answer.
+    Raises SchedulerDied if the scheduler does not answer.
     """
     pulse = Pulse("scheduler", scheduler.answer.remote, warnings.came)
     patience = math.inf if patience_s is None else patience_s
@@ -154,12 +154,17 @@ def _waiting(stream: Any, scheduler: Any, patience_s: float | None, warnings: _W
                 _log.warning(warning)
             listened = now
         if pulse.silent_s >= patience:
-            raise JobFailed("scheduler", f"it has not answered for {pulse.silent_s:.0f} s", "")
+            raise SchedulerDied("scheduler", f"it has not answered for {pulse.silent_s:.0f} s", "")
         if ready:
             try:
                 yield next(stream)
             except StopIteration:
                 return
+
+
+def _why(error: RayActorError) -> str:
+    """Returns why an actor died: of what Ray says the last line, without its advice."""
+    return str(error).rstrip().rpartition("\n")[2].partition(" If the process was killed")[0].rstrip(".")
 
 
 def _end(scheduler: Any, warnings: _Warnings) -> None:
