@@ -204,6 +204,9 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
         with _own_signals():
             ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # no cluster, other versions, no token
+        if address == "auto" and isinstance(error, ConnectionError):
+            text = "address: a Ray must be up on this machine for 'auto', and none was found; `ray start --head` "
+            raise MissingResources(text + "starts one, and 'local' stands for one of the command's own") from error
         hint = "; a cluster that wants a token is reached with RAY_AUTH_MODE=token"
         raise MissingResources(f"address: must be that of a Ray cluster, got {address!r}: {error}{hint}") from error
 

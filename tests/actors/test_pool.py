@@ -250,6 +250,18 @@ def test_a_local_ray_that_does_not_start_ends_with_a_line(monkeypatch: pytest.Mo
         session.connect([Demand({"a": Needs(1.0)})])
 
 
+def test_no_ray_for_auto_is_told_with_what_starts_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors import session
+
+    def init(**options: Any) -> None:
+        raise ConnectionError("Could not find any running Ray instance.")
+
+    monkeypatch.setattr(session.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(session.ray, "init", init)
+    with pytest.raises(MissingResources, match="none was found; `ray start --head` starts one, and 'local' stands for"):
+        session.connect([], "auto")
+
+
 # --- scheduler --------------------------------------------------------------------------------------------------------
 
 
