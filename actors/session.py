@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
+from ray._private.services import get_ray_address_from_environment
 from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -199,16 +200,28 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
         except Exception as error:  # what Ray raises if its processes do not come up in time has no class of its own
             raise MissingResources(f"Ray did not start on this machine: {error}") from error
         return
+    address = _found() if address == "auto" else address
     _probe(address)
     try:
         with _own_signals():
             ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # no cluster, other versions, no token
-        if address == "auto" and isinstance(error, ConnectionError):
-            text = "address: a Ray must be up on this machine for 'auto', and none was found; `ray start --head` "
-            raise MissingResources(text + "starts one, and 'local' stands for one of the command's own") from error
         hint = "; a cluster that wants a token is reached with RAY_AUTH_MODE=token"
         raise MissingResources(f"address: must be that of a Ray cluster, got {address!r}: {error}{hint}") from error
+
+
+def _found() -> str:
+    """Returns the address that Ray takes for `auto`, which may be that of a cluster that is gone.
+
+    Raises MissingResources if Ray knows of none.
+    """
+    try:
+        return str(get_ray_address_from_environment("auto", None))
+    except ConnectionError as error:
+        raise MissingResources(
+            "address: a Ray must be up on this machine for 'auto', and none was found; `ray start --head` starts one, "
+            "and 'local' stands for one of the command's own"
+        ) from error
 
 
 def _require_connected_to(address: str) -> None:
@@ -271,5 +284,5 @@ def _probe(address: str) -> None:
     except (OSError, ValueError, OverflowError) as error:
         raise MissingResources(
             f"address: a Ray cluster must answer there, got {address!r}: {error}; `ray status` on the cluster's head "
-            "says whether it is up, and its port is 6379 if none was chosen"
+            "says whether it is up, its port is 6379 if none was chosen, and `ray start --head` starts one"
         ) from error
