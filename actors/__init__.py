@@ -10,7 +10,7 @@ from actors.instrument import Instrument, Reading
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.machine import Machine, this_machine
 from actors.on_node import OnNode
-from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, ValuesLost, finished
+from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, SchedulerDied, ValuesLost, finished
 from actors.process import Life, Process
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Query",
     "Reading",
     "Request",
+    "SchedulerDied",
     "Setup",
     "Took",
     "Value",

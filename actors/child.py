@@ -55,6 +55,8 @@ class Child:
                 else:
                     raise content
         except (EOFError, ConnectionError) as error:
+            if self._process is None:  # `tell` raised it, and the process was closed for that
+                raise
             self._process.join()
             raise ChildDied(f"its process ended with {_spell(self._process.exitcode)}") from error
 

@@ -43,6 +43,10 @@ class ValuesLost(JobFailed):
     """Values that later jobs need were lost with a node, and no job can make them again. A checkpoint may have them."""
 
 
+class SchedulerDied(JobFailed):
+    """The process that carried out the program is gone, or does not answer. The program is not at fault."""
+
+
 class MissingResources(Exception):
     """There is no cluster, or it does not have the resources that a run asks for."""
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
+from ray._private.services import get_ray_address_from_environment
 from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -21,7 +22,7 @@ from actors.cluster import PATIENCE_S, POLL_S, RayPool
 from actors.crew import is_there
 from actors.memory import brief
 from actors.placement import Demand, Placement, started_here, within
-from actors.pool import JobFailed, MissingResources
+from actors.pool import JobFailed, MissingResources, SchedulerDied
 from actors.pulse import Pulse, interval
 
 NAMESPACE = "raysim"
@@ -105,7 +106,7 @@ def run_on_ray(
 
     patience_s: how long an actor may not answer before it is given up; None: for ever. environment: variables of the
     actors' processes. wait_s: how long the run waits for a node while nothing else can go on, if over two minutes.
-    Raises JobFailed if the program does, or if the scheduler dies or is given up.
+    Raises JobFailed if the program does, and SchedulerDied if the scheduler dies or is given up.
     """
     here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
     environment = dict(environment or {})
@@ -131,9 +132,9 @@ def run_on_ray(
                 raise item
             yield item
     except RayActorError as error:
-        raise JobFailed("scheduler", f"the scheduler actor died: {error}", "") from error
+        raise SchedulerDied("scheduler", f"the scheduler actor died: {_why(error)}", "") from error
     except OutOfMemoryError as error:
-        raise JobFailed("scheduler", f"the scheduler actor died: {brief(error)}", "", "node") from error
+        raise SchedulerDied("scheduler", f"the scheduler actor died: {brief(error)}", "", "node") from error
     finally:
         _end(scheduler, warnings)
 
@@ -141,7 +142,7 @@ def run_on_ray(
 def _waiting(stream: Any, scheduler: Any, patience_s: float | None, warnings: _Warnings) -> Iterator[Any]:
     """Yields the references of a stream, and logs the pool's warnings.
 
-    Raises JobFailed if the scheduler does not answer.
+    Raises SchedulerDied if the scheduler does not answer.
     """
     pulse = Pulse("scheduler", scheduler.answer.remote, warnings.came)
     patience = math.inf if patience_s is None else patience_s
@@ -154,12 +155,17 @@ def _waiting(stream: Any, scheduler: Any, patience_s: float | None, warnings: _W
                 _log.warning(warning)
             listened = now
         if pulse.silent_s >= patience:
-            raise JobFailed("scheduler", f"it has not answered for {pulse.silent_s:.0f} s", "")
+            raise SchedulerDied("scheduler", f"it has not answered for {pulse.silent_s:.0f} s", "")
         if ready:
             try:
                 yield next(stream)
             except StopIteration:
                 return
+
+
+def _why(error: RayActorError) -> str:
+    """Returns why an actor died: of what Ray says the last line, without its advice."""
+    return str(error).rstrip().rpartition("\n")[2].partition(" If the process was killed")[0].rstrip(".")
 
 
 def _end(scheduler: Any, warnings: _Warnings) -> None:
@@ -194,6 +200,7 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
         except Exception as error:  # what Ray raises if its processes do not come up in time has no class of its own
             raise MissingResources(f"Ray did not start on this machine: {error}") from error
         return
+    address = _found() if address == "auto" else address
     _probe(address)
     try:
         with _own_signals():
@@ -201,6 +208,20 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
     except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # no cluster, other versions, no token
         hint = "; a cluster that wants a token is reached with RAY_AUTH_MODE=token"
         raise MissingResources(f"address: must be that of a Ray cluster, got {address!r}: {error}{hint}") from error
+
+
+def _found() -> str:
+    """Returns the address that Ray takes for `auto`, which may be that of a cluster that is gone.
+
+    Raises MissingResources if Ray knows of none.
+    """
+    try:
+        return str(get_ray_address_from_environment("auto", None))
+    except ConnectionError as error:
+        raise MissingResources(
+            "address: a Ray must be up on this machine for 'auto', and none was found; `ray start --head` starts one, "
+            "and 'local' stands for one of the command's own"
+        ) from error
 
 
 def _require_connected_to(address: str) -> None:
@@ -263,5 +284,5 @@ def _probe(address: str) -> None:
     except (OSError, ValueError, OverflowError) as error:
         raise MissingResources(
             f"address: a Ray cluster must answer there, got {address!r}: {error}; `ray status` on the cluster's head "
-            "says whether it is up, and its port is 6379 if none was chosen"
+            "says whether it is up, its port is 6379 if none was chosen, and `ray start --head` starts one"
         ) from error

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actors import InlinePool, JobFailed, ValuesLost
+from actors import InlinePool, JobFailed, SchedulerDied, ValuesLost
 from actors.interrupt import deferring
 from raysim.earlier import EarlierRuns, OutOfDate, going_on
 from raysim.engine.dry import dry_run, require_plan
@@ -141,8 +141,9 @@ def _carry_out(
                 execution = replace(execution, goes_on=True)
     except JobFailed as failed:
         told = explained(failed, execution.scenario)  # that of the execution itself has it already
-        execution.settle("failed", f"{told}\n{told.traceback}".strip())
-        raise RunFailed(told.label, told.cause, told.traceback, execution.folder) from None
+        cause = f"{told.cause}; {execution.cure}" if isinstance(failed, SchedulerDied) else told.cause
+        execution.settle("failed", f"{told.label}: {cause}\n{told.traceback}".strip())
+        raise RunFailed(told.label, cause, told.traceback, execution.folder) from None
     except StopRun as stop:
         execution.settle("stopped", early=str(stop))
     except BaseException:  # such as Ctrl-C

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +32,23 @@ def carry_out(plan: Plan, *, out: Path, inline: bool, address: str | None, paral
     for line in _partly(plan):
         console.print(line, soft_wrap=True, highlight=False)
     where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
-    try:
+    with _telling_interruption(console):
         if plan.search is not None:
             return _tune(console, plan, plan.search, folder, where)
         scenarios = plan.scenarios()
         with _Lines(console, scenarios) as lines:
             outcomes = run_all(scenarios, out=folder, news=lines.show, **where)
-    except KeyboardInterrupt:
-        text = "interrupted; the same command goes on: what has ended is not run again"
-        console.print(text, soft_wrap=True, highlight=False)
-        raise
     return _show_outcomes(console, labels(scenarios), outcomes, folder)
+
+
+@contextmanager
+def _telling_interruption(console: Console) -> Iterator[None]:
+    """Prints how the sweep goes on, if the block is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print("the sweep was interrupted; the same command goes on with it", soft_wrap=True, highlight=False)
+        raise
 
 
 def _partly(plan: Plan) -> list[str]:
@@ -91,6 +99,13 @@ class _Lines:
         self._bars.stop()
 
     def show(self, place: int, news: Progress | RunOutcome | OutOfDate) -> None:
+        """Shows news of a run. Raises KeyboardInterrupt if nobody reads them any more, as below `| head`."""
+        try:
+            self._show(place, news)
+        except SystemExit:  # raised by Rich, and it would end this run only
+            raise KeyboardInterrupt from None
+
+    def _show(self, place: int, news: Progress | RunOutcome | OutOfDate) -> None:
         if isinstance(news, OutOfDate):
             text = f"{escape(self._labels[place])}: runs again: {escape(news.why)}"
             self._bars.console.print(text, soft_wrap=True, highlight=False)

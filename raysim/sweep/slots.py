@@ -6,7 +6,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -57,7 +57,7 @@ class Slots:
     def run(self, scenario: Scenario, out: Path, watch: Watch, before: Path | None = None) -> Result:
         """Runs a scenario once there is room. before: the folder of a run of it that is to go on; None: a new one.
 
-        Raises what `raysim.run` does, and KeyboardInterrupt once `each` was interrupted.
+        Raises what `raysim.run` does, and KeyboardInterrupt once `each` or a watch was interrupted.
         """
         if self._stopping.is_set():
             raise KeyboardInterrupt
@@ -65,7 +65,11 @@ class Slots:
         def guarded(progress: Progress) -> None:
             if self._stopping.is_set():
                 raise KeyboardInterrupt
-            watch(progress)
+            try:
+                watch(progress)
+            except KeyboardInterrupt:
+                self._stopping.set()
+                raise
 
         try:
             return self._rooms.run(scenario, out, guarded, before)
@@ -75,10 +79,15 @@ class Slots:
             raise
 
     def each(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-        """Calls the function with each item, in threads; returns the answers in order. Any exception ends all runs."""
+        """Calls the function with each item, in threads; returns the answers in order.
+
+        The first exception ends all runs, whichever item it is of.
+        """
         with ThreadPoolExecutor(self._size) as threads:
             futures: list[Future[Answer]] = [threads.submit(function, item) for item in items]
             try:
+                for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                    future.result()
                 return [future.result() for future in futures]
             except BaseException:
                 self._stopping.set()

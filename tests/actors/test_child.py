@@ -20,6 +20,10 @@ def divide(tell: Any) -> float:
     return 1 / 0
 
 
+def refuse(number: int) -> None:
+    raise ConnectionRefusedError
+
+
 def test_a_child_answers_is_answered_and_comes_back_after_its_death() -> None:
     child = Child()
     try:
@@ -30,6 +34,8 @@ def test_a_child_answers_is_answered_and_comes_back_after_its_death() -> None:
             child.call(die, tell=print)
         with pytest.raises(KeyError):  # raised here in the middle of a call
             child.call(double, 4, tell=lambda n: {}[n])
+        with pytest.raises(ConnectionRefusedError):  # raised here, too: it is not the child's pipe that is closed
+            child.call(double, 4, tell=refuse)
         assert child.call(double, 2, tell=lambda n: n) == 1
     finally:
         child.close()

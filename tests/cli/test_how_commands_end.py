@@ -98,10 +98,25 @@ def test_a_signal_ends_a_sweep_and_all_its_runs(whole_group: bool, tmp_path: Pat
     os.killpg(running.pid, signal.SIGTERM) if whole_group else running.terminate()
     answer, errors = running.communicate(timeout=60)
     assert (running.returncode, "Traceback" in errors) == (143, False)
-    assert answer.splitlines()[-1] == "interrupted; the same command goes on: what has ended is not run again"
+    assert answer.splitlines()[-1] == "the sweep was interrupted; the same command goes on with it"
     assert sorted(file.parent for file in (tmp_path / "runs").rglob("run.json")) == folders
     for folder in folders:
         check_interrupted(folder)
+
+
+@pytest.mark.slow
+def test_a_sweep_ends_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
+    """As below `| head`. All of its runs end, not only the one whose progress could not be printed."""
+    path = write(tmp_path, digits(**ENDLESS) | {"sweep": {"grid": {"seed": [0, 1]}}})
+    with start("sweep", path, "--inline", "--parallel", 2, "--out", tmp_path / "runs") as running:
+        assert running.stdout is not None
+        running.stdout.close()
+        try:
+            assert running.wait(timeout=60) == 130
+        finally:
+            running.kill()
+    runs = [open_run(file.parent) for file in (tmp_path / "runs").rglob("run.json")]
+    assert runs and {run.standing for run in runs} == {"interrupted"}
 
 
 def test_a_second_signal_ends_at_once_and_the_run_shows_as_killed(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import raysim
 from raysim.cli.sweep_display import labels
 from raysim.earlier import EarlierRuns
 from raysim.sweep import load_sweep, run_all
+from raysim.sweep.slots import ProcessRooms, Slots
 
 
 @pytest.fixture
@@ -277,6 +278,32 @@ def test_the_same_bits_side_by_side_on_ray(ray_session: None, write: Any, tmp_pa
         assert command("sweep", path, "--out", out, *words).exit_code == 0
         digests.append({run.info["seed"]: run.info["digest"]["run"] for run in raysim.load(out).runs})
     assert digests[0] == digests[1]
+
+
+def test_the_first_exception_ends_all_runs_whichever_run_it_is_of() -> None:
+    interrupted = threading.Event()
+
+    class Rooms(ProcessRooms):
+        def interrupt(self) -> None:
+            interrupted.set()
+
+    def carry_out(place: int) -> None:
+        if place == 1:
+            raise KeyboardInterrupt
+        assert interrupted.wait(20)
+
+    with pytest.raises(KeyboardInterrupt):
+        Slots(Rooms(0), 2).each(carry_out, [0, 1])
+
+
+def test_an_interrupted_sweep_tells_how_it_goes_on(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("raysim.cli.sweep_display.run_all", interrupted)
+    answer = sweep(write({"grid": {"seed": [0, 1]}}), tmp_path / "runs")
+    assert answer.exit_code == 130
+    assert answer.stdout.splitlines()[-1] == "the sweep was interrupted; the same command goes on with it"
 
 
 @pytest.mark.ray
