@@ -34,9 +34,10 @@ def pin(capability: str | None) -> None:
         return
     torch = sys.modules.get("torch")
     if torch is not None and (found := torch.backends.cpu.get_cpu_capability().lower()) != capability:
+        variables = " ".join(f"{name}={value}" for name, value in environment(capability).items())
         text = (
             f"must be what torch uses in this process, where it is loaded already, got {capability!r}, and torch uses "
-            f"{found!r}; run it on Ray, or start with ATEN_CPU_CAPABILITY={capability} in the environment"
+            f"{found!r}; run it on Ray, or start with {variables} in the environment"
         )
         raise ScenarioError("inline", [Problem("resources.cpu_capability", text)])
     os.environ.update(environment(capability))

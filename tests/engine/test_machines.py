@@ -38,9 +38,9 @@ def run(folder: Path, *options: str, **variables: str) -> None:
 
 @pytest.mark.skipif(HERE == "default", reason="the CPU has one instruction set only")
 def test_a_pinned_run_has_the_bits_of_that_instruction_set(tmp_path: Path) -> None:
-    """Those that one gets by setting torch's variable by hand."""
+    """Those that one gets by setting the variables of torch, oneDNN and MKL by hand."""
     run(tmp_path, "--inline", "--set", f"resources.cpu_capability={OTHER}")
-    run(tmp_path, "--inline", ATEN_CPU_CAPABILITY=OTHER)
+    run(tmp_path, "--inline", **environment(OTHER))
     pinned, by_hand = load(tmp_path / "runs").runs
     assert pinned.info["digest"] == by_hand.info["digest"]
     assert [machine["capability"] for machine in pinned.info["machines"]] == [OTHER.upper()]
