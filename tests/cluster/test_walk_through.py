@@ -11,13 +11,14 @@ import pytest
 from conftest import ROOT
 from machines import HOME, USER, Machine, machines, require_namespaces
 
+import raysim
+
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 STEPS = PAGE.partition("## A cluster, step by step\n")[2].partition("\n##")[0]
 COMMANDS = "".join(re.findall(r"^```sh\n(.*?)^```", STEPS, re.DOTALL | re.MULTILINE))
 MARK = "@@ "
-DIGEST = "f823712dd9db45dbb709b35a3df2bb169b53cf5bb18bafbcaf7c732f68b49722"  # of the quickstart, wherever it runs
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +69,13 @@ def test_the_page_is_true(cluster: list[Machine], tmp_path: Path) -> None:
     printed = {command: text for command, _, text in (part.partition("\n") for part in parts)}
 
     assert "quickstart  finished" in printed["ray job logs"]
-    assert DIGEST in printed["ray job logs"]
+    here = raysim.run(
+        ROOT / "scenarios" / "quickstart.yaml", out=tmp_path, inline=True
+    )  # another CPU may round differently
+    assert here.digest in printed["ray job logs"]
     assert "SUCCEEDED" in printed["ray job list"]
     assert "was stopped" in printed["ray job stop"]
-    assert DIGEST in printed["raysim show runs/quickstart-*"]
+    assert here.digest in printed["raysim show runs/quickstart-*"]
     stopped = json.loads(next((laptop.home / "raysim" / "runs").glob("second-*/run.json")).read_text())
     assert stopped["status"] == "interrupted"
     for node in nodes:  # workers end when they have missed the head for a while
