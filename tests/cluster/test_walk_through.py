@@ -69,9 +69,8 @@ def test_the_page_is_true(cluster: list[Machine], tmp_path: Path) -> None:
     printed = {command: text for command, _, text in (part.partition("\n") for part in parts)}
 
     assert "quickstart  finished" in printed["ray job logs"]
-    here = raysim.run(
-        ROOT / "scenarios" / "quickstart.yaml", out=tmp_path, inline=True
-    )  # another CPU may round differently
+    # Not with the digest that the page shows: another processor may round differently.
+    here = raysim.run(ROOT / "scenarios" / "quickstart.yaml", out=tmp_path, inline=True)
     assert here.digest in printed["ray job logs"]
     assert "SUCCEEDED" in printed["ray job list"]
     assert "was stopped" in printed["ray job stop"]
