@@ -20,6 +20,7 @@ class Affine(NamedTuple):
     """A linear layer, with the tensors that its gradients are written to."""
 
     weight: Tensor  # (out, in)
+    transposed: Tensor  # a view of it, (in, out), for making one takes time
     bias: Tensor  # (out,)
     of_weight: Tensor
     of_bias: Tensor
@@ -30,6 +31,7 @@ class Chain:
 
     def __init__(self, layers: list[Affine]) -> None:
         self._layers = layers
+        self._entering = layers[0].weight.shape[1]
         self._views = [view for layer in layers for view in (layer.of_weight, layer.of_bias)]
 
     @classmethod
@@ -46,22 +48,20 @@ class Chain:
         if not linear or len(linear) != len(between) + 1 or len(linear) + len(between) != len(children):
             return None
         trios = zip(linear, gradients[::2], gradients[1::2], strict=True)
-        return cls([Affine(one.weight.detach(), one.bias.detach(), *places) for one, *places in trios])
+        detached = ((one.weight.detach(), one.bias.detach(), places) for one, *places in trios)
+        return cls([Affine(weight, weight.t(), bias, *places) for weight, bias, places in detached])
 
     def takes(self, x: Tensor, y: Tensor) -> bool:
         """Whether this is a batch of the kind that it is for: inputs (n, ...) with a label each."""
-        return (
-            y.ndim == 1 and not y.is_floating_point() and x.ndim > 1 and x[0].numel() == len(self._layers[0].weight[0])
-        )
+        return y.ndim == 1 and not y.is_floating_point() and x.ndim > 1 and x.numel() == len(y) * self._entering
 
-    @torch.no_grad()
     def __call__(self, x: Tensor, y: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
         """Returns a batch's loss, 0-d, and its gradient for each parameter. The next call overwrites the gradients."""
-        entered = [x.flatten(1)]  # what enters each layer
+        entered = [x.detach().flatten(1)]  # what enters each layer; nothing here requires a gradient
         for layer, _ in pairwise(self._layers):
-            entered.append(torch.addmm(layer.bias, entered[-1], layer.weight.t()).relu_())
+            entered.append(torch.addmm(layer.bias, entered[-1], layer.transposed).relu_())
         last = self._layers[-1]
-        logarithms = torch.log_softmax(torch.addmm(last.bias, entered[-1], last.weight.t()), 1)
+        logarithms = torch.log_softmax(torch.addmm(last.bias, entered[-1], last.transposed), 1)
         loss, weight = torch.ops.aten.nll_loss_forward(logarithms, y, None, MEAN, IGNORED)
         back = torch.ops.aten.nll_loss_backward(torch.ones_like(loss), logarithms, y, None, MEAN, IGNORED, weight)
         back = torch.ops.aten._log_softmax_backward_data(back, logarithms, 1, torch.float32)

@@ -46,9 +46,12 @@ class Samples:
         """All inputs and labels, in order. They are kept once loaded."""
         return self._load(slice(None))
 
-    def take(self, places: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Returns a copy of the inputs and labels at some places. Loads no others, unless all are loaded already."""
-        if "all" not in self.__dict__ and len(places) < self._number:
+    def take(self, places: np.ndarray, *, again: bool = True) -> tuple[Tensor, Tensor]:
+        """Returns a copy of the inputs and labels at some places. Loads no others, unless all are loaded already.
+
+        again: whether they will be asked for again, so that all of them are kept once all are loaded.
+        """
+        if "all" not in self.__dict__ and (len(places) < self._number or not again):
             return self._load(places)
         x, y = self.all
         chosen = torch.from_numpy(places).to(x.device)

@@ -72,7 +72,7 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
             shuffled = order.permutation(len(samples))
         if place % at_a_time == 0:
             first, last = place, min(place + at_a_time, an_epoch, place + total - step)
-            x, y = samples.take(shuffled[first * size : last * size])
+            x, y = samples.take(shuffled[first * size : last * size], again=total > an_epoch)
         here = slice((place - first) * size, (place - first + 1) * size)
         yield Batch(x[here], y[here], shuffled[place * size : (place + 1) * size])
 
