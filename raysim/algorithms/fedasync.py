@@ -36,7 +36,7 @@ class FedAsync(Central):
         return Buffer(1)
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
-        return [self.alpha * self.staleness(a.staleness) for a in arrivals]
+        return [self.alpha * self.staleness.of(a.staleness) for a in arrivals]
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         received = message["w"]

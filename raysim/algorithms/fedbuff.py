@@ -41,7 +41,7 @@ class FedBuff(Central):
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
         # Divided by K and not by the sum of the factors: a buffer of stale updates makes a shorter step on purpose.
-        return [self.staleness(a.staleness) / self.buffer for a in arrivals]
+        return [self.staleness.of(a.staleness) / self.buffer for a in arrivals]
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         after = {"w": state["w"] + self.server_lr * updates["delta"]}

@@ -100,7 +100,7 @@ class Feddle(Hybrid):
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> ServerStep:
         import torch
 
-        discounts = [self.staleness(arrival.staleness) for arrival in arrivals]
+        discounts = [self.staleness.of(arrival.staleness) for arrival in arrivals]
         entries, taken = atlas.admit(state, updates["delta"], arrivals, discounts, task.version)
         anchors = Anchors.of(entries, normalize=self.normalize)
         size = self._buffer(task.population, len(set(taken)))

@@ -1,6 +1,8 @@
 """Functions S(s) that scale the weight of an update by its staleness s >= 0 (Xie et al. 2019, section 5.2)."""
 
+import math
 from abc import abstractmethod
+from numbers import Real
 from typing import Annotated, Literal
 
 from raysim.part import NonNegative, OneOf, Part
@@ -14,6 +16,14 @@ class StalenessFunction(Part):
     @abstractmethod
     def __call__(self, staleness: float) -> float:
         """S(s), between 0 and 1."""
+
+    def of(self, staleness: float) -> float:
+        """S(s) as it is. Raises ValueError if it is not a finite number."""
+        found = self(staleness)
+        if not isinstance(found, Real) or isinstance(found, bool) or not math.isfinite(found):
+            text = f"must return a finite number, got {found!r} for a staleness of {staleness:g}"
+            raise ValueError(f"algorithm.staleness: {self.name} {text}")
+        return found
 
 
 class ConstantStaleness(StalenessFunction):

@@ -324,6 +324,21 @@ def test_a_policy_that_picks_wrongly_ends_the_run(tmp_path: Path) -> None:
         raysim.run(raw, out=tmp_path, inline=True)
 
 
+def test_a_staleness_function_that_returns_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one does whose `return` was forgotten; the check that loads the data tells it before a run."""
+    method = "    def __call__(self, staleness):\n        1 / (1 + staleness)\n"
+    heading = (
+        "from raysim.algorithms import StalenessFunction\n\nclass Lost(StalenessFunction):\n    name: str = 'lost'\n\n"
+    )
+    (tmp_path / "forgetful.py").write_text(heading + method)
+    monkeypatch.syspath_prepend(tmp_path)
+    YAML().dump(override(nested(), algorithm__staleness="forgetful:Lost"), tmp_path / "own.yaml")
+    answer = command("check", tmp_path / "own.yaml", "--data")
+    assert answer.exit_code == 2
+    text = "algorithm.staleness: forgetful:Lost must return a finite number, got None for a staleness of 0"
+    assert text in " ".join(answer.output.split())
+
+
 def test_clients_with_more_samples_are_picked_more_often() -> None:
     samples = np.array([1, 100, 0, 9])
     picked = [BySamples().pick(np.array([0, 1, 3]), 1, samples, np.random.default_rng(seed))[0] for seed in range(200)]
