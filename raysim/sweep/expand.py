@@ -60,6 +60,7 @@ class Plan:
         found: dict[Problem, list[str]] = {}
         groups: list[list[Scenario]] = []
         points = 0
+        before: dict[tuple[str, str], _Point] = {}  # by case and the hash of its scenario
         for point in self._points():
             points += 1
             try:
@@ -68,6 +69,8 @@ class Plan:
                 for problem in error.problems:
                     found.setdefault(problem, []).append(point.label)
                 continue
+            if (twin := before.setdefault((point.case, scenario.hash), point)) is not point:
+                found.setdefault(self._same(twin, point), []).append(point.label)
             if not groups or point.first:
                 groups.append([])
             groups[-1].append(scenario)
@@ -84,6 +87,14 @@ class Plan:
                 for place, seed in enumerate(seeds):
                     chosen = dict(zip(rest, values, strict=True)) | ({} if seed is None else {"seed": seed})
                     yield _Point(case, settings, chosen, place == 0)
+
+    def _same(self, one: _Point, other: _Point) -> Problem:
+        """Says of two points of a case, whose scenarios are one run, which of their values make no difference."""
+        pairs = ((key, value, other.chosen[key]) for key, value in one.chosen.items())
+        key, first, second = next(p for p in pairs if p[1] != p[2] or self.sweep.grid[p[0]].count(p[1]) > 1)
+        got = f"got {quoted(first)} and {quoted(second)}, which would be one run"
+        advice = "time each with `raysim run`" if key.startswith("resources.") else "leave one out"
+        return Problem(f"sweep.grid.{key}", f"must take values that give other numbers, {got}; {advice}")
 
     def _build(self, point: _Point, tuned: dict[str, Any]) -> Scenario:
         raw = copy.deepcopy(self.raw)

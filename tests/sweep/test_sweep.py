@@ -159,6 +159,15 @@ def test_cases_and_keys_that_are_not_there_are_refused(write: Any, tmp_path: Pat
         ({"search": {"over": {"local.lr": {"low": 0, "high": 1, "log": True}}}}, "low must be positive where log"),
         ({"search": {"over": {"local.lr": {"low": 0.1, "high": 1, "choices": [1]}}}}, "got both"),
         ({"search": {"over": {}}}, "sweep.search.over: must have at least 1, got {}"),
+        (
+            {"grid": {"resources.client_actors": [1, 3], "local.lr": [0.1, 0.2]}},
+            "sweep.grid.resources.client_actors: must take values that give other numbers, got 1 and 3, which would be "
+            "one run; time each with `raysim run` (in run resources.client_actors=3, local.lr=0.1 and 1 more)",
+        ),
+        (
+            {"grid": {"algorithm": ["fedavg", "fedprox"], "seed": [0, 1, 0]}},
+            "sweep.grid.seed: must take values that give other numbers, got 0 and 0, which would be one run; leave one",
+        ),
     ],
 )
 def test_a_wrong_sweep_is_refused_before_anything_runs(write: Any, block: Any, text: str, tmp_path: Path) -> None:
@@ -244,7 +253,8 @@ def test_a_name_that_is_set_is_that_of_runs_and_folder(write: Any, tmp_path: Pat
 
 
 def test_equal_scenarios_run_once(write: Any, tmp_path: Path) -> None:
-    scenarios = load_sweep(write(None), ["resources.client_actors=1,2,3"]).scenarios()
+    path = write(None)
+    scenarios = [load_sweep(path, [f"resources.client_actors={number}"]).scenarios()[0] for number in (1, 2, 3)]
     outcomes = run_all(scenarios, out=tmp_path / "runs", inline=True)
     assert [outcome.status for outcome in outcomes] == ["finished"] * 3
     assert len({outcome.folder for outcome in outcomes}) == 1
