@@ -212,6 +212,19 @@ class Net:
         value = (loss or self.loss)(self.module(x), y)
         return value.detach(), torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
 
+    def descend(self, x: Tensor, y: Tensor, lr: float, extra: Tensor | None) -> Tensor | None:
+        """Takes a step of plain SGD with all parameters on the data's own mean loss, if that needs no gradient.
+
+        Returns the batch's loss before the step, 0-d; None if nothing was done, for then it needs `gradients`.
+        extra: a vector (size,) that is added to the gradient, or None.
+        """
+        if not self._chain or not self._chain.takes(x, y):
+            return None
+        batch = y.shape[0]
+        self.seen += batch
+        self.passes += 3 * batch
+        return self._chain.descend(x, y, self.w, lr, extra)
+
     @cached_property
     def _chain(self) -> Chain | None:
         """The module as a chain of linear layers, if it is one, and learns labels."""

@@ -42,6 +42,11 @@ class Local(Part):
                 raise ValueError(f"{key} goes with optimizer {other}, got {value} with {self.optimizer}; leave it out")
         return self
 
+    @property
+    def plain(self) -> bool:
+        """Whether a step is w <- w - lr * gradient, and nothing else."""
+        return self.optimizer == "sgd" and not (self.momentum or self.weight_decay or self.sam)
+
     def for_epochs(self, epochs: int) -> Self:
         """Returns these settings with another number of epochs, and without `steps`."""
         return self.model_copy(update={"epochs": epochs, "steps": None})

@@ -72,9 +72,11 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
             shuffled = order.permutation(len(samples))
         if place % at_a_time == 0:
             first, last = place, min(place + at_a_time, an_epoch, place + total - step)
-            x, y = samples.take(shuffled[first * size : last * size], again=total > an_epoch)
-        here = slice((place - first) * size, (place - first + 1) * size)
-        yield Batch(x[here], y[here], shuffled[place * size : (place + 1) * size])
+            places = shuffled[first * size : last * size]
+            x, y = samples.take(places, again=total > an_epoch)
+            xs, ys = x.split(size), y.split(size)
+        at = place - first
+        yield Batch(xs[at], ys[at], places[at * size : (at + 1) * size])
 
 
 class Criterion:
@@ -148,11 +150,16 @@ def train(
     criterion = None if tolerance is None else Criterion(net, trained, settings, tolerance, relative)
     an_epoch = settings.batches(len(samples))
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
+    plain = settings.plain and part is None and criterion is None and loss is None
     first = last = None
     taken = 0
     with net.training(start, len(samples)):
         for batch in batches(samples, settings, order):
             extra = None if correction is None else correction(trained.w)
+            if plain and (last := net.descend(batch.x, batch.y, settings.lr, extra)) is not None:
+                first = last if first is None else first
+                taken += 1
+                continue
             if criterion is not None and taken % an_epoch == 0:
                 net.mode(training=whole)
                 net.at(slice(None))
@@ -173,4 +180,4 @@ def train(
     if last is None:
         raise ValueError(f"training needs at least one sample, got {len(samples)}")
     measured = (criterion.residual, criterion.tolerance) if criterion else ()
-    return Trained(net.model(), torch.tensor(taken), last if first is None else first, last, *measured)
+    return Trained(net.model(), torch.scalar_tensor(taken, dtype=torch.int64), last if first is None else first, last, *measured)
