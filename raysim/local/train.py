@@ -74,9 +74,8 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
             first, last = place, min(place + at_a_time, an_epoch, place + total - step)
             places = shuffled[first * size : last * size]
             x, y = samples.take(places, again=total > an_epoch)
-            xs, ys = x.split(size), y.split(size)
-        at = place - first
-        yield Batch(xs[at], ys[at], places[at * size : (at + 1) * size])
+        here = slice((place - first) * size, (place - first + 1) * size)
+        yield Batch(x[here], y[here], places[here])
 
 
 class Criterion:
@@ -150,16 +149,13 @@ def train(
     criterion = None if tolerance is None else Criterion(net, trained, settings, tolerance, relative)
     an_epoch = settings.batches(len(samples))
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
-    plain = settings.plain and part is None and criterion is None and loss is None
+    # Else the gradient itself is needed, or has just been taken.
+    plain = settings.plain and part is None and loss is None and not (criterion and whole)
     first = last = None
     taken = 0
     with net.training(start, len(samples)):
         for batch in batches(samples, settings, order):
             extra = None if correction is None else correction(trained.w)
-            if plain and (last := net.descend(batch.x, batch.y, settings.lr, extra)) is not None:
-                first = last if first is None else first
-                taken += 1
-                continue
             if criterion is not None and taken % an_epoch == 0:
                 net.mode(training=whole)
                 net.at(slice(None))
@@ -167,17 +163,21 @@ def train(
                 net.mode(training=True)
                 if criterion.met(gradients, extra):
                     break
-            if criterion is None or not whole:  # otherwise the gradient has just been taken
-                net.at(batch.places)
-                last, gradients = net.gradients(batch.x, batch.y, trained.parameters, loss)
-            if settings.sam:
-                gradients = sharp(net, trained, gradients, settings.sam, batch.x, batch.y, loss)
+            if plain and (descended := net.descend(batch.x, batch.y, settings.lr, extra)) is not None:
+                last = descended
+            else:
+                if criterion is None or not whole:
+                    net.at(batch.places)
+                    last, gradients = net.gradients(batch.x, batch.y, trained.parameters, loss)
+                if settings.sam:
+                    gradients = sharp(net, trained, gradients, settings.sam, batch.x, batch.y, loss)
+                step(gradients, extra)
+                trained.project()
             first = last if first is None else first
-            step(gradients, extra)
-            trained.project()
             taken += 1
     net.steps += taken
     if last is None:
         raise ValueError(f"training needs at least one sample, got {len(samples)}")
+    steps = torch.scalar_tensor(taken, dtype=torch.int64)
     measured = (criterion.residual, criterion.tolerance) if criterion else ()
-    return Trained(net.model(), torch.scalar_tensor(taken, dtype=torch.int64), last if first is None else first, last, *measured)
+    return Trained(net.model(), steps, last if first is None else first, last, *measured)

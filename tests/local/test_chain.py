@@ -8,33 +8,58 @@ from conftest import Raw, digits, override
 
 import raysim
 
-TRAININGS: dict[str, Raw] = {
-    "softmax regression": {"model__hidden": []},
-    "two hidden layers": {"model__hidden": [24, 16]},
+BY_GRADIENTS: dict[str, Raw] = {
+    "softmax regression": {"model__hidden": [], "local__momentum": 0.9},
+    "two hidden layers": {"model__hidden": [24, 16], "local__momentum": 0.9},
     "momentum and weight decay": {"local__momentum": 0.9, "local__weight_decay": 0.01},
     "adam": {"local__optimizer": "adam", "local__lr": 0.01},
-    "a proximal term": {"algorithm": {"name": "fedprox", "mu": 0.1}},
     "a tolerance, and all samples in a batch": {"algorithm": {"name": "fedadmm_insa"}, "local__batch_size": None},
     "sharpness-aware minimization": {"local__sam": 0.05},
+}
+BY_STEPS: dict[str, Raw] = {
+    "softmax regression": {"model__hidden": []},
+    "two hidden layers": {"model__hidden": [24, 16]},
+    "batches of two sizes": {"local__batch_size": 7},
+    "all samples in a batch": {"local__batch_size": None},
+    "a proximal term": {"algorithm": {"name": "fedprox", "mu": 0.1}},
     "a personal part": {"model__personal": ["head"]},
 }
 
 
-@pytest.mark.parametrize("training", TRAININGS)
-def test_it_has_the_bits_of_autograd(training: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def run_with_and_without(
+    changes: Raw, method: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[raysim.Result, raysim.Result]:
+    """Returns a run that calls a method of Chain, and the same run by autograd."""
     from raysim.local.chain import Chain
 
-    raw = override(digits(), **TRAININGS[training], run__rounds=3)
+    raw = override(digits(), **changes, run__rounds=3)
     calls: list[Any] = []
-    call = Chain.__call__
-    monkeypatch.setattr(Chain, "__call__", lambda *given: calls.append(given) or call(*given))
-    found = raysim.run(raw, out=tmp_path, inline=True)
+    call = getattr(Chain, method)
+    monkeypatch.setattr(Chain, method, lambda *given: calls.append(given) or call(*given))
+    found = raysim.run(raw, out=folder, inline=True)
     assert calls
     monkeypatch.setattr(Chain, "of", lambda *_: None)
     calls.clear()
-    expected = raysim.run(raw, out=tmp_path, inline=True)
+    expected = raysim.run(raw, out=folder, inline=True)
     assert not calls
+    return found, expected
+
+
+@pytest.mark.parametrize("training", BY_GRADIENTS)
+def test_its_gradients_have_the_bits_of_autograd(
+    training: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, expected = run_with_and_without(BY_GRADIENTS[training], "__call__", tmp_path, monkeypatch)
     assert found.digest == expected.digest
+
+
+@pytest.mark.parametrize("training", BY_STEPS)
+def test_its_steps_are_those_of_autograd(training: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, expected = run_with_and_without(BY_STEPS[training], "descend", tmp_path, monkeypatch)
+    assert found.vectors()["w"] == pytest.approx(expected.vectors()["w"], abs=1e-6)
+    columns = ["client", "local_steps", "samples_seen", "loss_before", "loss_after"]
+    ours, theirs = (result.pandas("updates")[columns].to_numpy() for result in (found, expected))
+    assert ours == pytest.approx(theirs, abs=1e-5, nan_ok=True)  # NaN: updates that no step used
 
 
 def test_other_networks_are_no_chains() -> None:
