@@ -149,8 +149,9 @@ def train(
     criterion = None if tolerance is None else Criterion(net, trained, settings, tolerance, relative)
     an_epoch = settings.batches(len(samples))
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
-    # Else the gradient itself is needed, or has just been taken.
-    plain = settings.plain and part is None and loss is None and not (criterion and whole)
+    # A criterion takes the gradient of all samples. With batches of all samples, that is the gradient of the step, and
+    # a training without a criterion must round as one with it does.
+    plain = settings.plain and part is None and loss is None and not whole
     first = last = None
     taken = 0
     with net.training(start, len(samples)):

@@ -14,13 +14,13 @@ BY_GRADIENTS: dict[str, Raw] = {
     "momentum and weight decay": {"local__momentum": 0.9, "local__weight_decay": 0.01},
     "adam": {"local__optimizer": "adam", "local__lr": 0.01},
     "a tolerance, and all samples in a batch": {"algorithm": {"name": "fedadmm_insa"}, "local__batch_size": None},
+    "all samples in a batch": {"local__batch_size": None},
     "sharpness-aware minimization": {"local__sam": 0.05},
 }
 BY_STEPS: dict[str, Raw] = {
     "softmax regression": {"model__hidden": []},
     "two hidden layers": {"model__hidden": [24, 16]},
     "batches of two sizes": {"local__batch_size": 7},
-    "all samples in a batch": {"local__batch_size": None},
     "a proximal term": {"algorithm": {"name": "fedprox", "mu": 0.1}},
     "a personal part": {"model__personal": ["head"]},
 }
