@@ -67,6 +67,16 @@ def test_each_epoch_sees_every_sample_once_in_another_order() -> None:
     assert first != second
 
 
+def test_few_steps_see_the_first_mini_batches_of_many() -> None:
+    drawn = []
+    for steps in (2, 9):
+        local = Local(batch_size=3, steps=steps)
+        samples = Samples.of(torch.zeros(10, 1), torch.arange(10))
+        drawn.append([batch.y.tolist() for batch in batches(samples, local, generator(0, "order"))])
+    few, many = drawn
+    assert few == many[:2]
+
+
 @pytest.mark.parametrize(
     ("settings", "samples", "steps"),
     [
