@@ -100,7 +100,8 @@ class ServerWorker(ClientWorker):
     def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Logged]]:
         """Returns the step's updates, summed or stacked, its buffers, averaged over the step's samples, the number of
         updates in each chunk, if they are stacked, and how they compare, if that is asked."""
-        parts = [records.split(wire.receive(chunk.content, self.device), "buffers") for chunk in request.chunks]
+        # Borrowed, for sums and stacks are new tensors: what chunks left is only read here.
+        parts = [records.split(wire.borrow(chunk.content, self.device), "buffers") for chunk in request.chunks]
         vectors, buffers = [part[0] for part in parts], [part[1] for part in parts]
         stacked = request.weights is not None or not request.summed
         contract.same_updates(f"{type(self.algorithm).__name__}.update", vectors, not stacked)
