@@ -147,7 +147,7 @@ class ClientWorker(Workbench):
     def _evaluate(
         self, request: EvaluateRequest | EvaluateKeepingRequest, pairs: list[tuple[Tensor, Tensor]] | None
     ) -> MetricSums:
-        model = self.received(wire.receive(request.message.content, self.device))
+        model = self.received(wire.borrow(request.message.content, self.device))  # the network copies it
         samples, rows = self.evaluated[request.split]
         self.net.take_solves()
         with self.net.evaluating(model) as module:
