@@ -167,7 +167,7 @@ def train(
             if plain and (descended := net.descend(batch.x, batch.y, settings.lr, extra)) is not None:
                 last = descended
             else:
-                if criterion is None or not whole:
+                if criterion is None or not whole:  # otherwise the gradient has just been taken
                     net.at(batch.places)
                     last, gradients = net.gradients(batch.x, batch.y, trained.parameters, loss)
                 if settings.sam:
