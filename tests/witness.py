@@ -13,6 +13,7 @@ from actors import InlinePool, Job, Request
 from raysim.data import federate
 from raysim.engine.execution import Execution
 from raysim.workers.requests import SaveClientsRequest, StepRequest
+from raysim.workers.stored_state import load
 from raysim.workers.workbench import Workbench
 
 Worker = TypeVar("Worker", bound=Workbench)
@@ -35,7 +36,7 @@ class WitnessPool(InlinePool):
     def server_state(self) -> Arrays:
         """The server's state after its last step."""
         _, job = next(pair for pair in reversed(self.seen) if isinstance(pair[0], StepRequest))
-        return {name: value.content for name, value in job.left.state.items()}
+        return load(job.left.state, job.left.message.content)
 
     @property
     def client_states(self) -> dict[int, Arrays]:

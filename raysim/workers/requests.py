@@ -26,6 +26,7 @@ from raysim.workers.replies import (
 if TYPE_CHECKING:
     from raysim.workers.client import ClientWorker
     from raysim.workers.server import ServerWorker
+    from raysim.workers.stored_state import StateValues
     from raysim.workers.wire import Wire
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
@@ -46,7 +47,7 @@ class First(NamedTuple):
 
     message: Value[Wire]
     client: Value[Wire]  # the first state of any client
-    state: dict[str, Value[np.ndarray]]  # each entry of the server's state
+    state: StateValues
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class SteppedState(NamedTuple):
     """What a server step leaves."""
 
     message: Value[Wire]  # what clients are sent after it
-    state: dict[str, Value[np.ndarray]]  # each entry of the server's state
+    state: StateValues
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +137,8 @@ class StepRequest(Request[StepReply, SteppedState]):
     """The weights of the chunks' buffers, if each chunk is one client that was trained at its dispatch. None: the
     chunks have weighed them already."""
     compared: bool  # whether the reply tells how the updates compare; they must then be stacked
-    state: dict[str, Value[np.ndarray]]
+    message: Value[Wire]  # what clients were sent before it
+    state: StateValues  # before it
     chunks: tuple[Value[Wire], ...]  # what the training jobs left
 
     def leaves(self) -> SteppedState:

@@ -21,6 +21,7 @@ from raysim.workers.comparison import compare
 from raysim.workers.finite import not_finite
 from raysim.workers.replies import Logged, ServerDescribed, StepReply, UpdateCost
 from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest
+from raysim.workers.stored_state import load, store
 from raysim.workers.workbench import LOGGED
 
 
@@ -37,13 +38,9 @@ class ServerWorker(ClientWorker):
     def first(self, request: FirstRequest) -> Answer[None, First]:
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
         state, client = self.first_state(), self.first_client()
-        entries = wire.send(state)
-        first = First(
-            message=Value(wire.send(self.message(state))),
-            client=Value(wire.send(client)),
-            state={name: Value(entries[name]) for name in request.entries},
-        )
-        return Answer(None, first)
+        message = self.message(state)
+        stored = store({name: state[name] for name in request.entries}, message, {}, {})
+        return Answer(None, First(Value(wire.send(message)), Value(wire.send(client)), stored))
 
     def cost(self) -> UpdateCost:
         """Measures the FLOPs of one sample's forward and backward pass, and the bytes of a message and an update.
@@ -70,9 +67,9 @@ class ServerWorker(ClientWorker):
     def step(self, request: StepRequest, gang: Gang) -> Answer[StepReply, SteppedState]:
         """Does the server step that makes the requested version of the model.
 
-        For an entry of the state that did not change, it leaves the Value that came, so that it is not stored again.
+        What the state keeps, or the message carries, is not stored again.
         """
-        before = wire.receive({name: value.content for name, value in request.state.items()}, self.device)
+        before = wire.receive(load(request.state, request.message.content), self.device)
         updates, buffers, chunks, compared = self._merged(request)
         task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
@@ -92,10 +89,9 @@ class ServerWorker(ClientWorker):
             own_coefficients=_own_columns(step.search),
             compared=compared,
         )
-        changed = wire.send({name: after[name] for name in request.state if after[name] is not before[name]})
-        state = {name: Value(changed[name]) if name in changed else value for name, value in request.state.items()}
         message = self.message(after, request.version)
-        return Answer(reply, SteppedState(message=Value(wire.send(message)), state=state))
+        state = store({name: after[name] for name in request.state}, message, before, request.state)
+        return Answer(reply, SteppedState(Value(wire.send(message)), state))
 
     def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Logged]]:
         """Returns the step's updates, summed or stacked, its buffers, averaged over the step's samples, the number of

@@ -18,6 +18,7 @@ from raysim.contract.runs import PicklingPool
 from raysim.workers import records
 from raysim.workers.requests import StepRequest, TrainRequest
 from raysim.workers.server import ServerWorker
+from raysim.workers.stored_state import load
 from raysim.workers.workbench import LOGGED
 
 NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
@@ -107,11 +108,12 @@ def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
         weights=None,
         shares=None,
         compared=False,
+        message=Value({}),
         state=state,
         chunks=(chunk,),
     )
     left = worker.step(request, Alone()).left
-    stepped = {name: torch.tensor(entry.content) for name, entry in left.state.items()}
+    stepped = {name: torch.tensor(entry) for name, entry in load(left.state, left.message.content).items()}
     there = {name: entry for name, entry in server.items() if entry.numel() or name == "buffers"}
     assert shapes({name: stepped[name] for name in there}) == shapes(there)
 

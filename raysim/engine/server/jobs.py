@@ -81,6 +81,7 @@ class ServerJobs:
             weights=tuple(weights) if stacked and weights is not None else None,
             shares=shares,
             compared=compared,
+            message=self._messages[stepped.version - 1],
             state=self._state,
             chunks=tuple(chunk.left.update for chunk in chunks),
         )
