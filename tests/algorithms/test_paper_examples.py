@@ -18,6 +18,7 @@ OWN = {
     "fedbuff_momentum": "fedbuff_momentum:FedBuffM",
     "asyncfeded": "asyncfeded:AsyncFedED",
     "dfedsam": "dfedsam:DFedSAM",
+    "directions": "directions:Directions",
 }
 TRACKING = "own_peer_algorithm:GradientTracking"
 PEERS: Raw = {"world": {}, "topology": "ring", "data__clients": 6}
@@ -66,6 +67,16 @@ def test_dfedsam_by_hand(simulate: Simulate) -> None:
     assert simulate(raw).vectors()["w"].ravel().tolist() == pytest.approx([1.5, 1.5])
 
 
+def test_directions_by_hand(simulate: Simulate) -> None:
+    """With a rate of 1.5, the model goes past the target each time, so that steps turn round."""
+    result = simulate(quadratic([1.0], of("directions", kept=2), {"dispatch": {"per_round": 1}}, 4, local__lr=1.5))
+    steps = result.pandas("steps")
+    assert [column for column in steps if column.startswith("cosine_")] == ["cosine_1", "cosine_2"]
+    assert steps.cosine_1.tolist()[1:] == pytest.approx([-1.0, -1.0, -1.0])
+    assert steps.cosine_2.tolist()[2:] == pytest.approx([1.0, 1.0])
+    assert steps[["cosine_1", "cosine_2"]].isna().sum().tolist() == [1, 2]
+
+
 def test_fednova_of_equal_steps_is_fedavg(simulate: Simulate) -> None:
     one, other = (simulate(digits(algorithm=name, local__steps=3, world=PICKED)) for name in (of("fednova"), "fedavg"))
     assert one.vectors()["w"] == pytest.approx(other.vectors()["w"], abs=1e-6)
@@ -79,6 +90,7 @@ PICKED: Raw = {"dispatch": {"per_round": 6}}
     [
         (of("feddyn", alpha=0.0), {"name": "fedavg", "weights": "uniform"}),
         (of("fedbuff_momentum", momentum=0.0), "fedbuff"),
+        (of("directions"), "fedavg"),
     ],
 )
 def test_without_its_own_term_it_is_a_shipped_one_bit_for_bit(simulate: Simulate, own: Raw, same: Any) -> None:

@@ -35,6 +35,7 @@ def test_every_example_is_here() -> None:
     assert {path.name for path in EXAMPLES.iterdir()} - {"README.md", "__pycache__"} == {
         *("asyncfeded.py", "asyncfeded.yaml", "dfedsam.py", "dfedsam.yaml", "fednova.py", "fednova.yaml"),
         *("fedbuff_momentum.py", "fedbuff_momentum.yaml", "feddyn.yaml"),
+        *("directions.py", "directions.yaml"),
         "bring_your_own.ipynb",
         "first_steps.ipynb",
         "own_algorithm.py",
