@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import PositiveInt
+from torch import cosine_similarity
 
 from raysim.algorithms import Arrival, FedAvg, Population, Record
 
@@ -23,10 +24,11 @@ class Directions(FedAvg):
         return {"w": model.w, "before": model.w.new_zeros(self.kept, len(model.w)), "steps": model.w.new_zeros(())}
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
-        direction = updates["delta"] / updates["delta"].norm()
-        cosines = state["before"] @ direction
+        stepped = super().step(state, arrivals, updates, task)
+        moved = stepped["w"] - state["w"]
+        cosines = cosine_similarity(state["before"], moved)
         there = min(int(state["steps"]), self.kept)
         task.log(**{f"cosine_{back + 1}": cosines[back] for back in range(there)})
         before = state["before"].roll(1, 0)  # the newest first
-        before[0] = direction
-        return {**super().step(state, arrivals, updates, task), "before": before, "steps": state["steps"] + 1}
+        before[0] = moved
+        return {**stepped, "before": before, "steps": state["steps"] + 1}

@@ -63,6 +63,22 @@ class Median(Central):
         return {"w": state["w"] + updates["delta"].median(0).values}
 
 
+class Sending(Median):
+    """Its messages carry an entry that never changes: with every other model as it is, else doubled."""
+
+    name: str = "sending"
+
+    def init(self, model: Any, population: Population) -> Record:
+        return {"w": model.w, "kept": model.w.new_tensor([3.0]), "steps": model.w.new_zeros(())}
+
+    def message(self, state: Record) -> Record:
+        even = int(state["steps"]) % 2 == 0
+        return {"w": state["w"], "kept": state["kept"] if even else 2 * state["kept"]}
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
+        return {**super().step(state, arrivals, updates, task), "steps": state["steps"] + 1}
+
+
 class Heads(Central):
     """FedPer: the head stays with the client, only the body is averaged."""
 

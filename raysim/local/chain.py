@@ -1,8 +1,9 @@
-"""Gradients and steps of a multilayer perceptron without autograd, whose bookkeeping takes a third of the time.
+"""Gradients and steps of a multilayer perceptron without autograd, whose bookkeeping takes a third of a small step.
 
-A gradient comes of the kernels that autograd calls, on the same operands, so it has the same bits. A step of plain SGD
-stores no gradient: each matrix product is added, times the rate, to the weights. That saves two passes over the
-weights. It rounds once where a stored gradient is rounded before, so its last bits are not those of autograd.
+A gradient is computed by the kernels that autograd calls, on the same operands. It usually has the same bits, but BLAS
+may round differently into memory that is not aligned. A step of plain SGD stores no gradient: each matrix product is
+added, times the rate, to the weights, which saves two passes over them. The product is rounded together with the sum,
+not first on its own, so the last bits of a step are not those of autograd.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Chain:
         self._layers = layers
         self._entering = layers[0].weight.shape[1]
         self._views = [view for layer in layers for view in (layer.of_weight, layer.of_bias)]
-        self._one, self._ones = torch.ones(()), torch.ones(0)
+        self._one = torch.ones(())  # the gradient of the loss for itself
+        self._ones = torch.ones(0)  # as many as the last batch had samples: times them, gradients are summed
 
     @classmethod
     def of(cls, module: nn.Module, gradients: Sequence[Tensor]) -> Chain | None:
@@ -47,13 +49,16 @@ class Chain:
 
         gradients: for each of the module's parameters, a tensor of its shape to which its gradient will be written.
         """
-        children = list(module.children()) if type(module) is nn.Sequential else []
+        children = list(module) if type(module) is nn.Sequential else []
         if children and type(children[0]) is nn.Flatten and (children[0].start_dim, children[0].end_dim) == (1, -1):
             del children[0]
-        linear = [child for child in children[::2] if isinstance(child, nn.Linear) and _is_plain(child)]
+        linear = [child for child in children[::2] if type(child) is nn.Linear]
         between = [child for child in children[1::2] if type(child) is nn.ReLU]
         if not linear or len(linear) != len(between) + 1 or len(linear) + len(between) != len(children):
             return None
+        plain = all(one.bias is not None and one.weight.device.type == "cpu" for one in linear)
+        if not plain or len(gradients) != 2 * len(linear) or any(map(_is_hooked, module.modules())):
+            return None  # fewer gradients: layers share parameters; more: there are others beside them
         trios = zip(linear, gradients[::2], gradients[1::2], strict=True)
         detached = ((one.weight.detach(), one.bias.detach(), places) for one, *places in trios)
         return cls([Affine(weight, weight.t(), bias, *places) for weight, bias, places in detached])
@@ -105,7 +110,7 @@ class Chain:
         return entered, loss, torch._log_softmax_backward_data(back, logarithms, 1, torch.float32)
 
 
-def _is_plain(layer: nn.Linear) -> bool:
-    """Whether a linear layer has a bias, is on a CPU, and does nothing besides."""
-    hooked = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
-    return type(layer) is nn.Linear and layer.bias is not None and layer.weight.device.type == "cpu" and not hooked
+def _is_hooked(module: nn.Module) -> bool:
+    """Whether a module does something besides its forward and backward pass."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return any(hooks)

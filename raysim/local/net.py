@@ -213,10 +213,10 @@ class Net:
         return value.detach(), torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
 
     def descend(self, x: Tensor, y: Tensor, lr: float, extra: Tensor | None) -> Tensor | None:
-        """Takes a step of plain SGD with all parameters on the data's own mean loss, if that needs no gradient.
+        """Takes a step of plain SGD with all parameters on the data's own mean loss.
 
-        Returns the batch's loss before the step, 0-d; None if nothing was done, for then it needs `gradients`.
-        extra: a vector (size,) that is added to the gradient, or None.
+        Returns the batch's loss before the step, 0-d. Does nothing and returns None if `Chain` is not made for the
+        module or the batch. extra: a vector (size,) that is added to the gradient, or None.
         """
         if not self._chain or not self._chain.takes(x, y):
             return None

@@ -179,6 +179,5 @@ def train(
     net.steps += taken
     if last is None:
         raise ValueError(f"training needs at least one sample, got {len(samples)}")
-    steps = torch.scalar_tensor(taken, dtype=torch.int64)
     measured = (criterion.residual, criterion.tolerance) if criterion else ()
-    return Trained(net.model(), steps, last if first is None else first, last, *measured)
+    return Trained(net.model(), torch.tensor(taken), last if first is None else first, last, *measured)

@@ -41,6 +41,7 @@ RUNS: dict[str, Raw] = {
     ),
     "asynchronous": digits(world=CONCURRENT, run__rounds=12),
     "stateful clients": digits(algorithm="scaffold"),
+    "a state that messages carry in part": digits(algorithm="toys:Sending"),
     "cached clients": digits(algorithm="ca2fl", world=CONCURRENT),
     "search": digits(algorithm={"name": "feddle", "search_after": 2}, **SEARCHED),
     "own models": digits(algorithm="ditto", **OWN),

@@ -1,5 +1,6 @@
-"""The gradients of multilayer perceptrons without autograd: the same bits as with it."""
+"""Multilayer perceptrons without autograd: gradients have its bits, and steps are its steps but for rounding."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -67,18 +68,46 @@ def test_other_networks_are_no_chains() -> None:
 
     from raysim.local.chain import Chain
 
-    line = nn.Linear(4, 3)
+    def hooked(module: nn.Module) -> nn.Module:
+        module.register_forward_hook(lambda *_: None)
+        return module
+
+    line, square, relu = nn.Linear(4, 3), nn.Linear(4, 4), nn.ReLU()
+    tied = nn.Linear(4, 4)
+    tied.weight = square.weight
     assert Chain.of(nn.Sequential(nn.Flatten(), line), [zeros(3, 4), zeros(3)])
-    hooked = nn.Linear(4, 3)
-    hooked.register_forward_hook(lambda *_: None)
+    assert Chain.of(nn.Sequential(square, relu, nn.Linear(4, 4), relu, line), [zeros(1)] * 6)
     others = [
         line,
         nn.Sequential(),
-        nn.Sequential(line, nn.ReLU()),
+        nn.Sequential(line, relu),
         nn.Sequential(line, nn.Tanh(), nn.Linear(3, 2)),
         nn.Sequential(line, nn.Linear(3, 2)),
         nn.Sequential(nn.Linear(4, 3, bias=False)),
-        nn.Sequential(hooked),
+        nn.Sequential(hooked(nn.Linear(4, 3))),
+        nn.Sequential(square, hooked(nn.ReLU()), line),
+        hooked(nn.Sequential(square, nn.ReLU(), line)),
         nn.Sequential(nn.Flatten(0), line),
+        nn.Sequential(square, relu, line, relu),
+        nn.Sequential(square, relu, square),
+        nn.Sequential(square, relu, tied),
     ]
     assert not any(Chain.of(module, [zeros(1)] * len(list(module.parameters()))) for module in others)
+
+
+def test_a_network_that_repeats_a_layer_is_trained_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Sequential lists a module that it has twice once among its children."""
+    from raysim.local.chain import Chain
+
+    raw = override(digits(), run__rounds=3) | {"model": "test_chain:repeated"}
+    found = raysim.run(raw, out=tmp_path, inline=True)
+    monkeypatch.setattr(Chain, "of", lambda *_: None)
+    assert found.digest == raysim.run(raw, out=tmp_path, inline=True).digest
+
+
+def repeated(input_shape: tuple[int, ...], classes: int) -> Any:
+    """An MLP whose ReLU is one object, and which ends with it, too."""
+    from torch import nn
+
+    relu = nn.ReLU()
+    return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(input_shape), 16), relu, nn.Linear(16, classes), relu)

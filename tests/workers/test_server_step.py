@@ -29,16 +29,6 @@ class Steady(Median):
         return {"w": state["w"] * 0 + state["steps"] + state["kept"], "steps": state["steps"] + 1}
 
 
-class Sending(Steady):
-    """Sends what it keeps with every other model: as it is, and else a number that is twice that."""
-
-    name: str = "sending"
-
-    def message(self, state: Record) -> Record:
-        even = int(state["steps"]) % 2 == 0
-        return {"w": state["w"], "kept": state["kept"] if even else 2 * state["kept"]}
-
-
 class Strange(Median):
     """Gives an entry that it did not begin with."""
 
@@ -56,12 +46,12 @@ def test_a_step_keeps_what_it_leaves_out(simulate: Simulate) -> None:
 @pytest.mark.parametrize("rounds", [4, 5])
 def test_what_the_message_carries_is_stored_there_alone(rounds: int, tmp_path: Path) -> None:
     pool = WitnessPool()
-    execute(quadratic([1.0, 2.0], "test_server_step:Sending", {"dispatch": {"per_round": 2}}, rounds), tmp_path, pool)
+    execute(quadratic([1.0, 2.0], "toys:Sending", {"dispatch": {"per_round": 2}}, rounds), tmp_path, pool)
     _, job = next(pair for pair in reversed(pool.seen) if isinstance(pair[0], StepRequest))
     stored = {name for name, value in job.left.state.items() if isinstance(value.content, np.ndarray)}
     assert stored == ({"steps"} if rounds == 4 else {"steps", "kept"})
     state = {name: entry.tolist() for name, entry in pool.server_state.items()}
-    assert state == {"buffers": [], "w": [rounds + 2.0], "kept": [3.0], "steps": rounds}
+    assert state == {"buffers": [], "w": [1.0], "kept": [3.0], "steps": rounds}
 
 
 def test_a_step_must_give_entries_that_there_were(tmp_path: Any) -> None:
