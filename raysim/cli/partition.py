@@ -23,6 +23,9 @@ _CLIENTS, _LABELS = 20, 12  # in the table that the terminal shows, at most
 def partition(
     scenarios: ScenarioFiles,
     overrides: Overrides = None,
+    case: Annotated[
+        str | None, typer.Option(help="Show this case of the file's sweep, without its grid and its search.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -46,7 +49,7 @@ def partition(
         folders = []
         for place, path in enumerate(scenarios):
             try:
-                scenario = load_scenario(path, overrides or [])
+                scenario = load_scenario(path, overrides or [], case)
                 folders.append(Path(temporary) / f"{place}-{scenario.name}")
                 write_partition(scenario, folders[-1])
             except ScenarioError as error:
