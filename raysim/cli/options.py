@@ -15,6 +15,7 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY.PATH=VALUE", help="Replace a key of the scenario; can be repeated."),
 ]
+Case = Annotated[str | None, typer.Option(help="Take this case of the file's sweep, without its grid and its search.")]
 Address = Annotated[
     str | None,
     typer.Option(help="Ray cluster, such as auto or host:port; by default RAY_ADDRESS, or else a new local Ray."),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raysim.cli.bad_input import refuse
-from raysim.cli.options import Overrides, ScenarioFiles, require_writable, to_location
+from raysim.cli.options import Case, Overrides, ScenarioFiles, require_writable, to_location
 from raysim.errors import BadInput, ScenarioError
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ _CLIENTS, _LABELS = 20, 12  # in the table that the terminal shows, at most
 def partition(
     scenarios: ScenarioFiles,
     overrides: Overrides = None,
-    case: Annotated[
-        str | None, typer.Option(help="Show this case of the file's sweep, without its grid and its search.")
-    ] = None,
+    case: Case = None,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refuse, tell
-from raysim.cli.options import Address, Out, Overrides, ScenarioFiles
+from raysim.cli.options import Address, Case, Out, Overrides, ScenarioFiles
 from raysim.cli.signals import ending_by_signals
 from raysim.errors import ScenarioError
 from raysim.scenario import Scenario, load_scenario
@@ -17,9 +17,7 @@ from raysim.scenario import Scenario, load_scenario
 def run(
     scenarios: ScenarioFiles,
     overrides: Overrides = None,
-    case: Annotated[
-        str | None, typer.Option(help="Run this case of the file's sweep, without its grid and its search.")
-    ] = None,
+    case: Case = None,
     inline: Annotated[
         bool, typer.Option("--inline", help="Run in this process, without Ray; the numbers are the same.")
     ] = False,

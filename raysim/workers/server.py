@@ -67,7 +67,7 @@ class ServerWorker(ClientWorker):
     def step(self, request: StepRequest, gang: Gang) -> Answer[StepReply, SteppedState]:
         """Does the server step that makes the requested version of the model.
 
-        What the state keeps, or the message carries, is not stored again.
+        An entry of the state that has not changed, or that the message carries, is not stored again.
         """
         before = wire.receive(load(request.state, request.message.content), self.device)
         updates, buffers, chunks, compared = self._merged(request)

@@ -26,7 +26,7 @@ def store(state: Record, message: Record, before: Record, values: StateValues) -
     for name, entry in state.items():
         if message.get(name) is entry:
             stored[name] = Value(_IN_MESSAGE)
-        elif before.get(name) is entry and not isinstance(values[name].content, dict):
+        elif before.get(name) is entry and _array(values[name]) is not None:
             stored[name] = values[name]
         else:
             stored[name] = Value(wire.send({name: entry})[name])
@@ -35,4 +35,10 @@ def store(state: Record, message: Record, before: Record, values: StateValues) -
 
 def load(values: StateValues, message: wire.Wire) -> wire.Wire:
     """Returns a stored state, whose arrays must not be changed. message: the one that goes with it."""
-    return {name: message[name] if isinstance(value.content, dict) else value.content for name, value in values.items()}
+    arrays = {name: _array(value) for name, value in values.items()}
+    return {name: message[name] if array is None else array for name, array in arrays.items()}
+
+
+def _array(value: Value[np.ndarray | wire.Wire]) -> np.ndarray | None:
+    """Returns the array that an entry was stored as; None if the message carries it."""
+    return None if isinstance(value.content, dict) else value.content
