@@ -14,7 +14,7 @@ from actors.crew import Crew
 from actors.crews import Crews
 from actors.host import Done, Failure, Ready
 from actors.instrument import BUSY, DONE, Reading
-from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Setup, Value, values_of
+from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Setup, Value
 from actors.machine import Machine
 from actors.meter import Meter
 from actors.placement import Placement, is_alive
@@ -112,7 +112,7 @@ class RayPool:
             self._recovery.replace(workers[0], str(error))
             return
         assert job.request is not None
-        candidates = [value.candidates for value in values_of(job.request)]
+        candidates = [value.candidates for value in job.needs]
         numbers = [len(contents) for contents in candidates]
         contents = [content for found in candidates for content in found]  # as arguments of a call, Ray resolves them
         for worker, seat in zip(workers, seats, strict=True):

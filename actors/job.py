@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from actors.gang import Gang
@@ -161,6 +162,11 @@ class Job(Generic[Result, Left]):
             value.job = job
         return job
 
+    @cached_property
+    def needs(self) -> list[Value[Any]]:
+        """The values in its request, which may be many to look through; none once the job is done."""
+        return values_of(self.request) if self.request else []
+
     @property
     def done(self) -> bool:
         return self.outcome is not None
@@ -195,6 +201,7 @@ class Job(Generic[Result, Left]):
     def end(self, outcome: Outcome[Result]) -> None:
         """Marks the job as done. The contents of its values must be set before."""
         self.outcome, self.request = outcome, None
+        self.__dict__.pop("needs", None)  # as the request, so that the values can be freed
         for value in self.values:
             value.job = value.former = None  # else all that came before would be kept
 

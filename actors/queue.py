@@ -7,7 +7,7 @@ import itertools
 from collections import defaultdict
 from typing import Any
 
-from actors.job import Job, values_of
+from actors.job import Job
 
 _Heap = list[tuple[tuple[int, ...], int, Job[Any, Any]]]
 
@@ -29,9 +29,8 @@ class Queue:
 
     def add(self, job: Job[Any, Any]) -> None:
         """Adds a new job, or one that must be done again."""
-        assert job.request is not None  # it is not done
         self._given.pop(job, None)
-        needs = {value.job for value in values_of(job.request) if value.job is not None}
+        needs = {value.job for value in job.needs if value.job is not None}
         for other in needs - self._needs.get(job, set()):
             self._needed[other].append(job)
         if needs:

@@ -10,7 +10,7 @@ from ray.exceptions import ObjectLostError, OutOfMemoryError
 from actors.crew import ATTEMPTS
 from actors.crews import Crews
 from actors.instrument import DEATHS
-from actors.job import Job, Value, values_of
+from actors.job import Job, Value
 from actors.memory import brief
 from actors.meter import Meter
 from actors.pool import JobFailed, ValuesLost
@@ -65,7 +65,7 @@ class Recovery:
             label = job.label if job else f"{worker.name}: set-up"
             raise ValuesLost(label, "the data were lost with a node", "")
         lost = getattr(error, "cause", error).object_ref_hex
-        found = [value for value in values_of(job.request) if value.content.hex() == lost]
+        found = [value for value in job.needs if value.content.hex() == lost]
         for value in found:
             if value.again is None:
                 raise ValuesLost(job.label, "a model or state that it needs was lost with a node", "")

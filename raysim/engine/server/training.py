@@ -151,9 +151,11 @@ def _shares(stepped: Stepped) -> list[float]:
 def chunk(members: tuple[Dispatched, ...], size: int) -> list[list[Dispatched]]:
     """Cuts members into chunks of at most `size` in order. No client is twice in a chunk, because its state changes."""
     chunks: list[list[Dispatched]] = []
+    clients: set[int] = set()  # of the last chunk
     for member in members:
-        full = not chunks or len(chunks[-1]) == size
-        if full or any(member.client == other.client for other in chunks[-1]):
+        if not chunks or len(chunks[-1]) == size or member.client in clients:
             chunks.append([])
+            clients = set()
         chunks[-1].append(member)
+        clients.add(member.client)
     return chunks
