@@ -164,8 +164,10 @@ class Job(Generic[Result, Left]):
 
     @cached_property
     def needs(self) -> list[Value[Any]]:
-        """The values in its request, which may be many to look through; none once the job is done."""
-        return values_of(self.request) if self.request else []
+        """The values that its request refers to. They are looked for once, as there may be many. Not for a job that is
+        done, which has no request any more."""
+        assert self.request is not None
+        return values_of(self.request)
 
     @property
     def done(self) -> bool:

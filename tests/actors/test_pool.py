@@ -4,6 +4,7 @@ import pickle
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from actors import (
     finished,
 )
 from actors.interrupt import ask, deferring
-from actors.job import values_of
+from actors.job import Outcome, Took, values_of
 
 
 def finish(pool: Pool, group: str, request: Request[Any, Any]) -> Job[Any, Any]:
@@ -68,6 +69,16 @@ def test_values_travel_empty_and_stay_the_same_values() -> None:
     (received,) = values_of(travelled)
     assert received.content is None
     assert travelled.one is travelled.some[0][1] is received
+
+
+def test_a_job_that_is_done_keeps_no_value_of_its_request() -> None:
+    value = Value(1)
+    job = Job.of("client", Nested(value, (), {}, []), (), "")
+    assert job.needs == [value]
+    kept = weakref.ref(value)
+    job.end(Outcome(None, "client-0", Took(0.0, 0.0)))
+    del value
+    assert kept() is None
 
 
 def test_a_job_has_no_outcome_before_it_is_done() -> None:
