@@ -17,13 +17,13 @@ _HEADINGS = ("", "split", "metric", "first", "best", "at step", "last", "lowest"
 def render(summary: Summary) -> RenderableType:
     """Renders a summary for `rich.console.Console.print`."""
     from rich.console import Group
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     title = Text.assemble(
         (summary.name or summary.run, "bold"), "  ", (summary.status, _COLOURS.get(summary.status, "red"))
     )
-    facts = Table.grid(padding=(0, 2))
+    facts = Table.grid("name", Column(overflow="fold"), padding=(0, 2))  # else a long path would be cut short
     for name, value in _facts(summary):
         facts.add_row(Text(name, style="dim"), Text(value))
     if not summary.scores:

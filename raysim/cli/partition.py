@@ -35,6 +35,7 @@ def partition(
     if out is not None:
         require_writable(out)
     from rich.console import Console
+    from rich.text import Text
 
     from raysim.engine.inspection import write_partition
     from raysim.scenario import load_scenario
@@ -54,14 +55,15 @@ def partition(
                 refuse([error])
             except BadInput as bad:
                 refuse([ScenarioError(str(path), [bad.problem])])
-            console.print(_show(str(path), scenario.data.clients, open_run(folders[-1]).pandas("partition")))
+            console.print(Text(str(path), style="bold"), soft_wrap=True)
+            console.print(_show(scenario.data.clients, open_run(folders[-1]).pandas("partition")))
         if out is not None:
             page = report(load(*folders))
             page.write(out)
             typer.echo(f"{count(len(page.pictures), 'figure')} in {out}")
 
 
-def _show(path: str, clients: int, held: pd.DataFrame) -> RenderableType:
+def _show(clients: int, held: pd.DataFrame) -> RenderableType:
     """Returns the summary of a partition. held: the table `partition`."""
     from rich.console import Group
     from rich.text import Text
@@ -82,7 +84,7 @@ def _show(path: str, clients: int, held: pd.DataFrame) -> RenderableType:
     ]
     if empty := int((sizes == 0).sum()):
         lines.append(f"{empty} clients hold nothing and never take part")
-    return Group(Text(path, style="bold"), *map(Text, lines), _table(counts))
+    return Group(*map(Text, lines), _table(counts))
 
 
 def _table(counts: pd.DataFrame) -> Table:

@@ -8,7 +8,8 @@ from conftest import digits
 
 def test_sizes_and_labels_are_told_and_drawn(tmp_path: Path) -> None:
     partition = {"name": "classes", "per_client": 2, "sizes": {"name": "power_law", "exponent": 1.0}}
-    path = write(tmp_path, digits(data__clients=10, data__partition=partition, data__local_test=0.2))
+    raw = digits(data__clients=10, data__partition=partition, data__local_test=0.2)
+    path = write(tmp_path, raw, "long" * 20)  # longer than a line of the terminal
     page = tmp_path / "page.html"
     answer = command("partition", path, "-o", page)
     assert answer.exit_code == 0, answer.output

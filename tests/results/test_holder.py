@@ -56,10 +56,11 @@ def test_a_pid_that_was_given_again_is_not_taken_for_the_process() -> None:
 
 
 def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
-    write_json(tmp_path / "a", {"run": "a", "status": "running", "holder": {**this_process(), "pid": 2**30}})
-    assert Run(tmp_path / "a").standing == "killed"
-    resume = f"raysim resume {tmp_path / 'a'}"
-    shown, compared = command("show", tmp_path / "a").stdout, command("compare", tmp_path / "a")
+    folder = tmp_path / ("a" * 70)  # with which the command to go on is longer than a line of the terminal
+    write_json(folder, {"run": "a", "status": "running", "holder": {**this_process(), "pid": 2**30}})
+    assert Run(folder).standing == "killed"
+    resume = f"raysim resume {folder}"
+    shown, compared = command("show", folder).stdout, command("compare", folder)
     assert "killed" in shown and "".join(resume.split()) in "".join(shown.split())  # lines are wrapped
     assert compared.exit_code == 2
     assert "killed, its process is gone, last written 20" in compared.stderr and resume in compared.stderr
