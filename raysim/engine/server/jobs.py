@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Left = TypeVar("Left")
 
-EVALUATION_SHARD = 2000  # samples in an evaluation job; fixed, because it decides the bits of the sum of losses
+EVALUATION_SHARD = 2500  # samples in an evaluation job; fixed, because it decides the bits of the sum of losses
 EVALUATION_CLIENTS = 25  # clients in a job that evaluates or saves clients' own models
 
 
