@@ -2,6 +2,7 @@
 
 import copy
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,11 @@ SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))
 PYTHONPATH = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
 os.environ.setdefault("PYTHONPATH", str(ROOT))  # for the processes that tests start from other folders
 os.environ["RAYSIM_CACHE"] = tempfile.mkdtemp(prefix="raysim-cache-")  # not that of whoever runs the tests
+
+# Tests interrupt and hang up processes, which do not heed it if `nohup` or a shell's `&` left them ignoring signals.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 Raw = dict[str, Any]
 Simulate = Callable[..., raysim.Result]
