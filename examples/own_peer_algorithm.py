@@ -22,6 +22,9 @@ class GradientTracking(Peer):
         first = {"w": task.received.w, "buffers": task.received.buffers}
         return {**first, "gradient": gradient, "tracked": gradient}
 
+    def samples_seen(self, local: Any, samples: int) -> int:  # for computed delays, which measure what `mix` does
+        return 0
+
     def local(self, task: Any, state: Record) -> tuple[Record, Record]:
         stepped = state["w"] - task.local.lr * state["tracked"]
         message = {"w": stepped, "buffers": state["buffers"], "tracked": state["tracked"]}

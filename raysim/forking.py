@@ -134,9 +134,7 @@ def _other_evaluations(before: Scenario, after: Scenario) -> Iterator[Problem]:
 
 def _works(scenario: Scenario) -> list[int]:
     """Returns how many samples clients with 1 to 2000 samples compute in local training."""
-    if scenario.has_server:
-        return [scenario.central.samples_seen(scenario.local, samples) for samples in range(1, 2001)]
-    return [scenario.local.total_samples(samples) for samples in range(1, 2001)]
+    return [scenario.algorithm.samples_seen(scenario.local, samples) for samples in range(1, 2001)]
 
 
 def _origin(run: Run, at: int, before: Scenario, after: Scenario) -> dict[str, Any]:

@@ -197,6 +197,21 @@ class LosesEntries(RightPeer):
         return {"w": inbox.mixed("w")}
 
 
+class PeerTrainsTwice(RightPeer):
+    """Takes longer than computed delays know."""
+
+    def local(self, task: Any, state: Any) -> Any:
+        task.gradient(task.received)
+        return super().local(task, state)
+
+
+class SaysThatItTrainsTwice(PeerTrainsTwice):
+    """Breaks no law."""
+
+    def samples_seen(self, local: Any, samples: int) -> int:
+        return super().samples_seen(local, samples) + samples
+
+
 class NeedsNeighbours(RightPeer):
     def mix(self, task: Any, draft: Any, inbox: Inbox) -> Any:
         assert inbox.messages

@@ -199,6 +199,27 @@ class Leisurely(Punctual):
         return trained.send(delta=trained.w - message["w"], times=after["times"]), after
 
 
+class Foreseeing(Counting):
+    """Clients predict twice for what everybody has, and once for what they hold."""
+
+    name: str = "foreseeing"
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        for inputs in (task.public, task.public, task.x):
+            task.predict(task.received, inputs)
+        return super().update(task, message, state)
+
+
+class LeisurelyForeseeing(Foreseeing):
+    """Foreseeing, with delays that follow the work done."""
+
+    name: str = "leisurely_foreseeing"
+
+    @property
+    def stops_early(self) -> bool:
+        return True
+
+
 class Hesitant(Leisurely):
     """Leisurely, but the server steps whenever two updates have arrived."""
 

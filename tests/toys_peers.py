@@ -37,6 +37,27 @@ class Averaging(Peer):
         return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers"), **draft}
 
 
+class Foreseeing(Averaging):
+    """Averaging that takes the gradient and the outputs of all own samples, trains again when it mixes, and predicts
+    with each neighbour's model for what everybody has."""
+
+    name: str = "foreseeing_peer"
+
+    def samples_seen(self, local: Any, samples: int) -> int:
+        return super().samples_seen(local, samples) + samples
+
+    def local(self, task: Any, state: Record) -> tuple[Record, Record]:
+        task.gradient(self.personal(task, state))
+        task.predict(self.personal(task, state), task.x)
+        return super().local(task, state)
+
+    def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
+        for message in inbox.messages:
+            task.predict(task.received.replace(w=message["w"]), task.public)
+        mixed = super().mix(task, draft, inbox)
+        return {**mixed, "w": task.train(task.received.replace(w=mixed["w"])).w}
+
+
 class Overwriting(Averaging):
     """Mixes in the memory of its own message, which others are reading."""
 

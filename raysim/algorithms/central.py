@@ -58,7 +58,8 @@ class Central(Part):
         """Returns for how many samples a client computes gradients in one update. Computed delays follow that.
 
         samples: the number of samples that the client holds. A sample counts once for each time that it is used, as if
-        no training stopped early. Gradients of a part of the model count like those of the whole.
+        no training stopped early. Gradients of a part of the model count like those of the whole. Predictions and
+        embeddings do not count here: raysim measures them.
         """
         return local.total_samples(samples)
 

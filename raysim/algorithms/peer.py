@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raysim.errors import Problem
+    from raysim.local import Local
     from raysim.local.model import Model
     from raysim.local.task import Task
     from raysim.scenario import Scenario
@@ -63,6 +64,14 @@ class Peer(Part):
         """Whether it uses embeddings, as `task.embed` gives, or the name of the sub-module that these are of. The model
         is then tried for that at the start."""
         return False
+
+    def samples_seen(self, local: Local, samples: int) -> int:
+        """Returns for how many samples `local` computes gradients. Computed delays follow that.
+
+        samples: the number of samples that the peer holds. A sample counts once for each time that it is used.
+        Predictions and embeddings do not count here, nor does what `mix` does: raysim measures them.
+        """
+        return local.total_samples(samples)
 
     def problems(self, scenario: Scenario) -> Iterable[Problem]:
         """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from raysim.algorithms import Central
 from raysim.contract import runs
 from raysim.contract.law import Broken, Groups, NotTried
 from raysim.contract.peer_calls import PeerCalls
@@ -117,16 +118,15 @@ def weights_are_numbers(subject: Subject) -> None:
 
 
 def samples_seen_are_counted(subject: Subject) -> None:
-    """`samples_seen` says for how many samples a client computes gradients, at least 0."""
-    if not (seen := subject.scenario.central.samples_seen(subject.scenario.local, 10)) >= 0:
+    """`samples_seen` says for how many samples a client or peer computes gradients, at least 0."""
+    if not (seen := subject.scenario.algorithm.samples_seen(subject.scenario.local, 10)) >= 0:
         raise Broken(f"{subject.name}: `samples_seen` must be at least 0, got {seen!r} for a client of 10 samples")
 
 
 def samples_seen_are_foreseen(subject: Subject) -> None:
-    """`samples_seen` is what `update` computes gradients for, as computed delays take it, unless it stops early."""
-    made, algorithm = made_by(subject), subject.scenario.central
-    assert isinstance(made, ServerCalls)
-    if algorithm.stops_early:
+    """`samples_seen` is what `update` or `local` computes gradients for, unless clients stop early."""
+    made, algorithm = made_by(subject), subject.scenario.algorithm
+    if isinstance(algorithm, Central) and algorithm.stops_early:
         raise NotTried("clients stop early, so delays follow what they did")
     for where, samples, seen in made.seen:
         if (foreseen := algorithm.samples_seen(subject.scenario.local, samples)) != seen:
@@ -191,9 +191,9 @@ SERVER: Groups = (
 )
 PEERS: Groups = (
     (runs.a_scenario_can_name_it,),
-    (methods_return_records,),
+    (samples_seen_are_counted, methods_return_records),
     (*METHODS, peers_states_keep_their_shapes, messages_are_alike),
     (runs.it_runs,),
-    (runs.the_same_bits_again, it_comes_nearer_on_quadratics),
+    (runs.the_same_bits_again, samples_seen_are_foreseen, it_comes_nearer_on_quadratics),
     (runs.the_same_bits_on_ray,),
 )

@@ -27,6 +27,7 @@ class PeerCalls:
         scenario = subject.scenario
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
         self._worker, self._algorithm = PeersWorker(scenario, federation, torch.device("cpu")), scenario.peer
+        self.seen: list[tuple[str, int, int]] = []  # where; a peer's samples, and of how many it took gradients
         self.calls = Calls(self._algorithm)
         self.first = [self._init(peer) for peer in range(PEERS)]
         states = self.first
@@ -49,11 +50,15 @@ class PeerCalls:
     def _round(self, round: int, states: list[Record]) -> list[Record]:
         drafts, messages = [], []
         for peer, state in enumerate(states):
-
-            def local(state: Record, peer: int = peer) -> Any:
-                return self._algorithm.local(self._task(peer, round), state)
-
             which, what = f"peer {peer}, after {round} mixes", ("the draft", "the message")
+
+            def local(state: Record, peer: int = peer, which: str = which) -> Any:
+                before, net = self._worker.net.seen, self._worker.net
+                returned = self._algorithm.local(self._task(peer, round), state)
+                samples = int(self._worker.federation.samples[peer])
+                self.seen.append((self.calls.where("local", which), samples, net.seen - before))
+                return returned
+
             draft, message = self.calls.pair("local", which, what, local, state)
             drafts.append(records.split(draft, *LOGGED)[0])
             messages.append(records.split(message, *LOGGED)[0])

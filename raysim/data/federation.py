@@ -69,6 +69,11 @@ class Federation:
         return int(np.where(self.samples > 0, self.samples, self.samples.max()).argmin())
 
     @property
+    def largest(self) -> int:
+        """The client with the most samples to train on."""
+        return int(self.samples.argmax())
+
+    @property
     def unseen(self) -> np.ndarray:
         """Clients that hold samples but never take part in training, int64."""
         return np.arange(self.participants, self.clients)

@@ -108,6 +108,11 @@ class Net:
             "personal": self._make_part(slice(cut, None), slice(first, None)),
         }
 
+    @property
+    def predicted(self) -> float:
+        """How many samples passed forward without a gradient."""
+        return self.passes - 3 * self.seen
+
     def model(self) -> Model:
         """Returns a copy of the module's values."""
         buffers = self.layout.flatten_buffers(self.module) if self.layout.buffers else self.w.new_empty(0)

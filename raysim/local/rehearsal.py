@@ -65,6 +65,7 @@ class Rehearsal(Generic[Result]):
         if self._recalled < len(self._done):
             trained, seen = self._done[self._recalled]
             net.steps, net.seen = net.steps + int(trained.steps), net.seen + seen
+            net.passes += 3 * seen
             # A copy, because the update may change it and then be called again; a view would keep all rows in memory.
             trained = trained._replace(model=trained.model.replace(trained.w.clone()))
         elif len(samples) and others.get("tolerance") is None and others.get("loss") is None:

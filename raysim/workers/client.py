@@ -99,7 +99,7 @@ class ClientWorker(Workbench):
         if member.message not in messages:
             messages[member.message] = wire.receive(member.message.content, self.device)
         message = messages[member.message]
-        began, seen, steps = time.perf_counter(), self.net.seen, self.net.steps
+        began, seen, steps, predicted = time.perf_counter(), self.net.seen, self.net.steps, self.net.predicted
         self.net.take_solves()
         self.take_logged()
         state = wire.receive(member.state.content, self.device) if member.state else {}
@@ -110,6 +110,7 @@ class ClientWorker(Workbench):
             columns=columns,
             own=self.take_logged(),
             samples_seen=self.net.seen - seen,
+            predicted=self.net.predicted - predicted,
             up_bytes=records.size(sent, self.net.layout),
             down_bytes=self.down_bytes(message),
             diverged=diverged(columns, sent, "update"),

@@ -50,43 +50,38 @@ class PeersWorker(Workbench):
         return "peers always are"
 
     def cost(self) -> PeerCost:
-        """Measures what training and mixing cost, with the peer that has the fewest samples.
+        """Measures what predictions and mixing cost, with the peer that has the fewest samples and, if they cost
+        something, with the one that has the most."""
+        passes, more, message = self.tried(self.federation.smallest)
+        return PeerCost(
+            forward_flops=self.forward_flops,
+            passes=self.passes(passes, lambda peer: self.tried(peer)[0]),
+            passes_per_neighbour=more,
+            message_bytes=records.size(message, self.net.layout),
+        )
 
-        It mixes copies of its own message, as if from one neighbour and then from two. The cost of mixing is taken to
-        grow by the same amount with every neighbour.
+    def tried(self, peer: int) -> tuple[float, float, Record]:
+        """Trains a peer for one step, and mixes copies of its own message, as if from one neighbour and then from two.
+
+        Returns the forward passes besides the gradients of `local` that it takes without neighbours, how many more with
+        each neighbour, which are taken to be as many for every one of them, and the message. Raises what a run would
+        where its algorithm does not keep its contract.
         """
-        peer = self.federation.smallest
+        one_step = self.scenario.local.model_copy(update={"steps": 1})
         state = self._first(peer)
         _ = self._first_of_any  # made here, for `init` may predict, which is no part of a mix
-        passes, seen = self.net.passes, self.net.seen
-        draft, message = self._trained(peer, EVALUATING, state)
-        predicted = self.net.passes - passes - 3 * (self.net.seen - seen)
+        before = self.net.predicted
+        draft, message = self._trained(peer, EVALUATING, state, one_step)
+        predicted = self.net.predicted - before
         draft, message = (records.split(record, *LOGGED)[0] for record in (draft, message))
         mixed = []
         for neighbours in (1, 2):
-            passes = self.net.passes
+            before = self.net.passes
             inbox = Inbox(message, [message] * neighbours, [1 / (1 + neighbours)] * neighbours)
             self._mixed(peer, EVALUATING, draft, inbox)
-            mixed.append(self.net.passes - passes)
+            mixed.append(self.net.passes - before)
         one, two = mixed
-        size = records.size(message, self.net.layout)
-        return PeerCost(
-            forward_flops=self.forward_flops,
-            passes=predicted + 2 * one - two,
-            passes_per_neighbour=two - one,
-            message_bytes=size,
-        )
-
-    def try_out(self) -> None:
-        """Trains the peer with the fewest samples for one step, and mixes what it sends with a copy of that.
-
-        Raises what a run would where its algorithm does not keep its contract.
-        """
-        peer = self.federation.smallest
-        one_step = self.scenario.local.model_copy(update={"steps": 1})
-        draft, message = self._trained(peer, EVALUATING, self._first(peer), one_step)
-        draft, message = (records.split(record, *LOGGED)[0] for record in (draft, message))
-        self._mixed(peer, EVALUATING, draft, Inbox(message, [message], [0.5]))
+        return predicted + 2 * one - two, two - one, message
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 

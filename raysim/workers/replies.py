@@ -57,10 +57,22 @@ class ServerDescribed(NamedTuple):
     stateful: bool  # whether clients keep state
 
 
+class Passes(NamedTuple):
+    """How many forward passes of one sample something takes, by the samples that a client or peer holds."""
+
+    fixed: float
+    per_sample: float
+
+    def of(self, samples: int) -> float:
+        """Returns how many those are of a client or peer with so many samples."""
+        return self.fixed + self.per_sample * samples
+
+
 class UpdateCost(NamedTuple):
     """What a client's update costs."""
 
     flops_per_sample: float  # of a forward and a backward pass
+    predicting: Passes  # besides gradients
     down_bytes: int
     up_bytes: int
 
@@ -69,7 +81,7 @@ class PeerCost(NamedTuple):
     """What a peer's training and mixing cost."""
 
     forward_flops: float  # of one sample's forward pass
-    passes: float  # forward passes of one sample beside those of local training, for predictions and for mixing
+    passes: Passes  # besides the gradients of `local`: for predictions and for mixing
     passes_per_neighbour: float  # how many more there are for each neighbour
     message_bytes: int
 
@@ -95,6 +107,7 @@ class TrainedClient(NamedTuple):
     columns: TrainingColumns
     own: Logged  # columns of the algorithm's own
     samples_seen: int  # samples whose gradients were computed, each as often as it was
+    predicted: float  # how many samples passed forward besides
     up_bytes: int
     down_bytes: int
     diverged: str | None  # what was not finite, such as "loss"; None if all was

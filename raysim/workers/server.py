@@ -43,24 +43,30 @@ class ServerWorker(ClientWorker):
         return Answer(None, First(Value(wire.send(message)), Value(wire.send(client)), stored))
 
     def cost(self) -> UpdateCost:
-        """Measures the FLOPs of one sample's forward and backward pass, and the bytes of a message and an update.
+        """Measures the FLOPs of one sample's forward and backward pass, the bytes of a message and an update, and for
+        how many samples a client predicts besides.
 
-        To find the bytes of an update, it trains the client with the fewest samples for one step.
+        For that, it trains the client with the fewest samples for one step and, if that predicts, the one with the
+        most.
         """
-        client = self.federation.smallest
         message = self.message(self.first_state())
-        one_step = self.scenario.local.model_copy(update={"steps": 1})
-        task = self.task(client, 0, self.received(message), one_step)
-        client_state = self.first_client()
-        with self.calling("update", client, 0, who=f"client {client}", message=message, state=client_state) as where:
-            returned = self.algorithm.update(task, message, client_state)
-            update, _ = contract.pair(where, returned, "the update", "the client's next state")
-        update, _ = records.split(update, *LOGGED)
+        update, predicted = self._tried(self.federation.smallest, message)
         return UpdateCost(
             flops_per_sample=3 * self.forward_flops,
+            predicting=self.passes(predicted, lambda client: self._tried(client, message)[1]),
             down_bytes=self.down_bytes(message),
             up_bytes=records.size(update, self.net.layout),
         )
+
+    def _tried(self, client: int, message: Record) -> tuple[Record, float]:
+        """Trains a client for one step. Returns its update, and how many samples passed forward besides."""
+        one_step = self.scenario.local.model_copy(update={"steps": 1})
+        task = self.task(client, 0, self.received(message), one_step)
+        client_state, before = self.first_client(), self.net.predicted
+        with self.calling("update", client, 0, who=f"client {client}", message=message, state=client_state) as where:
+            returned = self.algorithm.update(task, message, client_state)
+            update, _ = contract.pair(where, returned, "the update", "the client's next state")
+        return records.split(update, *LOGGED)[0], self.net.predicted - before
 
     # --- steps --------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmeasurable
 from raysim.terms import Record
 from raysim.workers.contract import calling
-from raysim.workers.replies import Described, Evaluated, Logged, MetricSums, OwnMetrics, TrainingColumns
+from raysim.workers.replies import Described, Evaluated, Logged, MetricSums, OwnMetrics, Passes, TrainingColumns
 from raysim.workers.trial import try_metrics, try_model
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
@@ -116,6 +116,19 @@ class Workbench:
         )
         task.logged = self.logged
         return task
+
+    def passes(self, of_smallest: float, measure: Callable[[int], float]) -> Passes:
+        """Returns how many forward passes something takes, which is taken to grow by as much with each sample held.
+
+        of_smallest: how many it takes the client with the fewest samples. measure: returns how many it takes another
+        client; it is asked for the one with the most.
+        """
+        held = self.federation.samples
+        fewest, most = int(held[self.federation.smallest]), int(held[self.federation.largest])
+        if not of_smallest or fewest == most:
+            return Passes(of_smallest, 0.0)
+        per_sample = (measure(self.federation.largest) - of_smallest) / (most - fewest)
+        return Passes(of_smallest - per_sample * fewest, per_sample)
 
     def take_logged(self) -> Logged:
         """Returns what tasks were given to log since the last call."""

@@ -55,6 +55,7 @@ RIGHT = [
     "Right",
     "SaysItNeedsImages",
     "RightPeer",
+    "SaysThatItTrainsTwice",
     "RightData",
     "RightPartition",
     "MayGiveNothing",
@@ -76,6 +77,10 @@ BROKEN = {
     "Stays": ("On quadratics", "may be left after 100 rounds with local.lr 0.3, got 1"),
     "SendsInTurns": ("What clients are sent", "step 1: must return the entries of the first message, ['w'], got []"),
     "TrainsTwice": ("`samples_seen` is what", "gradients for the 20 samples that `samples_seen` says, got 40; correct"),
+    "PeerTrainsTwice": (
+        "`samples_seen` is what",
+        "PeerTrainsTwice.local, peer 0, after 0 mixes: must compute gradients",
+    ),
     "NeedsImages": ("On quadratics", "says so in its `problems`"),
     "Forgets": ("Its methods can be called", "Forgets.step: must return the next state, a dict of tensors, got None"),
     "WaitsForNothing": ("A scenario file can name it", "trigger must be a property that gives Round(...)"),

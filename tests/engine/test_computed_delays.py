@@ -104,6 +104,20 @@ def test_updates_that_need_every_one_of_them_are_stacked(simulate: Simulate) -> 
     assert result.info["totals"]["used"] == 24
 
 
+@pytest.mark.parametrize("algorithm", ["toys:Foreseeing", "toys:LeisurelyForeseeing"])
+def test_predictions_take_time_too(algorithm: str, simulate: Simulate) -> None:
+    """A sample that only passes forward takes a third of one that is trained on."""
+    uneven = {"name": "iid", "sizes": {"name": "power_law", "exponent": 1.0}}
+    raw = scenario(algorithm, {"per_round": 5}, public={"samples": 20}, data__partition=uneven)
+    result = simulate(raw)
+    used = result.pandas("updates").query("status == 'used'")
+    assert used.samples.nunique() > 5
+    assert (used.samples_seen == 30 * used.samples).all()
+    passed = used.samples_seen + (2 * 20 + used.samples) / 3
+    expected = LATENCY + used.down_bytes / DOWN + FLOPS * passed / SPEED + used.up_bytes / UP
+    np.testing.assert_allclose(used.arrived_at - used.dispatched_at, expected, atol=1e-6)
+
+
 @pytest.mark.ray
 @pytest.mark.parametrize("actors", [1, 2])
 @pytest.mark.slow

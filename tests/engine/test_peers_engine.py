@@ -71,6 +71,27 @@ def test_computed_delays_count_predictions_too(
     assert updates.arrived_at.to_numpy() == pytest.approx(expected.to_numpy())
 
 
+def test_computed_delays_count_what_grows_with_the_samples_held(simulate: Simulate) -> None:
+    """Of its own samples, a peer trains on each twice, takes a gradient and predicts; of 40 public ones, it predicts
+    each for every neighbour."""
+    speeds = {key: {"name": "constant", "value": value} for key, value in FLOPS_AND_BYTES.items()}
+    raw = peers(
+        algorithm="toys_peers:Foreseeing",
+        topology="star",
+        public={"samples": 40},
+        model={"name": "mlp", "hidden": []},
+        world={"delay": {"name": "compute", **speeds}},
+        run={"rounds": 1},
+    )
+    raw["data"]["partition"] = {"name": "iid", "sizes": {"name": "power_law", "exponent": 1.0}}
+    updates = simulate(raw, "--dry").pandas("updates")
+    neighbours = np.array([9] + [1] * 9)
+    assert updates.samples.nunique() > 5
+    passes = (3 * 2 + 3 + 1) * updates.samples + 40 * neighbours
+    expected = 2 * 64 * 10 * passes / 1e6 + 4 * 650 * neighbours * (1 / 1000 + 1 / 2000)
+    assert updates.arrived_at.to_numpy() == pytest.approx(expected.to_numpy())
+
+
 def test_a_delay_is_drawn_for_each_message_or_for_each_edge(simulate: Simulate) -> None:
     """A delay of an edge is the same both ways, and edges differ."""
     for redraw, delays in (("message", 120), ("edge", 10)):

@@ -28,8 +28,9 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
         peer_cost = measure()
 
         def cost(peer: int, neighbours: int) -> Cost:
-            trained = 3 * scenario.local.total_samples(int(samples[peer]))  # a backward pass costs two forward passes
-            passes = trained + peer_cost.passes + neighbours * peer_cost.passes_per_neighbour
+            held = int(samples[peer])
+            trained = 3 * scenario.peer.samples_seen(scenario.local, held)  # a backward pass costs two forward passes
+            passes = trained + peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour
             sent = neighbours * peer_cost.message_bytes
             return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
 

@@ -31,7 +31,9 @@ def new_timeline(
     cost = measure()
 
     def client_cost(client: int) -> Cost:
-        total = scenario.central.samples_seen(scenario.local, int(samples[client]))
+        held = int(samples[client])
+        # A backward pass costs two forward passes.
+        total = scenario.central.samples_seen(scenario.local, held) + cost.predicting.of(held) / 3
         return Cost(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes, total)
 
     def dispatched_cost(dispatched: Dispatched) -> Cost:

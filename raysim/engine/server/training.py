@@ -36,7 +36,7 @@ class Training:
         self._scenario, self._pool = scenario, pool
         self._messages, self._fresh = messages, fresh
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
-        self._seen: dict[int, int] = {}  # by dispatch: samples seen by training on which its arrival depended
+        self._seen: dict[int, float] = {}  # by dispatch: samples seen by training on which its arrival depended
         self._next: dict[int, Value[Wire]] = {}  # by client: its newest state, even if no step has used that update yet
 
     def states_of(self, clients: list[int]) -> tuple[Value[Wire], ...]:
@@ -88,7 +88,7 @@ class Training:
         serial = dispatched.serial
         if serial not in self._seen:
             (trained,) = finished(self._pool, self._begun[serial]).result
-            self._seen[serial] = trained.samples_seen
+            self._seen[serial] = trained.samples_seen + trained.predicted / 3  # a backward pass costs two forward ones
         seen = self._seen[serial]
         return Cost(cost.flops_per_sample * seen, cost.down_bytes, cost.up_bytes, seen)
 
