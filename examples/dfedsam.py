@@ -17,6 +17,10 @@ class DFedSAM(Peer):
     rho: NonNegative = 0.01
     """Radius of the sharpness-aware steps (rho): each gradient is taken at w + rho g / |g|. 0: at w itself."""
 
+    def samples_seen(self, local: Any, samples: int) -> int:  # a sharpness-aware step takes two gradients
+        taken: int = local.model_copy(update={"sam": self.rho}).total_samples(samples)
+        return taken
+
     def local(self, task: Any, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, state), sam=self.rho)
         return {}, trained.send(w=trained.w)

@@ -12,7 +12,7 @@ from results import TABLES
     ("fields", "table"),
     [
         (TrainingColumns._fields, "updates"),
-        (set(TrainedClient._fields) - {"columns", "diverged", "own"}, "updates"),
+        (set(TrainedClient._fields) - {"columns", "diverged", "own", "predicted"}, "updates"),
         (set(SearchResult._fields) - {"own"}, "coefficients"),
         (set(StepReply._fields) - {"coefficients", "diverged", "own", "own_coefficients", "compared"}, "steps"),
     ],
