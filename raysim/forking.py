@@ -133,8 +133,12 @@ def _other_evaluations(before: Scenario, after: Scenario) -> Iterator[Problem]:
 
 
 def _works(scenario: Scenario) -> list[int]:
-    """Returns how many samples clients with 1 to 2000 samples compute in local training."""
-    return [scenario.algorithm.samples_seen(scenario.local, samples) for samples in range(1, 2001)]
+    """Returns how many samples clients or peers with 1 to 2000 samples compute in local training."""
+    seen = [scenario.algorithm.samples_seen(scenario.local, samples) for samples in range(1, 2001)]
+    if scenario.has_server:
+        return seen
+    # Peers may also train where they mix, as `local:` says.
+    return seen + [scenario.local.total_samples(samples) for samples in range(1, 2001)]
 
 
 def _origin(run: Run, at: int, before: Scenario, after: Scenario) -> dict[str, Any]:

@@ -30,9 +30,10 @@ os.environ.setdefault("PYTHONPATH", str(ROOT))  # for the processes that tests s
 os.environ["RAYSIM_CACHE"] = tempfile.mkdtemp(prefix="raysim-cache-")  # not that of whoever runs the tests
 
 # Tests interrupt and hang up processes, which do not heed it if `nohup` or a shell's `&` left them ignoring signals.
-for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+# With a handler, not the default, the tests themselves live on when they are hung up; it ends where a process starts.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
     if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, usual)
+        signal.signal(number, handler)
 
 Raw = dict[str, Any]
 Simulate = Callable[..., raysim.Result]

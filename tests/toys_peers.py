@@ -39,7 +39,7 @@ class Averaging(Peer):
 
 class Foreseeing(Averaging):
     """Averaging that takes the gradient and the outputs of all own samples, trains again when it mixes, and predicts
-    with each neighbour's model for what everybody has."""
+    with each neighbour's model for those and for what everybody has."""
 
     name: str = "foreseeing_peer"
 
@@ -53,7 +53,8 @@ class Foreseeing(Averaging):
 
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
         for message in inbox.messages:
-            task.predict(task.received.replace(w=message["w"]), task.public)
+            for inputs in (task.public, task.x):
+                task.predict(task.received.replace(w=message["w"]), inputs)
         mixed = super().mix(task, draft, inbox)
         return {**mixed, "w": task.train(task.received.replace(w=mixed["w"])).w}
 

@@ -123,7 +123,7 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     elif isinstance(worker, PeersWorker) and not found and type(scenario.algorithm) not in ALGORITHMS:
         # Those of raysim are right, and some train long on public samples whenever they mix.
         with _noting(scenario, found, "algorithm", "train and mix a peer"), globals_kept():
-            worker.tried(worker.federation.smallest)
+            worker.tried(worker.federation.smallest, scenario.local.model_copy(update={"steps": 1}))
     if not scenario.follows_training:
         with _noting(scenario, found, "world", "give a timeline"), globals_kept():
             _try_timeline(scenario, federation, worker)

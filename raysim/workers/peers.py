@@ -52,26 +52,26 @@ class PeersWorker(Workbench):
     def cost(self) -> PeerCost:
         """Measures what predictions and mixing cost, with the peer that has the fewest samples and, if they cost
         something, with the one that has the most."""
-        passes, more, message = self.tried(self.federation.smallest)
+        local = self.scenario.local
+        passes, more, message = self.tried(self.federation.smallest, local)
         return PeerCost(
             forward_flops=self.forward_flops,
-            passes=self.passes(passes, lambda peer: self.tried(peer)[0]),
-            passes_per_neighbour=more,
+            passes=self.passes(passes, lambda peer: self.tried(peer, local)[0]),
+            passes_per_neighbour=self.passes(more, lambda peer: self.tried(peer, local)[1]),
             message_bytes=records.size(message, self.net.layout),
         )
 
-    def tried(self, peer: int) -> tuple[float, float, Record]:
-        """Trains a peer for one step, and mixes copies of its own message, as if from one neighbour and then from two.
+    def tried(self, peer: int, local: Local) -> tuple[float, float, Record]:
+        """Trains a peer, and mixes copies of its own message, as if from one neighbour and then from two.
 
-        Returns the forward passes besides the gradients of `local` that it takes without neighbours, how many more with
-        each neighbour, which are taken to be as many for every one of them, and the message. Raises what a run would
-        where its algorithm does not keep its contract.
+        local: how it trains. Returns the forward passes besides the gradients of `local` that it takes without
+        neighbours, how many more with each neighbour, which are taken to be as many for every one of them, and the
+        message. Raises what a run would where its algorithm does not keep its contract.
         """
-        one_step = self.scenario.local.model_copy(update={"steps": 1})
         state = self._first(peer)
         _ = self._first_of_any  # made here, for `init` may predict, which is no part of a mix
         before = self.net.predicted
-        draft, message = self._trained(peer, EVALUATING, state, one_step)
+        draft, message = self._trained(peer, EVALUATING, state, local)
         predicted = self.net.predicted - before
         draft, message = (records.split(record, *LOGGED)[0] for record in (draft, message))
         mixed = []

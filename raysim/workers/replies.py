@@ -82,7 +82,7 @@ class PeerCost(NamedTuple):
 
     forward_flops: float  # of one sample's forward pass
     passes: Passes  # besides the gradients of `local`: for predictions and for mixing
-    passes_per_neighbour: float  # how many more there are for each neighbour
+    passes_per_neighbour: Passes  # how many more there are for each neighbour
     message_bytes: int
 
 

@@ -72,8 +72,8 @@ def test_computed_delays_count_predictions_too(
 
 
 def test_computed_delays_count_what_grows_with_the_samples_held(simulate: Simulate) -> None:
-    """Of its own samples, a peer trains on each twice, takes a gradient and predicts; of 40 public ones, it predicts
-    each for every neighbour."""
+    """Of its own samples, a peer trains on each twice, takes a gradient and predicts; it predicts them and
+    40 public ones for every neighbour."""
     speeds = {key: {"name": "constant", "value": value} for key, value in FLOPS_AND_BYTES.items()}
     raw = peers(
         algorithm="toys_peers:Foreseeing",
@@ -87,7 +87,7 @@ def test_computed_delays_count_what_grows_with_the_samples_held(simulate: Simula
     updates = simulate(raw, "--dry").pandas("updates")
     neighbours = np.array([9] + [1] * 9)
     assert updates.samples.nunique() > 5
-    passes = (3 * 2 + 3 + 1) * updates.samples + 40 * neighbours
+    passes = (3 * 2 + 3 + 1) * updates.samples + (40 + updates.samples) * neighbours
     expected = 2 * 64 * 10 * passes / 1e6 + 4 * 650 * neighbours * (1 / 1000 + 1 / 2000)
     assert updates.arrived_at.to_numpy() == pytest.approx(expected.to_numpy())
 

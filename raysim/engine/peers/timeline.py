@@ -30,7 +30,8 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
         def cost(peer: int, neighbours: int) -> Cost:
             held = int(samples[peer])
             trained = 3 * scenario.peer.samples_seen(scenario.local, held)  # a backward pass costs two forward passes
-            passes = trained + peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour
+            mixing = peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour.of(held)
+            passes = trained + mixing
             sent = neighbours * peer_cost.message_bytes
             return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
 
