@@ -23,7 +23,7 @@ def render(summary: Summary) -> RenderableType:
     title = Text.assemble(
         (summary.name or summary.run, "bold"), "  ", (summary.status, _COLOURS.get(summary.status, "red"))
     )
-    facts = Table.grid("name", Column(overflow="fold"), padding=(0, 2))  # else a long path would be cut short
+    facts = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))  # else a long path would be cut short
     for name, value in _facts(summary):
         facts.add_row(Text(name, style="dim"), Text(value))
     if not summary.scores:

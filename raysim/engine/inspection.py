@@ -119,7 +119,7 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
             try_metrics(worker)
     if isinstance(worker, ServerWorker) and not found:
         with _noting(scenario, found, "algorithm", "update a client"), globals_kept():
-            worker.cost()  # which trains a client for one step
+            worker.cost()  # which trains a client for one step, and a second one if that predicts
     elif isinstance(worker, PeersWorker) and not found and type(scenario.algorithm) not in ALGORITHMS:
         # Those of raysim are right, and some train long on public samples whenever they mix.
         with _noting(scenario, found, "algorithm", "train and mix a peer"), globals_kept():

@@ -56,8 +56,8 @@ class PeersWorker(Workbench):
         passes, more, message = self.tried(self.federation.smallest, local)
         return PeerCost(
             forward_flops=self.forward_flops,
-            passes=self.passes(passes, lambda peer: self.tried(peer, local)[0]),
-            passes_per_neighbour=self.passes(more, lambda peer: self.tried(peer, local)[1]),
+            passes=self.by_samples(passes, lambda peer: self.tried(peer, local)[0]),
+            passes_per_neighbour=self.by_samples(more, lambda peer: self.tried(peer, local)[1]),
             message_bytes=records.size(message, self.net.layout),
         )
 

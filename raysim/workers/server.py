@@ -53,7 +53,7 @@ class ServerWorker(ClientWorker):
         update, predicted = self._tried(self.federation.smallest, message)
         return UpdateCost(
             flops_per_sample=3 * self.forward_flops,
-            predicting=self.passes(predicted, lambda client: self._tried(client, message)[1]),
+            predicting=self.by_samples(predicted, lambda client: self._tried(client, message)[1]),
             down_bytes=self.down_bytes(message),
             up_bytes=records.size(update, self.net.layout),
         )

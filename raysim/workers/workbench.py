@@ -117,11 +117,11 @@ class Workbench:
         task.logged = self.logged
         return task
 
-    def passes(self, of_smallest: float, measure: Callable[[int], float]) -> Passes:
+    def by_samples(self, of_smallest: float, measure: Callable[[int], float]) -> Passes:
         """Returns how many forward passes something takes, which is taken to grow by as much with each sample held.
 
-        of_smallest: how many it takes the client with the fewest samples. measure: returns how many it takes another
-        client; it is asked for the one with the most.
+        of_smallest: how many it takes the client with the fewest samples; if that is 0, it is taken to be 0 for all.
+        measure: returns how many it takes another client; it is asked for the one with the most.
         """
         held = self.federation.samples
         fewest, most = int(held[self.federation.smallest]), int(held[self.federation.largest])

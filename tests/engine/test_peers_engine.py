@@ -72,8 +72,8 @@ def test_computed_delays_count_predictions_too(
 
 
 def test_computed_delays_count_what_grows_with_the_samples_held(simulate: Simulate) -> None:
-    """Of its own samples, a peer trains on each twice, takes a gradient and predicts; it predicts them and
-    40 public ones for every neighbour."""
+    """A peer trains twice on its own samples, takes their gradient and predicts them. With each neighbour's model, it
+    predicts them again, and 40 public ones."""
     speeds = {key: {"name": "constant", "value": value} for key, value in FLOPS_AND_BYTES.items()}
     raw = peers(
         algorithm="toys_peers:Foreseeing",
