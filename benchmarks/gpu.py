@@ -140,7 +140,7 @@ def work(jobs: dict[str, Job], cases: Sequence[Case], out: str) -> None:
     import torch
 
     import raysim
-    from raysim.runner import connect
+    from raysim.runs.run import connect
 
     if any(case.actors for case in cases):
         connect([raysim.parse_scenario(jobs[case.job].scenario(case)) for case in cases])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from raysim.algorithms import Arrival, Buffer, Central, Population, Record
-from raysim.part import Positive
+from raysim.parts.part import Positive
 
 
 class AsyncFedED(Central):

@@ -7,7 +7,7 @@ Algorithm 1 (DFedSAM, with one gossip step a round). With radius 0 it is DFedAvg
 from typing import Any
 
 from raysim.algorithms import Inbox, Peer, Record
-from raysim.part import NonNegative
+from raysim.parts.part import NonNegative
 
 
 class DFedSAM(Peer):

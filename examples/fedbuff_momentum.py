@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from raysim.algorithms import Arrival, FedBuff, Population, Record
-from raysim.part import Fraction
+from raysim.parts.part import Fraction
 
 
 class FedBuffM(FedBuff):

@@ -10,7 +10,7 @@ from typing import Any
 
 import raysim
 from raysim.algorithms import Arrival, Central, Population, Record, Round
-from raysim.part import NonNegative
+from raysim.parts.part import NonNegative
 
 
 class FedDyn(Central):

@@ -10,17 +10,16 @@ Load a scenario with `load_scenario` and run it with `run`, which returns a `Res
     print(result.pandas("evaluations"))
 """
 
-from raysim.beside import require_own_packages
-from raysim.pressed import told_in_a_line
+from raysim.startup import one_line_if_interrupted, require_own_packages
 
 require_own_packages()  # before anything imports them
 
-with told_in_a_line():  # it takes a second
+with one_line_if_interrupted():  # it takes a second
     from raysim.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
-    from raysim.forking import fork
-    from raysim.result import Result
-    from raysim.resumption import resume
-    from raysim.runner import run
+    from raysim.runs.fork import fork
+    from raysim.runs.result import Result
+    from raysim.runs.resume import resume
+    from raysim.runs.run import run
     from raysim.scenario import Scenario, load_scenario, parse_scenario
     from raysim.sweep import Plan, load_sweep, run_all
     from results import Runs, load

@@ -1,8 +1,8 @@
 """Where the program `raysim` starts, and `python -m raysim`, for where the program is not on the path."""
 
-from raysim.pressed import told_in_a_line
+from raysim.startup import one_line_if_interrupted
 
-with told_in_a_line():
+with one_line_if_interrupted():
     from raysim.cli.app import main
 
 if __name__ == "__main__":

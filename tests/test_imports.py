@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
-from raysim.part import Part, names_of, parts_of
+from raysim.parts.part import Part, names_of, parts_of
 from raysim.scenario import Scenario
 
 MAY_IMPORT = {"raysim": {"raysim", "actors", "results"}, "actors": {"actors"}, "results": {"results"}}
@@ -74,8 +74,8 @@ def test_what_the_scheduler_runs_loads_no_torch() -> None:
     modules = [f"raysim.algorithms.{name}" for name in names]
     modules += [
         "raysim.scenario",
-        "raysim.engine.execution",
-        "raysim.engine.dry",
+        "raysim.runs.execution",
+        "raysim.runs.dry",
         "raysim.workers.requests",
         "raysim.workers.peer_requests",
     ]

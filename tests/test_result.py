@@ -14,7 +14,7 @@ from peers_runs import peers
 
 import raysim
 from raysim.data import federate
-from raysim.engine.execution import Execution
+from raysim.runs.execution import Execution
 
 
 def test_the_saved_tensors_make_the_module(simulate: Simulate) -> None:

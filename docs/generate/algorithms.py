@@ -11,7 +11,7 @@ from generate.words import anchor, code, plain
 
 import raysim.algorithms
 from raysim.algorithms import Central
-from raysim.part import Part
+from raysim.parts.part import Part
 
 DIFFERENCES = re.compile(r"Differences\s+from\s+the\s+papers?:\s+")
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
-from raysim.part import Count, Positive
+from raysim.parts.part import Count, Positive
 from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from raysim.errors import Problem
-from raysim.part import Part
+from raysim.parts.part import Part
 from raysim.terms import Arrival, Population, Record, ServerStep, Trigger
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.distillation import Distillation
-from raysim.part import Positive
+from raysim.parts.part import Positive
 from raysim.terms import Record
 
 if TYPE_CHECKING:

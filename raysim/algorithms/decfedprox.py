@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.part import NonNegative
+from raysim.parts.part import NonNegative
 from raysim.terms import Record
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.part import Positive
+from raysim.parts.part import Positive
 from raysim.terms import Record
 
 if TYPE_CHECKING:

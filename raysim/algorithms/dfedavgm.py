@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.errors import Problem
-from raysim.part import Fraction
+from raysim.parts.part import Fraction
 from raysim.terms import Record
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.errors import Problem
 from raysim.local import Local
-from raysim.part import Count, Positive
+from raysim.parts.part import Count, Positive
 from raysim.terms import Record
 
 if TYPE_CHECKING:

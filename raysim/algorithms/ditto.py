@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.part import NonNegative
+from raysim.parts.part import NonNegative
 from raysim.terms import Record
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.central import Central
-from raysim.part import Count, Decay, NonNegative, Positive
+from raysim.parts.part import Count, Decay, NonNegative, Positive
 from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:

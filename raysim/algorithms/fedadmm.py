@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.central import Central
-from raysim.part import Positive
+from raysim.parts.part import Positive
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:

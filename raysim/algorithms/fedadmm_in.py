@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.fedadmm import FedADMM
-from raysim.part import NonNegative, Positive
+from raysim.parts.part import NonNegative, Positive
 from raysim.terms import Arrival, Record
 
 if TYPE_CHECKING:

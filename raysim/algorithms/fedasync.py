@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.staleness import Polynomial, Staleness
-from raysim.part import Fraction, NonNegative
+from raysim.parts.part import Fraction, NonNegative
 from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:

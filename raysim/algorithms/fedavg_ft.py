@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
 from raysim.errors import Problem
-from raysim.part import Count
+from raysim.parts.part import Count
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:

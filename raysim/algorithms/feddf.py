@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid
-from raysim.part import Positive
+from raysim.parts.part import Positive
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:

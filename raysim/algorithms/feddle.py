@@ -22,7 +22,7 @@ from raysim.algorithms.atlas import Anchors
 from raysim.algorithms.hybrid import Hybrid
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.errors import Problem
-from raysim.part import Count, NonNegative, Positive
+from raysim.parts.part import Count, NonNegative, Positive
 from raysim.terms import Arrival, Buffer, Population, Record, Round, SearchResult, ServerStep
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
 from raysim.errors import Problem
-from raysim.part import Count, NonNegative
+from raysim.parts.part import Count, NonNegative
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:

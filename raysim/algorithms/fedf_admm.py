@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.distillation import Distillation
-from raysim.part import Fraction, Positive
+from raysim.parts.part import Fraction, Positive
 from raysim.terms import Record
 
 if TYPE_CHECKING:

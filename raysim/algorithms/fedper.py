@@ -16,7 +16,7 @@ from pydantic import NonNegativeInt
 from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.errors import Problem
-from raysim.part import Count
+from raysim.parts.part import Count
 from raysim.terms import Population, Record
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from raysim.algorithms.central import Central
 from raysim.data.server import InDomain
 from raysim.errors import Problem
 from raysim.local import Local
-from raysim.part import Count, Positive
+from raysim.parts.part import Count, Positive
 
 if TYPE_CHECKING:
     from raysim.local.model import Model

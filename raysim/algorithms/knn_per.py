@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.fedavg import FedAvg
 from raysim.errors import Problem
-from raysim.part import Count, Fraction, Positive
+from raysim.parts.part import Count, Fraction, Positive
 from raysim.terms import Record
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from raysim.part import Part
+from raysim.parts.part import Part
 from raysim.terms import Record
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.errors import Problem
-from raysim.part import Positive
+from raysim.parts.part import Positive
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from numbers import Real
 from typing import Annotated, Literal
 
-from raysim.part import NonNegative, OneOf, Part
+from raysim.parts.part import NonNegative, OneOf, Part
 
 
 class StalenessFunction(Part):

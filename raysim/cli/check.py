@@ -46,7 +46,7 @@ def check(
 
 def _inspect(scenarios: list[Scenario]) -> tuple[list[Problem], list[str]]:
     """Returns what is wrong with what these scenarios of one file name, and what to note of them."""
-    from raysim.engine.inspection import inspect
+    from raysim.runs.inspection import inspect
 
     found = [inspect(scenario) for scenario in scenarios]
     problems = dict.fromkeys(problem for one in found for problem in one.problems)

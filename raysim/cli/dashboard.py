@@ -18,8 +18,8 @@ def dashboard(
 ) -> None:
     """Write the dashboard of runs for Grafana, as the file raysim.json."""
     from raysim.cli.bad_input import refuse
-    from raysim.dashboard import FILE
-    from raysim.dashboard import dashboard as made
+    from raysim.cli.grafana import FILE
+    from raysim.cli.grafana import dashboard as made
     from results.disk import writing
 
     if not folder.is_dir():

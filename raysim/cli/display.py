@@ -17,8 +17,8 @@ from raysim.cli.progress_lines import ProgressLines, describe
 from raysim.cli.telling import telling
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed
-from raysim.result import Result
-from raysim.runner import run
+from raysim.runs.result import Result
+from raysim.runs.run import run
 from raysim.scenario import Scenario
 from results import open_run, summary
 from results.show import render

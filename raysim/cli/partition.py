@@ -37,7 +37,7 @@ def partition(
     from rich.console import Console
     from rich.text import Text
 
-    from raysim.engine.inspection import write_partition
+    from raysim.runs.inspection import write_partition
     from raysim.scenario import load_scenario
     from results import load, open_run
     from results.report import report

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-    from raysim.part import Part
+    from raysim.parts.part import Part
     from raysim.scenario.kinds import Kind
 
 
@@ -56,7 +56,7 @@ def _table(kinds: Iterable[Kind]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from raysim.part import names_of
+    from raysim.parts.part import names_of
 
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("key", "name", "what it is"):
@@ -121,8 +121,8 @@ def _reflowed(text: str) -> str:
 
 def _own(name: str) -> tuple[Kind, type[Part]]:
     """Imports a user's own class. Returns it with its kind; ends the command if it cannot be a part."""
-    from raysim.contract.subject import own_part
-    from raysim.own import WrongClass
+    from raysim.laws.subject import own_part
+    from raysim.parts.own import WrongClass
 
     try:
         return own_part(name)
@@ -133,7 +133,7 @@ def _own(name: str) -> tuple[Kind, type[Part]]:
 
 def _unknown(word: str) -> str:
     from raysim.errors import nearest
-    from raysim.part import names_of
+    from raysim.parts.part import names_of
     from raysim.scenario.kinds import kinds
 
     known = [name for kind in kinds() for part in kind.parts for name in names_of(part)]

@@ -19,8 +19,8 @@ def resume(folder: RunFolder, overrides: Overrides = None, inline: Inline = Fals
     """Go on with a run that ended early, or with a finished one for more rounds."""
     from raysim.cli.display import exit_code, watch
     from raysim.engine.checkpoint import Checkpoint
-    from raysim.resumption import resume as go_on
-    from raysim.resumption import scenario_to_resume
+    from raysim.runs.resume import resume as go_on
+    from raysim.runs.resume import scenario_to_resume
 
     with refusing_wrong_runs():
         scenario = scenario_to_resume(folder, overrides or [])
@@ -47,8 +47,8 @@ def fork(
 ) -> None:
     """Start a new run from a version of another one, with other settings from there on."""
     from raysim.cli.display import exit_code, watch
-    from raysim.forking import fork as start
-    from raysim.forking import scenario_to_fork
+    from raysim.runs.fork import fork as start
+    from raysim.runs.fork import scenario_to_fork
 
     with refusing_wrong_runs():
         _, scenario = scenario_to_fork(folder, at, overrides or [])
@@ -64,7 +64,7 @@ def fork(
 
 def _connect(scenario: Scenario, address: str | None, inline: bool) -> None:
     """Connects to Ray before the progress display starts, because Ray prints something."""
-    from raysim.runner import connect
+    from raysim.runs.run import connect
 
     if not inline:
         connect([scenario], address)

@@ -31,12 +31,12 @@ def run(
     """Run scenarios, one after another. One that fails does not stop the next. The exit code is 3 if one diverged."""
     loaded = _load(scenarios, overrides or [], case)
     from raysim.cli.display import carry_out, exit_code, sum_up
-    from raysim.result import Result
+    from raysim.runs.result import Result
 
     how: dict[str, Any] = {"inline": inline, "dry": dry, "address": address, "out": out, "resume": resume}
     with ending_by_signals():
         if not (inline or dry):
-            from raysim.runner import connect
+            from raysim.runs.run import connect
 
             connect(loaded, address)  # before the progress display starts, because Ray prints something
         if len(loaded) == 1:

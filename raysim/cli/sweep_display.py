@@ -14,8 +14,8 @@ from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeElapsedCol
 from rich.progress import Progress as Bars
 
 from raysim.cli.progress_lines import ProgressLines, describe
-from raysim.earlier import OutOfDate
 from raysim.engine.progress import Progress
+from raysim.runs.previous import OutOfDate
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, run_all
 from raysim.sweep.expand import Plan

@@ -28,10 +28,10 @@ def test(
     from rich.console import Console
     from rich.markup import escape
 
-    from raysim.contract.check import check
-    from raysim.contract.subject import Subject
     from raysim.errors import ScenarioError
-    from raysim.own import WrongClass
+    from raysim.laws.check import check
+    from raysim.laws.subject import Subject
+    from raysim.parts.own import WrongClass
 
     try:
         subject = Subject(what, settings or [], scenario)

@@ -7,7 +7,7 @@ import numpy as np
 
 from raysim.data.leaf import LeafImages, Samples
 from raysim.data.pixels import read_images
-from raysim.part import Count
+from raysim.parts.part import Count
 from results.location import location
 
 

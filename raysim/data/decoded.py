@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raysim.cache import cache_folder
+from raysim.data.cache import cache_folder
 
 LIMIT = 20 * 10**9  # bytes of all entries; those that were not used for longest are deleted first
 _log = logging.getLogger("raysim")

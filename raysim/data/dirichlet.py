@@ -8,7 +8,7 @@ from pydantic import Field
 from raysim.data.dataset import Split
 from raysim.data.partition import Partitioner, deal, need, rows_by_value
 from raysim.data.sizes import SIZES, EqualSizes, Sizes, cut
-from raysim.part import Count, OneOf, Positive
+from raysim.parts.part import Count, OneOf, Positive
 
 
 class Dirichlet(Partitioner):

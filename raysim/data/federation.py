@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 
-from raysim.blame import blaming
 from raysim.data.brought import standardised
 from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.held_out import held_out_size, hold_out, set_aside
@@ -18,6 +17,7 @@ from raysim.data.public import NO_PUBLIC, Public
 from raysim.data.quadratic import Quadratic
 from raysim.data.server import ServerData, ServerSamples, drawn
 from raysim.data.skew import FeatureSkew
+from raysim.parts.refusals import blaming
 from raysim.rng import Stream, generator
 
 

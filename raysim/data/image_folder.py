@@ -10,7 +10,7 @@ from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images, stratified
 from raysim.data.pixels import SUFFIXES, read_images
 from raysim.data.pool import Share
-from raysim.part import Count
+from raysim.parts.part import Count
 from results.location import location
 
 

@@ -9,7 +9,7 @@ from raysim.data.held_out import held_out_size
 from raysim.data.labelled import Labelled, balanced
 from raysim.data.partition import rows_by_value
 from raysim.data.pixels import fit
-from raysim.part import Count
+from raysim.parts.part import Count
 from raysim.rng import generator
 
 

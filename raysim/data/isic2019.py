@@ -12,7 +12,7 @@ from raysim.data.images import Images, stratified
 from raysim.data.pixels import read_images
 from raysim.data.pool import Share
 from raysim.data.reading import reading
-from raysim.part import Count
+from raysim.parts.part import Count
 from results.location import location
 
 IMAGES, LABELS = "ISIC_2019_Training_Input", "ISIC_2019_Training_GroundTruth.csv"

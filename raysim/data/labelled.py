@@ -8,7 +8,7 @@ from raysim.data.dataset import Split
 from raysim.data.noise import LabelNoise, NoisyClients
 from raysim.data.pool import PooledData
 from raysim.data.skew import FEATURE_SKEWS, FeatureSkew
-from raysim.part import Count, Fraction, OneOf
+from raysim.parts.part import Count, Fraction, OneOf
 
 
 class Labelled(PooledData):

@@ -14,7 +14,7 @@ from raysim.data.held_out import held_out_size
 from raysim.data.images import Images
 from raysim.data.partition import Natural
 from raysim.data.pool import Partition, Share
-from raysim.part import Count, Fraction
+from raysim.parts.part import Count, Fraction
 from raysim.rng import generator
 from results.location import location
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from raysim.data.dataset import Dataset, Split
 from raysim.data.partition import Iid
 from raysim.data.pool import Partition, PooledData
-from raysim.part import Count
+from raysim.parts.part import Count
 from raysim.rng import generator
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import model_validator
 
 from raysim.data.holdings import Holdings
-from raysim.part import Fraction, Part
+from raysim.parts.part import Fraction, Part
 from raysim.rng import Stream, generator
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from raysim.data.dataset import Split
 from raysim.data.sizes import SIZES, EqualSizes, Sizes
-from raysim.part import OneOf, Part
+from raysim.parts.part import OneOf, Part
 
 
 class Partitioner(Part):

@@ -12,7 +12,7 @@ from raysim.data.held_out import divide_alike
 from raysim.data.indices import Indices
 from raysim.data.partition import Iid, Natural, Partitioner
 from raysim.data.shards import Classes, Shards
-from raysim.part import Fraction, OneOf, Part
+from raysim.parts.part import Fraction, OneOf, Part
 
 PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural, Indices)
 Partition = Annotated[Partitioner, OneOf(PARTITIONS, "raysim.partitions")]

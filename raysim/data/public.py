@@ -10,7 +10,7 @@ from pydantic import Field
 from raysim.data.dataset import Split
 from raysim.data.dirichlet import draw_mix
 from raysim.data.partition import rows_by_value
-from raysim.part import Part, Positive
+from raysim.parts.part import Part, Positive
 
 
 class Public(Part):

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.partition import rows_by_value
-from raysim.part import Count, NonNegative, Part
+from raysim.parts.part import Count, NonNegative, Part
 
 Vector = Annotated[tuple[float, ...], Field(min_length=1)] | float  # a bare number is a vector of length 1
 

@@ -15,7 +15,7 @@ from raysim.data.loaded import load, wrong_with
 from raysim.data.partition import Iid
 from raysim.data.pixels import fit
 from raysim.data.sets import IMAGES
-from raysim.part import Count, OneOf, Part, spell_out
+from raysim.parts.part import Count, OneOf, Part, spell_out
 
 
 @dataclass(frozen=True)

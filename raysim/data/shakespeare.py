@@ -11,7 +11,7 @@ from raysim.data.leaf import Samples, as_splits, read_users
 from raysim.data.partition import Iid, Natural
 from raysim.data.pool import Partition, PooledData, Share
 from raysim.data.text import VOCABULARY, encode, roles, windows
-from raysim.part import Count, Fraction
+from raysim.parts.part import Count, Fraction
 from results.location import location
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from raysim.data.dataset import Split
 from raysim.data.partition import Partitioner, deal, need, rows_by_value
 from raysim.data.sizes import SIZES, EqualSizes, Sizes, cut
-from raysim.part import Count, OneOf
+from raysim.parts.part import Count, OneOf
 
 
 class Shards(Partitioner):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from raysim.part import NonNegative, Part, Positive
+from raysim.parts.part import NonNegative, Part, Positive
 
 
 class Sizes(Part):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from raysim.errors import BadInput, Problem
-from raysim.part import Part, Positive
+from raysim.parts.part import Part, Positive
 
 
 class FeatureSkew(Part):

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from raysim.data.brought import Brought, Raw
 from raysim.data.dataset import Dataset
-from raysim.own import WrongClass, import_class
-from raysim.own_function import ImportPath
+from raysim.parts.own import WrongClass, import_class
+from raysim.parts.own_function import ImportPath
 
 
 class TorchDataset(Brought):

@@ -13,10 +13,10 @@ from raysim.doctor.measurement import Measured, Measurement, to_measure
 from raysim.doctor.node import Examination, Node
 from raysim.doctor.places import Places
 from raysim.doctor.proposal import Proposal, as_asked, propose
-from raysim.engine.explained import explained
-from raysim.engine.machines import environment, pin
 from raysim.rng import globals_kept
-from raysim.runner import connect, demand_of
+from raysim.runs.explained import explained
+from raysim.runs.machines import environment, pin
+from raysim.runs.run import connect, demand_of
 from raysim.scenario import Scenario
 from raysim.workers.device import stand_in
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from raysim.part import Part
+from raysim.parts.part import Part
 from raysim.scenario import Scenario
 from raysim.scenario.own_modules import parts_in
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from raysim.own_function import Arguments, ImportPath, as_function, call, find, problems_of
-from raysim.part import Fraction, NonNegative, Part, Positive
+from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
+from raysim.parts.part import Fraction, NonNegative, Part, Positive
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from raysim.part import Count, Decay, Fraction, NonNegative, Part, Positive
+from raysim.parts.part import Count, Decay, Fraction, NonNegative, Part, Positive
 
 
 class Local(Part):

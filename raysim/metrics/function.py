@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from raysim.metrics.metric import Metric
-from raysim.own_function import Arguments, ImportPath, as_function, call, find, problems_of
+from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from raysim.part import Part
+from raysim.parts.part import Part
 
 if TYPE_CHECKING:
     from torch import Tensor

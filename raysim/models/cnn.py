@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from raysim.models.part import ModelPart, image_shape
-from raysim.part import Count
+from raysim.parts.part import Count
 
 if TYPE_CHECKING:
     from torch import nn

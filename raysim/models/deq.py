@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from raysim.models.part import ModelPart
 from raysim.models.solver import SOLVERS, Anderson, Backward, Solver, Start
-from raysim.part import OneOf
+from raysim.parts.part import OneOf
 
 if TYPE_CHECKING:
     from torch import nn

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from raysim.models.deq import DEQ
-from raysim.part import Count
+from raysim.parts.part import Count
 
 if TYPE_CHECKING:
     from torch import nn

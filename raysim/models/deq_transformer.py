@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from raysim.models.deq import DEQ
 from raysim.models.solver import Start
 from raysim.models.text_model import TextModel, text_length
-from raysim.part import Count
+from raysim.parts.part import Count
 
 if TYPE_CHECKING:
     from torch import nn

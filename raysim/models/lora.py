@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from raysim.models.part import nearest
-from raysim.part import Count, Part, Positive
+from raysim.parts.part import Count, Part, Positive
 
 if TYPE_CHECKING:
     from torch import nn

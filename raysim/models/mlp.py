@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Literal
 
 from raysim.models.part import ModelPart
-from raysim.part import Count
+from raysim.parts.part import Count
 
 if TYPE_CHECKING:
     from torch import nn

@@ -14,8 +14,8 @@ from pydantic import Field, field_serializer
 from raysim.errors import Problem
 from raysim.models.given import GivenModule
 from raysim.models.part import ModelPart
-from raysim.own import WrongClass, import_class, path_of
-from raysim.own_function import Arguments, ImportPath, argument_problems, call, find
+from raysim.parts.own import WrongClass, import_class, path_of
+from raysim.parts.own_function import Arguments, ImportPath, argument_problems, call, find
 
 if TYPE_CHECKING:
     from torch import nn

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raysim.errors import Problem
-from raysim.part import Part
+from raysim.parts.part import Part
 
 if TYPE_CHECKING:
     from torch import nn

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raysim.part import Count, NonNegative, Part, Positive
+from raysim.parts.part import Count, NonNegative, Part, Positive
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from raysim.models.part import ModelPart
-from raysim.part import Count
+from raysim.parts.part import Count
 
 
 class TextModel(ModelPart):

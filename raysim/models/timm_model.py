@@ -8,7 +8,7 @@ from pydantic import Field
 
 from raysim.models.lora import Lora
 from raysim.models.part import ModelPart, image_shape, nearest
-from raysim.part import Count
+from raysim.parts.part import Count
 
 if TYPE_CHECKING:
     from torch import nn

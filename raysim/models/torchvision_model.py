@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from raysim.models.part import ModelPart, image_shape, nearest
-from raysim.part import Count
+from raysim.parts.part import Count
 
 if TYPE_CHECKING:
     from torch import nn

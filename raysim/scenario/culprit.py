@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from actors.fault import OURS, Frame
-from raysim.own import path_of
-from raysim.part import Part
+from raysim.parts.own import path_of
+from raysim.parts.part import Part
 from raysim.scenario.own_modules import by_key
 
 

@@ -7,8 +7,8 @@ from typing import Any, get_origin
 
 from ruamel.yaml import YAML
 
-from raysim.part import Part, names_of
-from raysim.plain import as_tuples
+from raysim.parts.part import Part, names_of
+from raysim.parts.plain import as_tuples
 from raysim.scenario.kinds import Kind
 from raysim.scenario.words import Schema
 

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from raysim.errors import Problem, nearest, quoted
-from raysim.own import WrongClass
-from raysim.part import Part, names_of, one_of, parts_of, spell_out
+from raysim.parts.own import WrongClass
+from raysim.parts.part import Part, names_of, one_of, parts_of, spell_out
 
 # What must hold, by the type of pydantic's error, for those that pydantic words in terms of Python instead of YAML.
 _MUST = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from raysim.errors import Problem
-from raysim.plain import as_lists
+from raysim.parts.plain import as_lists
 from raysim.scenario.schema import Scenario
 from raysim.world import World
 

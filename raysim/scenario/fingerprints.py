@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from raysim.cache import cache_folder
+from raysim.data.cache import cache_folder
 from results.location import is_local, location
 from results.store import stamps
 

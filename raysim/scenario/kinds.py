@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from raysim.part import OneOf, Part, names_of, one_of, parts_of
+from raysim.parts.part import OneOf, Part, names_of, one_of, parts_of
 from raysim.scenario.schema import Scenario
 
 

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from raysim.errors import Problem, ScenarioError, quoted
 from raysim.models import MODELS, ModelPart
-from raysim.part import OneOf, Part
-from raysim.plain import as_tuples
+from raysim.parts.part import OneOf, Part
+from raysim.parts.plain import as_tuples
 from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario

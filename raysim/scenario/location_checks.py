@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from raysim.errors import Problem
-from raysim.part import Part
+from raysim.parts.part import Part
 from results.location import UnknownLocation, is_uri, location
 
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from actors.labels import match
 from raysim.errors import quoted
-from raysim.part import Part, Positive
+from raysim.parts.part import Part, Positive
 
 _WORD = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"  # Ray's labels follow the syntax of those of Kubernetes
 _LABEL = re.compile(rf"(?:[a-zA-Z0-9.-]{{1,253}}/)?{_WORD}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.fault import OURS
-from raysim.part import Part
+from raysim.parts.part import Part
 
 MAIN = "__main__"  # the module of a script or notebook
 _PATH = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*)[\w.]*")  # module:Class

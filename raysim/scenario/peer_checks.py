@@ -7,7 +7,7 @@ from itertools import islice
 
 from raysim.data.server import NoServerData
 from raysim.errors import Problem, quoted
-from raysim.part import Part
+from raysim.parts.part import Part
 from raysim.scenario.file_checks import file_problems
 from raysim.scenario.schema import Scenario
 from raysim.world import Topology, World

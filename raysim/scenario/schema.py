@@ -21,7 +21,7 @@ from raysim.metrics import METRICS, Metric
 from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
 from raysim.models.module import spelled as model_block
-from raysim.part import Count, Fraction, NonNegative, OneOf, Part
+from raysim.parts.part import Count, Fraction, NonNegative, OneOf, Part
 from raysim.scenario.nodes import Nodes
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
 from raysim.terms import Population

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from raysim.part import Part, names_of
+from raysim.parts.part import Part, names_of
 from raysim.scenario.units import unit
 
 Schema = dict[str, Any]

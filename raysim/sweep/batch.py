@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
-from raysim.earlier import EarlierRuns, OutOfDate
 from raysim.engine.progress import Progress
 from raysim.errors import Problem, RunFailed, ScenarioError
+from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.scenario.load import scenario_of
 from raysim.sweep.expand import load_sweep

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from raysim.earlier import EarlierRuns, OutOfDate
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.progress import Progress
 from raysim.errors import DamagedCheckpoint, Problem, ScenarioError, StopRun
+from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt
 from raysim.sweep.direction import Direction, direction_of

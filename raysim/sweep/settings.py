@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raysim.part import Count, Part
+from raysim.parts.part import Count, Part
 
 Values = Annotated[list[Any], Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import Child, ChildDied
-from raysim.earlier import going_on
-from raysim.engine.execution import Execution
-from raysim.engine.machines import pin
 from raysim.engine.progress import Progress
 from raysim.errors import RunFailed, StopRun
-from raysim.result import Result
-from raysim.runner import carry_out, connect, demand_of, launch, new_folder, run
+from raysim.runs.execution import Execution
+from raysim.runs.machines import pin
+from raysim.runs.previous import going_on
+from raysim.runs.result import Result
+from raysim.runs.run import carry_out, connect, demand_of, launch, new_folder, run
 from raysim.scenario import Scenario
 
 if TYPE_CHECKING:

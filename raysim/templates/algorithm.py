@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from raysim.algorithms import Arrival, Central, Population, Record, Round
-from raysim.part import Positive
+from raysim.parts.part import Positive
 
 
 class AlgorithmTemplate(Central):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raysim.data import Dataset, PooledData, Split
-from raysim.part import Count
+from raysim.parts.part import Count
 from raysim.rng import generator
 
 

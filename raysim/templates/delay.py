@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raysim.part import Fraction, Positive
+from raysim.parts.part import Fraction, Positive
 from raysim.rng import Stream
 from raysim.world.delay import Cost, Delay, Unit
 

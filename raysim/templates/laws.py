@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import raysim
-from raysim.contract import failures
+from raysim.laws import failures
 
 
 def test_it_keeps_the_laws_of_what_it_is() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.metrics import Metric
-from raysim.part import Fraction
+from raysim.parts.part import Fraction
 
 if TYPE_CHECKING:
     from torch import Tensor

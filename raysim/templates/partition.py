@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raysim.data import Partitioner, Split
-from raysim.part import NonNegative
+from raysim.parts.part import NonNegative
 
 
 class PartitionTemplate(Partitioner):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from raysim.algorithms import Inbox, Peer, Record
-from raysim.part import Fraction
+from raysim.parts.part import Fraction
 
 
 class PeerAlgorithmTemplate(Peer):

@@ -21,7 +21,7 @@ from raysim.local.train import Trainer
 from raysim.local.train import train as train_alone
 from raysim.scenario import Scenario
 from raysim.terms import Record
-from raysim.workers import contract, records, wire
+from raysim.workers import records, returned, wire
 from raysim.workers.finite import diverged
 from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, TrainedClient
 from raysim.workers.requests import (
@@ -72,7 +72,7 @@ class ClientWorker(Workbench):
         for member, (sent, state, reply) in zip(request.members, self._updated(request.members), strict=True):
             first = sent if first is None else first
             where = f"{type(self.algorithm).__name__}.update, client {member.client}"
-            contract.same_updates(where, (first, sent), summed=True)
+            returned.same_updates(where, (first, sent), summed=True)
             vectors, own_buffers = records.split(sent, "buffers")
             updates.add(vectors, member.weight)
             buffers.add(own_buffers, member.share)
@@ -122,9 +122,9 @@ class ClientWorker(Workbench):
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
         with self.calling("update", client, number, who=who, message=message, state=state) as where:
             task = self.client_task(client, number, message, trainer)
-            returned = self.algorithm.update(task, message, state)
-            sent, after = contract.pair(where, returned, "the update", "the client's next state")
-            contract.alike(where, after, state, "the client's next state", "client")
+            answer = self.algorithm.update(task, message, state)
+            sent, after = returned.pair(where, answer, "the update", "the client's next state")
+            returned.alike(where, after, state, "the client's next state", "client")
             return sent, after
 
     @cached_property
@@ -195,13 +195,13 @@ class ClientWorker(Workbench):
         self.take_logged()
         if own.unseen:
             with self.calling("adapt", client, number, who=who, message=message, state=state) as where:
-                adapted = contract.record(where, self.algorithm.adapt(task, message, state), "the client's state")
-                contract.alike(where, adapted, state, "the client's state", "client")
+                adapted = returned.record(where, self.algorithm.adapt(task, message, state), "the client's state")
+                returned.alike(where, adapted, state, "the client's state", "client")
             state = adapted
         with self.calling("personal", client, number, who=who, message=message, state=state) as where:
             predicts = self.algorithm.personal(task, message, state)
             self.refuse_logged("personal or adapt")
-            return contract.predictor(where, predicts, self.net.layout)
+            return returned.predictor(where, predicts, self.net.layout)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -220,16 +220,16 @@ class ClientWorker(Workbench):
     def first_state(self) -> Record:
         """Returns the server's state before the first round."""
         with self.calling("init") as where:
-            state = contract.record(where, self.algorithm.init(self.start, self.population), "the server's state")
+            state = returned.record(where, self.algorithm.init(self.start, self.population), "the server's state")
             if "w" not in state:
-                raise contract.ContractError(f"{where}: the server's state must hold 'w', got {sorted(state)!r}")
-            contract.vector(where, state, self.net.layout, "the server's state", shared=True)
+                raise returned.ContractError(f"{where}: the server's state must hold 'w', got {sorted(state)!r}")
+            returned.vector(where, state, self.net.layout, "the server's state", shared=True)
         return {"buffers": self.start.buffers, **state}
 
     def first_client(self) -> Record:
         """Returns a client's state before it first takes part."""
         with self.calling("client") as where:
-            return contract.record(where, self.algorithm.client(self.start), "a client's state")
+            return returned.record(where, self.algorithm.client(self.start), "a client's state")
 
     def message(self, state: Record, version: int = 0) -> Record:
         """Returns what clients are sent in this state of the server, with the model, which is evaluated in any case."""
@@ -237,8 +237,8 @@ class ClientWorker(Workbench):
 
     def _sent(self, state: Record, version: int) -> Record:
         with self.calling("message", version, who=f"model version {version}", state=state) as where:
-            sent = contract.record(where, self.algorithm.message(state), "the message")
-            contract.vector(where, sent, self.net.layout, "the message", shared=True)
+            sent = returned.record(where, self.algorithm.message(state), "the message")
+            returned.vector(where, sent, self.net.layout, "the message", shared=True)
             return sent
 
     def down_bytes(self, message: Record) -> int:

@@ -17,7 +17,7 @@ from raysim.local.settings import Local
 from raysim.local.task import PREDICTED
 from raysim.scenario import Scenario
 from raysim.terms import Record
-from raysim.workers import contract, records, wire
+from raysim.workers import records, returned, wire
 from raysim.workers.finite import diverged, not_finite
 from raysim.workers.peer_requests import (
     CompareRequest,
@@ -131,7 +131,7 @@ class PeersWorker(Workbench):
     def _first(self, peer: int) -> Record:
         """Returns a peer's first state."""
         with self.calling("init", peer, who=f"peer {peer}") as where:
-            return contract.record(where, self.algorithm.init(self.task(peer, EVALUATING, self.start)), "the state")
+            return returned.record(where, self.algorithm.init(self.task(peer, EVALUATING, self.start)), "the state")
 
     @cached_property
     def _first_of_any(self) -> Record:
@@ -141,8 +141,8 @@ class PeersWorker(Workbench):
     def _trained(self, peer: int, mixes: int, state: Record, local: Local | None = None) -> tuple[Record, Record]:
         """Returns a peer's draft and message. local: how it trains; by default as the scenario says."""
         with self.calling("local", peer, mixes, who=f"peer {peer}, after {mixes} mixes, local", state=state) as where:
-            returned = self.algorithm.local(self.task(peer, mixes, self.start, local), state)
-            return contract.pair(where, returned, "the draft", "the message")
+            answer = self.algorithm.local(self.task(peer, mixes, self.start, local), state)
+            return returned.pair(where, answer, "the draft", "the message")
 
     def _mixed(self, peer: int, mixes: int, draft: Record, inbox: Inbox) -> Record:
         """Returns a peer's state after a mix. mixes: how often it has mixed before."""
@@ -150,8 +150,8 @@ class PeersWorker(Workbench):
         given |= {f"the message of neighbour {place}": message for place, message in enumerate(inbox.messages)}
         with self.calling("mix", peer, mixes, who=f"peer {peer}, after {mixes} mixes, mix", **given) as where:
             mixed = self.algorithm.mix(self.task(peer, mixes, self.start), draft, inbox)
-            state = contract.record(where, mixed, "the state")
-            contract.alike(where, state, self._first_of_any, "the state", "init", fills=True)
+            state = returned.record(where, mixed, "the state")
+            returned.alike(where, state, self._first_of_any, "the state", "init", fills=True)
             return state
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class PeersWorker(Workbench):
         number, who = EVALUATING + version, f"peer {peer}, after {version} rounds, evaluate"
         with self.calling("personal", peer, number, who=who, state=state) as where:
             task = self.task(peer, number, self.start)
-            return contract.model(where, self.algorithm.personal(task, state), self.net.layout)
+            return returned.model(where, self.algorithm.personal(task, state), self.net.layout)
 
     def compare(self, request: CompareRequest) -> Answer[Apart, Differences]:
         """Measures how far peers are from the first one, which is not counted. Leaves the sum of the differences."""

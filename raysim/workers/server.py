@@ -15,7 +15,7 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.rng import SERVER_ID
 from raysim.terms import Buffer, Record, SearchResult
-from raysim.workers import contract, records, wire
+from raysim.workers import records, returned, wire
 from raysim.workers.client import ClientWorker
 from raysim.workers.comparison import compare
 from raysim.workers.finite import not_finite
@@ -64,8 +64,8 @@ class ServerWorker(ClientWorker):
         task = self.task(client, 0, self.received(message), one_step)
         client_state, before = self.first_client(), self.net.predicted
         with self.calling("update", client, 0, who=f"client {client}", message=message, state=client_state) as where:
-            returned = self.algorithm.update(task, message, client_state)
-            update, _ = contract.pair(where, returned, "the update", "the client's next state")
+            answer = self.algorithm.update(task, message, client_state)
+            update, _ = returned.pair(where, answer, "the update", "the client's next state")
         return records.split(update, *LOGGED)[0], self.net.predicted - before
 
     # --- steps --------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class ServerWorker(ClientWorker):
         task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
         with self.calling("step", request.version, state=before, updates=given) as where:
-            step = contract.step(where, self.algorithm.step(before, request.arrivals, given, task), before)
+            step = returned.step(where, self.algorithm.step(before, request.arrivals, given, task), before)
         after = {**before, **buffers, **step.state}
         one = updates if request.summed else {key: stack[0] for key, stack in updates.items()}
         flops = task.passes * self.forward_flops if task.passes else 0.0
@@ -106,7 +106,7 @@ class ServerWorker(ClientWorker):
         parts = [records.split(wire.borrow(chunk.content, self.device), "buffers") for chunk in request.chunks]
         vectors, buffers = [part[0] for part in parts], [part[1] for part in parts]
         stacked = request.weights is not None or not request.summed
-        contract.same_updates(f"{type(self.algorithm).__name__}.update", vectors, not stacked)
+        returned.same_updates(f"{type(self.algorithm).__name__}.update", vectors, not stacked)
         compared = compare(vectors, request.arrivals) if request.compared else []
         sizes = [] if request.summed else [records.length([stack]) for stack in vectors]
         if request.weights is not None:

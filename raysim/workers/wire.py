@@ -14,7 +14,7 @@ from raysim.terms import Record
 Wire: TypeAlias = "dict[str, np.ndarray]"
 """A record as it travels: named arrays instead of tensors."""
 
-# Arrays in Ray's object store are read-only, but torch could write to them; `contract.calling` finds out if it did.
+# Arrays in Ray's object store are read-only, but torch could write to them; `returned.calling` finds out if it did.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.blame import blaming
 from raysim.data import Federation, Split
 from raysim.errors import BadInput
 from raysim.local import Local
@@ -22,11 +21,12 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.local.train import Trainer, train
 from raysim.models.build import initialise
+from raysim.parts.refusals import blaming
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmeasurable
 from raysim.terms import Record
-from raysim.workers.contract import calling
 from raysim.workers.replies import Described, Evaluated, Logged, MetricSums, OwnMetrics, Passes, TrainingColumns
+from raysim.workers.returned import calling
 from raysim.workers.trial import try_metrics, try_model
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
@@ -146,7 +146,7 @@ class Workbench:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))
 
     def calling(self, method: str, *ids: int, who: str = "", **given: Record) -> AbstractContextManager[str]:
-        """Surrounds a call of a method of the algorithm. The arguments are those of `contract.calling`."""
+        """Surrounds a call of a method of the algorithm. The arguments are those of `returned.calling`."""
         return calling(self.scenario.algorithm, method, self.scenario.seed, *ids, who=who, **given, **self._shared)
 
     @cached_property

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from raysim.part import Fraction, Part, Positive
+from raysim.parts.part import Fraction, Part, Positive
 from raysim.rng import generator
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import model_validator
 
-from raysim.part import NonNegative, OneOf, Part, Positive
+from raysim.parts.part import NonNegative, OneOf, Part, Positive
 
 
 class Distribution(Part):

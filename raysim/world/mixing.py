@@ -6,7 +6,7 @@ from abc import abstractmethod
 from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
-from raysim.part import Fraction, Part
+from raysim.parts.part import Fraction, Part
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.part import Part
+from raysim.parts.part import Part
 
 
 class Policy(Part):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from raysim.part import Count, Fraction
+from raysim.parts.part import Count, Fraction
 from raysim.world.topology import Topology
 
 if TYPE_CHECKING:

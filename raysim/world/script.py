@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.plain import as_tuples
+from raysim.parts.plain import as_tuples
 from raysim.world.trace_file import read_trace
 from results.location import location
 from results.store import in_arrow

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from actors.fault import frames_of
 from raysim.errors import BadInput, Problem
-from raysim.part import Count, OneOf, Part
+from raysim.parts.part import Count, OneOf, Part
 from raysim.rng import generator
 from raysim.world.mixing import WEIGHTINGS, Metropolis, Neighbours, Weighting
 from results.location import location

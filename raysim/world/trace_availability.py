@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from raysim.part import Positive
+from raysim.parts.part import Positive
 from raysim.rng import Stream
 from raysim.world.availability import Availability, Presence
 from raysim.world.trace_delay import Assign

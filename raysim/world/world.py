@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import model_validator
 
-from raysim.part import Count, Fraction, OneOf, Part, Positive
+from raysim.parts.part import Count, Fraction, OneOf, Part, Positive
 from raysim.world.availability import Always, Availability, Dropout
 from raysim.world.delay import Delay, NoDelay
 from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay

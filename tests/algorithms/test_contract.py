@@ -14,7 +14,7 @@ from actors import Alone, InlinePool, Job, Request, Value
 from actors.job import values_of
 from raysim import RunFailed, parse_scenario, run
 from raysim.algorithms import ALGORITHMS, Arrival, Central, Record
-from raysim.contract.runs import PicklingPool
+from raysim.laws.runs import PicklingPool
 from raysim.workers import records
 from raysim.workers.requests import StepRequest, TrainRequest
 from raysim.workers.server import ServerWorker
@@ -55,7 +55,7 @@ def test_it_converges_on_a_strongly_convex_quadratic(simulate: Simulate, algorit
     assert simulate(raw).vectors()["w"] == pytest.approx([1.0, -2.0, 3.0], abs=1e-3)
 
 
-@pytest.mark.parametrize("algorithm", TOYS)  # tests/contract has the others
+@pytest.mark.parametrize("algorithm", TOYS)  # tests/laws has the others
 def test_state_survives_pickling_in_the_middle(algorithm: str, tmp_path: Any) -> None:
     finals = []
     for pool in (InlinePool(), PicklingPool()):

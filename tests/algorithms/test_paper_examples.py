@@ -8,8 +8,8 @@ from conftest import ROOT, Raw, Simulate, digits, override, quadratic
 from ruamel.yaml import YAML
 
 from raysim import Result, ScenarioError, parse_scenario
-from raysim.contract.check import check
-from raysim.contract.subject import Subject
+from raysim.laws.check import check
+from raysim.laws.subject import Subject
 
 EXAMPLES = ROOT / "examples"
 OWN = {

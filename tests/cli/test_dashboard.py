@@ -8,7 +8,7 @@ import pytest
 from command_line import command
 
 from actors.instrument import OF_POOLS
-from raysim.dashboard import dashboard
+from raysim.cli.grafana import dashboard
 from raysim.engine.instruments import OF_RUNS
 from results import CannotWrite
 

@@ -7,8 +7,8 @@ from command_line import command
 from conftest import Simulate, digits
 from ruamel.yaml import YAML
 
-from raysim.part import Part, names_of
-from raysim.plain import as_tuples
+from raysim.parts.part import Part, names_of
+from raysim.parts.plain import as_tuples
 from raysim.scenario.example import example
 from raysim.scenario.kinds import Kind, find_kinds, find_parts, kinds
 from results import TABLES

@@ -12,7 +12,7 @@ from object_store import s3_server
 
 import raysim
 from raysim import CannotGoOn
-from raysim.engine.lock import HELD, locked
+from raysim.runs.lock import HELD, locked
 from results import CannotWrite, UnknownLocation, Writer
 from results.holder import this_process
 from results.location import location

@@ -10,8 +10,8 @@ from raysim.data import DATA_SETS, SERVER_DATA, Dataset, Federation, ServerData,
 from raysim.data.digits import Digits
 from raysim.data.public import Public
 from raysim.data.server import NoServerData
-from raysim.part import OneOf, Part
-from raysim.plain import as_tuples
+from raysim.parts.part import OneOf, Part
+from raysim.parts.plain import as_tuples
 from raysim.rng import generator
 
 DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOf(DATA_SETS)])

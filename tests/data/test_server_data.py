@@ -17,7 +17,7 @@ from raysim.data.images import channel_statistics
 from raysim.data.pixels import fit
 from raysim.data.server import InDomain, Rows, ServerSamples
 from raysim.errors import BadInput
-from raysim.part import OneOf
+from raysim.parts.part import OneOf
 
 SERVER: TypeAdapter[Any] = TypeAdapter(Annotated[ServerData, OneOf(SERVER_DATA)])
 SPLIT = {"clients": 10, "partition": {"name": "iid"}}

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import raysim
 from actors import InlinePool
-from raysim.engine.execution import Execution
+from raysim.runs.execution import Execution
 
 LIMITS = {
     # A round of six clients: two chunks of three, and the step. New vectors include the server's share.

@@ -115,7 +115,7 @@ def test_a_signal_while_ray_starts_ends_the_command_as_any_other() -> None:
 @pytest.mark.slow
 def test_a_run_on_a_ray_of_its_own_ends_as_it_should(how: str, tmp_path: Path) -> None:
     """By a signal, or finished although the GCS is lost when all work is done. That Ray wants a token."""
-    line = [sys.executable, str(Path(__file__).parents[1] / "own_ray.py"), how, str(tmp_path)]
+    line = [sys.executable, str(Path(__file__).parents[1] / "support" / "own_ray.py"), how, str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": PYTHONPATH}
     environment.pop("RAY_AUTH_MODE", None)
     ended = subprocess.run(

@@ -13,8 +13,8 @@ from conftest import PYTHONPATH, digits
 
 import raysim
 from actors import InlinePool, Machine, this_machine
-from raysim.engine.execution import Execution
-from raysim.engine.machines import differences, environment, kinds_of
+from raysim.runs.execution import Execution
+from raysim.runs.machines import differences, environment, kinds_of
 from results import load
 
 HERE = torch.backends.cpu.get_cpu_capability().lower()

@@ -16,9 +16,9 @@ from witness import execute
 import raysim
 from actors import InlinePool, Job, Request, Value
 from actors.job import values_of
-from raysim.engine.execution import Execution
 from raysim.engine.peers.jobs import cut
 from raysim.engine.progress import Progress
+from raysim.runs.execution import Execution
 from raysim.workers.peer_requests import MixRequest
 from raysim.world import World
 from raysim.world.peers_timeline import PeersTimeline

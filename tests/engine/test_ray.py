@@ -14,8 +14,8 @@ from ruamel.yaml import YAML
 import raysim
 from actors import MissingResources
 from raysim.algorithms import ALGORITHMS, Central
-from raysim.engine.execution import Execution
 from raysim.engine.progress import Progress
+from raysim.runs.execution import Execution
 
 NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
 QUICK = ("fedavg", "fedbuff", "feddle", "ditto", "scaffold")  # one of each kind; the others are tried with -m slow
@@ -134,7 +134,7 @@ def test_an_address_of_another_cluster_than_that_of_this_process_is_refused(tmp_
 def test_an_address_of_the_cluster_of_this_process_is_taken(address: str) -> None:
     import ray
 
-    from raysim.runner import connect
+    from raysim.runs.run import connect
 
     host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
     connect([raysim.parse_scenario(digits())], address.format(host=host, port=port))

@@ -19,10 +19,10 @@ from test_computed_delays import scenario as computed
 
 import raysim
 from raysim import CannotGoOn, Result, ScenarioError, StopRun
-from raysim.earlier import EarlierRuns, OutOfDate, going_on
 from raysim.engine.checkpoint import Checkpoint
-from raysim.engine.lock import locked
 from raysim.errors import DamagedCheckpoint, RunFailed
+from raysim.runs.lock import locked
+from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
 from raysim.workers.device import STAND_IN
 from results import NotARun
 from results.schemas import TABLES

@@ -39,7 +39,8 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 def test_four_actors_share_each_gpu_of_several_nodes(nodes: Nodes) -> None:
     actors = 4 * sum(GPUS)
     line = [sys.executable, "-m", "gpu_actors", nodes.address, actors, 0.25]
-    done = subprocess.run([*map(str, line)], capture_output=True, text=True, timeout=240, cwd=Path(__file__).parents[1])
+    support = Path(__file__).parents[1] / "support"
+    done = subprocess.run([*map(str, line)], capture_output=True, text=True, timeout=240, cwd=support)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     on: dict[str, Counter[str]] = {}

@@ -31,7 +31,7 @@ from raysim.models import (
 from raysim.models.build import initialise
 from raysim.models.layout import Layout
 from raysim.models.universal import explicit_attention, fused_attention
-from raysim.part import OneOf
+from raysim.parts.part import OneOf
 
 FEDDLE_CNN: dict[str, Any] = {"channels": (32, 64, 64), "kernel": 3, "padding": "same", "hidden": 64}  # Table 7
 STRIDES: dict[str, Any] = {**FEDDLE_CNN, "stride": 2, "pool": "last", "hidden": 128}

@@ -13,7 +13,7 @@ from mutations import fault, mutated, said, sources
 from pydantic import ValidationError, create_model
 
 from raysim import Scenario, ScenarioError, parse_scenario
-from raysim.part import Part, names_of, parts_of
+from raysim.parts.part import Part, names_of, parts_of
 
 SOURCES = sources()
 VALUES: list[Any] = [None, [], "x" * 300, -1, 0, math.inf, {}]

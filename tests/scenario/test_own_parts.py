@@ -18,10 +18,10 @@ from refusals import problem
 from ruamel.yaml import YAML
 
 import raysim
-from raysim import own
 from raysim.algorithms import FedAvg
 from raysim.data import Quadratic
 from raysim.models import MLP, Vector
+from raysim.parts import own
 from raysim.scenario import Scenario, Schedule
 from raysim.scenario.kinds import kinds
 from raysim.world import Dispatch, World
@@ -154,7 +154,7 @@ def test_the_same_bits_on_ray_where_workers_cannot_import_the_module_by_themselv
     name: str, workers: int, ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = f"my_parts_{name}"
-    shutil.copy(ROOT / "tests" / "toys_parts.py", tmp_path / f"{module}.py")
+    shutil.copy(ROOT / "tests" / "support" / "toys_parts.py", tmp_path / f"{module}.py")
     monkeypatch.syspath_prepend(tmp_path)
     raw = objects(SCENARIOS[name](), import_module(module))
     inline = raysim.run(raw, out=tmp_path / "runs", inline=True)

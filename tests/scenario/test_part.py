@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from raysim.algorithms import DPSGD, FedAvg, FedBuff
 from raysim.data.partition import Iid
-from raysim.part import OneOf, Part, names_of, parts_of
+from raysim.parts.part import OneOf, Part, names_of, parts_of
 from raysim.scenario import Schedule
 from raysim.world.delay import HalfNormalDelay
 

@@ -14,7 +14,7 @@ from PIL import Image
 from ruamel.yaml import YAML
 
 import raysim
-from raysim.earlier import EarlierRuns
+from raysim.runs.previous import EarlierRuns
 from raysim.scenario.dependencies import depends_on
 from raysim.scenario.fingerprints import fingerprint
 from results import write_json
@@ -231,7 +231,7 @@ sweep(Next())
 
 
 def test_a_sweep_of_classes_of_a_notebook(tmp_path: Path) -> None:
-    code = NOTEBOOK.format(tests=str(ROOT / "tests"), value="VALUE")
+    code = NOTEBOOK.format(tests=str(ROOT / "tests" / "support"), value="VALUE")
     answer = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert answer.stdout.splitlines() == [
         "finished",

@@ -15,7 +15,7 @@ from typer.testing import Result
 
 import raysim
 from raysim.cli.sweep_display import labels
-from raysim.earlier import EarlierRuns
+from raysim.runs.previous import EarlierRuns
 from raysim.sweep import load_sweep, run_all
 from raysim.sweep.slots import ProcessRooms, Slots
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from raysim import rng
-from raysim.part import OneOf
+from raysim.parts.part import OneOf
 from raysim.world import TOPOLOGIES, Topology
 from raysim.world.random_topology import ErdosRenyi
 from raysim.world.topology import Complete

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
-from raysim.part import Positive
+from raysim.parts.part import Positive
 
 if TYPE_CHECKING:
     from raysim.local.model import Model

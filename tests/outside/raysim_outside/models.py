@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from raysim.local import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver
-from raysim.part import Count, Positive
+from raysim.parts.part import Count, Positive
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import networkx as nx
 import numpy as np
 
-from raysim.part import Fraction, Positive
+from raysim.parts.part import Fraction, Positive
 from raysim.rng import Stream
 from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import Unit

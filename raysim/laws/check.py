@@ -1,0 +1,38 @@
+"""Which laws hold for which kind of part, and how all of them are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raysim.algorithms import Central
+from raysim.laws import algorithm, data, metric, model, partition, runs, topology, world
+from raysim.laws.law import Groups, Judgement, judge
+from raysim.laws.subject import Subject
+
+LAWS: dict[str, Groups] = {
+    "data": data.LAWS,
+    "data.partition": partition.LAWS,
+    "model": model.LAWS,
+    "algorithm.staleness": world.STALENESS,
+    "topology": topology.TOPOLOGY,
+    "topology.weights": topology.WEIGHTS,
+    "world.delay": world.DELAY,
+    "world.delay.flops_per_s": world.DISTRIBUTION,
+    "world.availability": world.AVAILABILITY,
+    "world.edge_delay": world.EDGE_DELAY,
+    "run.metrics": metric.METRIC,
+    "run.loss": metric.LOSS,
+}
+
+
+def check(subject: Subject, *, ray: bool = True) -> Iterator[Judgement]:
+    """Tries all laws of the part's kind, and yields what became of each. ray: whether to try those that need Ray."""
+    left_out = () if ray else (runs.the_same_bits_on_ray,)
+    groups = ((runs.its_keys_are_right,), *_groups(subject))
+    yield from judge([[law for law in group if law not in left_out] for group in groups], subject)
+
+
+def _groups(subject: Subject) -> Groups:
+    if subject.kind.key == "algorithm":
+        return algorithm.SERVER if issubclass(subject.part, Central) else algorithm.PEERS
+    return LAWS.get(subject.kind.key, world.RUNS)  # of a kind without laws of its own

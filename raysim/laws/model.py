@@ -1,0 +1,167 @@
+"""The laws of models: their flat vector, their first values, and what they predict."""
+
+from __future__ import annotations
+
+import pickle
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from raysim.data import federate
+from raysim.laws import runs
+from raysim.laws.law import Broken, Groups
+from raysim.laws.subject import Subject
+from raysim.local.samples import Loader
+from raysim.models.build import initialise
+from raysim.models.layout import Layout
+from raysim.models.part import ModelPart
+from raysim.rng import globals_kept, seed_globals
+
+SAMPLES = 6  # that are predicted, at most
+
+
+class Built(NamedTuple):
+    """A model with samples that it is for."""
+
+    part: ModelPart
+    x: Tensor
+    classes: int
+    loss: str
+
+    def module(self, seed: int = 0) -> nn.Module:
+        """Returns a new module, in training mode."""
+        return initialise(self.part, tuple(self.x.shape[1:]), self.classes, seed)
+
+
+@lru_cache(maxsize=1)
+def built(subject: Subject) -> Built:
+    """Returns the model with samples of the trial's data."""
+    import numpy as np
+
+    scenario = subject.scenario
+    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    loader = Loader(federation.mean, federation.std, torch.device("cpu"))
+    x, _ = loader(federation.train, np.arange(min(SAMPLES, len(federation.train))))
+    return Built(scenario.model, x, federation.num_classes, federation.loss)
+
+
+def it_is_built(subject: Subject) -> None:
+    """`build` returns a module with trainable parameters of float32."""
+    module = built(subject).module()
+    if not isinstance(module, nn.Module):
+        raise Broken(f"build: must return a torch.nn.Module, got {type(module).__name__}")
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        raise Broken("build: must return a module with trainable parameters, got none")
+
+
+def the_same_seed_gives_the_same_values(subject: Subject) -> None:
+    """A seed decides the first values, whatever the global generators hold."""
+    model = built(subject)
+    with globals_kept():
+        seed_globals(1, "build")  # so that draws from other generators show
+        first = _values(model.module())
+        seed_globals(2, "build")
+        again = _values(model.module())
+    for name, value in first.items():
+        if not torch.equal(value, again[name]):
+            raise Broken(f"build: {name} must be the same for the same seed, and differs; draw from torch's generator")
+
+
+def it_survives_the_flat_vector(subject: Subject) -> None:
+    """Its parameters go into one flat vector and back without a change, and it predicts the same."""
+    model = built(subject)
+    one, other = model.module(), model.module(seed=1)
+    layout = Layout(one, model.part.personal, channels_last=model.part.channels_last)
+    layout.bind(other, layout.flatten(one))
+    layout.load_buffers(other, layout.flatten_buffers(one))
+    before, after = _predict(one, model.x), _predict(other, model.x)
+    if not torch.equal(before, after):
+        apart = float((before - after).abs().max())
+        text = "must predict the same once another module's vector is put into it"
+        raise Broken(f"forward: {text}, got values that are {apart:.3g} apart; keep all in parameters and buffers")
+
+
+def outputs_fit(subject: Subject) -> None:
+    """It returns finite float32 outputs for a batch: (B, classes), or (B, tokens, classes) for text."""
+    model = built(subject)
+    outputs = _predict(model.module(), model.x)
+    expected: list[tuple[int, ...]] = [(len(model.x), model.classes), (*model.x.shape, model.classes)]
+    if model.loss == "quadratic":
+        expected = [(len(model.x),)]
+    if tuple(outputs.shape) not in expected or outputs.dtype != torch.float32:
+        got = f"{str(outputs.dtype).removeprefix('torch.')} {tuple(outputs.shape)}"
+        raise Broken(f"forward: must return float32 {expected[0]} for inputs {tuple(model.x.shape)}, got {got}")
+    if not bool(torch.isfinite(outputs).all()):
+        raise Broken("forward: must return finite outputs, got values that are not")
+
+
+def samples_do_not_see_each_other(subject: Subject) -> None:
+    """In eval mode, what it predicts for a sample does not depend on the other samples of the batch."""
+    model = built(subject)
+    module = model.module()
+    together = _predict(module, model.x)
+    alone = torch.cat([_predict(module, model.x[place : place + 1]) for place in range(len(model.x))])
+    apart = float((together - alone).abs().max())
+    if apart > 1e-4 * max(1.0, float(together.abs().max())):
+        raise Broken(f"forward: must predict a sample alike alone and in a batch, got values {apart:.3g} apart")
+
+
+def predicting_changes_nothing(subject: Subject) -> None:
+    """Predicting in eval mode changes neither parameters nor buffers."""
+    model = built(subject)
+    module = model.module().eval()
+    before = _values(module)
+    _predict(module, model.x)
+    for name, value in _values(module).items():
+        if not torch.equal(value, before[name]):
+            raise Broken(f"forward: must change nothing in eval mode, but changed {name}")
+
+
+def gradients_reach_its_parameters(subject: Subject) -> None:
+    """The loss has finite gradients, of which at least one is not zero."""
+    model = built(subject)
+    module = model.module()
+    ((module(model.x) - 1) ** 2).mean().backward()
+    gradients = {name: p.grad for name, p in module.named_parameters() if p.requires_grad}
+    for name, gradient in gradients.items():
+        if gradient is not None and not bool(torch.isfinite(gradient).all()):
+            raise Broken(f"forward: the gradient of {name} must be finite, got values that are not")
+    if not any(gradient is not None and bool(gradient.any()) for gradient in gradients.values()):
+        raise Broken("forward: some parameter must have a gradient, got none; do not detach what is trained")
+
+
+def it_can_be_pickled(subject: Subject) -> None:
+    """The part can be pickled."""
+    part = built(subject).part
+    if pickle.loads(pickle.dumps(part)) != part:
+        raise Broken(f"{subject.name}: a pickled copy must equal it, and does not; keep settings in fields only")
+
+
+def _values(module: nn.Module) -> dict[str, Tensor]:
+    named: dict[str, Any] = module.state_dict()
+    return {name: value.clone() for name, value in named.items()}
+
+
+@torch.no_grad()
+def _predict(module: nn.Module, x: Tensor) -> Tensor:
+    module.eval()
+    outputs: Tensor = module(x.clone())
+    return outputs
+
+
+LAWS: Groups = (
+    (runs.a_scenario_can_name_it,),
+    (it_is_built,),
+    (outputs_fit, the_same_seed_gives_the_same_values, it_can_be_pickled),
+    (
+        it_survives_the_flat_vector,
+        samples_do_not_see_each_other,
+        predicting_changes_nothing,
+        gradients_reach_its_parameters,
+    ),
+    (runs.it_runs,),
+    (runs.the_same_bits_again,),
+    (runs.the_same_bits_on_ray,),
+)

@@ -1,0 +1,93 @@
+"""The laws of partitions: who holds which samples."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raysim.data.dataset import Split
+from raysim.data.partition import Partitioner
+from raysim.laws import runs
+from raysim.laws.law import Broken, Groups, NotTried
+from raysim.laws.subject import Subject
+from raysim.rng import globals_kept, seed_globals
+
+SAMPLES, CLIENTS, LABELS, USERS = 600, 8, 10, 12
+
+
+def samples() -> Split:
+    """Returns labelled samples of several users, to be divided."""
+    draw = np.random.default_rng(0)
+    label = draw.integers(LABELS, size=SAMPLES)
+    x = draw.standard_normal((SAMPLES, 2)).astype(np.float32)
+    return Split(x, label, {"user": draw.integers(USERS, size=SAMPLES)})
+
+
+def divided(subject: Subject, seed: int = 0) -> list[np.ndarray]:
+    """Returns the rows of each client under a seed."""
+    return partition(subject).split(samples(), CLIENTS, np.random.default_rng(seed))
+
+
+def partition(subject: Subject) -> Partitioner:
+    """Returns the partition, with the keys that it is given."""
+    made = subject.made
+    assert isinstance(made, Partitioner)
+    return made
+
+
+def every_sample_goes_to_one_client(subject: Subject) -> None:
+    """Each sample goes to at most one client, and every client has some, unless it says otherwise."""
+    if wrong := partition(subject).wrong_with(divided(subject), SAMPLES, CLIENTS):
+        raise Broken(f"split: {wrong}")
+
+
+def the_same_seed_divides_alike(subject: Subject) -> None:
+    """A seed decides how samples are divided, whatever the global generators hold."""
+    with globals_kept():
+        seed_globals(1, "divide")  # so that draws from the global generators show
+        first = divided(subject)
+        seed_globals(2, "divide")
+        again = divided(subject)
+    for client, (one, other) in enumerate(zip(first, again, strict=True)):
+        if not np.array_equal(np.sort(one), np.sort(other)):
+            text = "must get the same samples under the same seed, and gets others; draw from the generator given"
+            raise Broken(f"split: client {client} {text}")
+
+
+def another_seed_divides_otherwise(subject: Subject) -> None:
+    """Another seed divides otherwise, if it draws at all."""
+    generator = np.random.default_rng(0)
+    before = str(generator.bit_generator.state)
+    first = partition(subject).split(samples(), CLIENTS, generator)
+    if str(generator.bit_generator.state) == before:
+        raise NotTried("it draws nothing: the data alone say who holds what")
+    if all(np.array_equal(np.sort(a), np.sort(b)) for a, b in zip(first, divided(subject, 1), strict=True)):
+        raise Broken("split: another seed must divide otherwise, got the same rows for every client")
+
+
+def samples_are_not_changed(subject: Subject) -> None:
+    """It changes nothing of the samples that it divides."""
+    given = samples()
+    partition(subject).split(given, CLIENTS, np.random.default_rng(0))
+    for key, one, other in [("x", given.x, samples().x), ("y", given.y, samples().y)]:
+        if not np.array_equal(one, other):
+            raise Broken(f"split: must not change what it is given, but changed {key}; copy it first")
+
+
+def its_column_is_there(subject: Subject) -> None:
+    """Its column is label, another column of the samples, or None."""
+    if (column := partition(subject).column) is not None:
+        samples().column(column)
+
+
+LAWS: Groups = (
+    (
+        every_sample_goes_to_one_client,
+        the_same_seed_divides_alike,
+        another_seed_divides_otherwise,
+        samples_are_not_changed,
+        its_column_is_there,
+    ),
+    (runs.a_scenario_can_name_it,),
+    (runs.it_runs,),
+    (runs.the_same_bits_again,),
+)

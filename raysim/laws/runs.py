@@ -1,0 +1,106 @@
+"""The laws of every part that takes part in runs: they end, and give the same bits again, on Ray too."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from actors import InlinePool, Job, JobFailed, Request
+from raysim.errors import RunFailed
+from raysim.laws.law import Broken
+from raysim.laws.subject import Subject
+from raysim.laws.trial import Raw, merged
+from raysim.runs.execution import Execution
+from raysim.runs.result import Result
+from raysim.runs.run import run
+from raysim.scenario import parse_scenario
+
+
+class Finished:
+    """What is kept of a run whose folder is gone."""
+
+    def __init__(self, result: Result) -> None:
+        self.digest, self.vectors, self.info = result.digest, result.vectors(), result.info
+        self.status: str = self.info["status"]
+
+
+class PicklingPool(InlinePool):
+    """Sends every value through pickle, as a checkpoint or another process does."""
+
+    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
+        job = super().submit(group, request, **options)
+        for value in job.values:
+            value.content = pickle.loads(pickle.dumps(value.content))
+        return job
+
+
+def carried_out(raw: Raw, pool: InlinePool | None = None) -> Finished:
+    """Runs a scenario in this process. Raises Broken if it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        execution = Execution(parse_scenario(raw, "the trial"), Path(folder) / "run")
+        try:
+            for _ in execution(pool or InlinePool()):
+                pass
+        except JobFailed as failed:
+            raise Broken(str(failed)) from failed
+        return Finished(Result(execution.folder))
+
+
+def its_keys_are_right(subject: Subject) -> None:
+    """It can be made with these keys."""
+    subject.made  # noqa: B018 - making it checks it
+
+
+def a_scenario_can_name_it(subject: Subject) -> None:
+    """A scenario file can name it, and fits together."""
+    subject.scenario  # noqa: B018 - loading it checks it
+
+
+def it_runs(subject: Subject) -> None:
+    """A run with it goes from start to end, and leaves a finite model."""
+    ended = first_run(subject)
+    if ended.status != "finished":
+        raise Broken(f"the trial: must end with the status finished, got {ended.status!r}")
+    for key, vector in ended.vectors.items():
+        if not math.isfinite(float(abs(vector).sum())):
+            raise Broken(f"the trial: {key} of the final model must be finite, got values that are not")
+
+
+def the_same_bits_again(subject: Subject) -> None:
+    """A second run gives the same bits, with all that is kept pickled on the way."""
+    _same(first_run(subject), carried_out(subject.raw, PicklingPool()), "the second run")
+
+
+def the_same_bits_on_ray(subject: Subject) -> None:
+    """Ray gives the same bits, with one worker and with two."""
+    for workers in (1, 2):
+        raw = merged(subject.raw, {"resources": {"client_actors": workers}})
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                ended = Finished(run(parse_scenario(raw, "the trial"), out=folder))
+            except RunFailed as failed:
+                raise Broken(f"on Ray: {failed}") from failed
+        _same(first_run(subject), ended, f"the run on Ray with {workers} of `resources.client_actors`")
+
+
+def first_run(subject: Subject) -> Finished:
+    """Returns the run of the trial in this process, which is made once."""
+    known = vars(subject)
+    if "_first_run" not in known:
+        known["_first_run"] = carried_out(subject.raw)
+    found: Finished = known["_first_run"]
+    return found
+
+
+def _same(one: Finished, other: Finished, which: str) -> None:
+    if one.digest == other.digest:
+        return
+    parts = [part for part in ("model", "tables") if one.info["digest"][part] != other.info["digest"][part]]
+    text = f"must have the digest of the first run, {one.digest[:12]}, got {other.digest[:12]}"
+    raise Broken(
+        f"{which}: {text}; {' and '.join(parts)} differ. Draw from the generators that are given, and keep nothing "
+        "outside of the states"
+    )

@@ -1,0 +1,116 @@
+"""What is tested: a part that comes with raysim, or a user's own class, with the keys that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from raysim.errors import ScenarioError
+from raysim.laws.trial import Raw, merged, trials
+from raysim.parts.own import WrongClass, import_class, require_part
+from raysim.parts.own_function import find
+from raysim.parts.part import Part
+from raysim.parts.plain import as_tuples
+from raysim.scenario import Scenario, parse_scenario
+from raysim.scenario.example import placed, required
+from raysim.scenario.explain import explain
+from raysim.scenario.kinds import Kind, find_parts, kind_of
+from raysim.scenario.yaml import override, read
+
+
+class Subject:
+    """A part to be tested, and a scenario to try it in.
+
+    name: a part's name, module:Class, or metrics/module:function and the like. settings: its keys, such as "alpha=0.1".
+    scenario: a file to try it in; by default a small scenario is made. Raises WrongClass if there is no such part, and
+    ScenarioError for wrong settings.
+    """
+
+    def __init__(self, name: str, settings: Sequence[str] = (), scenario: Path | None = None) -> None:
+        self.name = name.rpartition("/")[2]
+        if own := _own_function(name):
+            self.kind, self.part, self.block = own
+        else:
+            self.kind, self.part = own_part(self.name) if ":" in name else shipped_part(name)
+            self.block = {"name": self.name, **required(self.part)}
+        wrong = [problem for text in settings if (problem := override(self.block, text))]
+        if wrong:
+            raise ScenarioError(name, wrong)
+        self._file = scenario
+
+    @cached_property
+    def made(self) -> Part:
+        """The part itself. Raises ScenarioError if its keys are wrong."""
+        try:
+            return self.part.model_validate(as_tuples(self.block))
+        except ValidationError as error:
+            raise ScenarioError(self.name, explain(error, self.part, self.block)) from None
+
+    @cached_property
+    def raw(self) -> Raw:
+        """The scenario in which the part is tried: the first that is right, or the very first if none is."""
+        if self._file is not None:
+            return merged(read(self._file), placed(self.kind, self.block))
+        first, *others = trials(self.kind, self.part, self.block)
+        return next((raw for raw in (first, *others) if _is_right(raw)), first)
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario in which the part is tried. Raises ScenarioError if it is wrong."""
+        return parse_scenario(self.raw, "the trial" if self._file is None else str(self._file))
+
+
+def _is_right(raw: Raw) -> bool:
+    try:
+        parse_scenario(raw)
+    except ScenarioError:
+        return False
+    return True
+
+
+FUNCTIONS: dict[str, Raw] = {  # by kind, what a function or a class that is no part is given to
+    "metrics": {"name": "function", "function": ...},
+    "loss": {"name": "function", "function": ...},
+    "model": {"name": "module", "module": ...},
+}
+
+
+def _own_function(name: str) -> tuple[Kind, type[Part], Raw] | None:
+    """Returns the kind, the part and the block of metrics/module:function, and the like; None for other names."""
+    word, _, path = name.partition("/")
+    if ":" not in path or word not in FUNCTIONS:
+        return None
+    found: object = find(path)
+    if isinstance(found, type) and issubclass(found, Part):
+        return None
+    block = {key: path if value is ... else value for key, value in FUNCTIONS[word].items()}
+    ((kind, part),) = [(kind, part) for kind, part in find_parts(block["name"]) if kind.word == word]
+    return kind, part, block
+
+
+def own_part(path: str) -> tuple[Kind, type[Part]]:
+    """Imports the class at module:Class, and returns it with its kind. Raises WrongClass if it can be no part."""
+    found = import_class(path)
+    kind = kind_of(found) if isinstance(found, type) and issubclass(found, Part) else None
+    if kind is None:
+        text = "must name a subclass of a base that raysim has for parts, such as raysim.algorithms.Central"
+        others = ", ".join(f"{word}/{path}" for word in FUNCTIONS)
+        raise WrongClass(f"{text}, got {path!r}, which is {found!r}; `raysim test` also takes {others}")
+    require_part(found, kind.choice.bases, path)
+    return kind, found
+
+
+def shipped_part(name: str) -> tuple[Kind, type[Part]]:
+    """Returns the part that scenario files call so, with its kind. Raises WrongClass unless there is exactly one.
+
+    A kind before a slash tells parts of one name apart, such as topology/random.
+    """
+    key, _, last = name.rpartition("/")
+    found = [(kind, part) for kind, part in find_parts(last) if key in ("", kind.key, kind.word)]
+    if len(found) != 1:
+        several = " or ".join(f"{kind.word}/{last}" for kind, _ in found) or "one that `raysim list` shows"
+        raise WrongClass(f"must be module:Class, or the name of a part, {several}, got {name!r}")
+    return found[0]

@@ -1,0 +1,100 @@
+"""Small scenarios in which parts are tried: a few clients with a few handwritten digits, or quadratics."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from raysim.algorithms import Central, Peer
+from raysim.data.quadratic import Quadratic
+from raysim.models.vector import Vector
+from raysim.parts.part import Part, spell_out
+from raysim.scenario.example import placed
+from raysim.scenario.kinds import Kind
+
+Raw = dict[str, Any]
+
+DIGITS: Raw = {
+    "name": "trial",
+    "data": {"name": "digits", "clients": 8, "partition": "iid", "train_samples": 160, "test_samples": 60},
+    "model": {"name": "mlp", "hidden": [8]},
+    "local": {"lr": 0.1, "batch_size": 8},
+    "run": {"rounds": 6, "evaluate_every": 3, "on_divergence": "go_on"},  # what is not finite breaks a law of its own
+    "resources": {"chunk": 2},
+}
+SERVER: Raw = {
+    "algorithm": "fedavg",
+    "world": {"dispatch": {"per_round": 4}, "delay": {"name": "half_normal", "sigma": 1.0}},
+}
+PATIENT: Raw = {"algorithm": {"name": "fedbuff", "buffer": 4}}  # which discards nothing for being late
+PEERS: Raw = {"algorithm": "decfedavg", "topology": "ring"}
+ASYNCHRONOUS: Raw = {"world": {"synchronous": False, "delay": {"name": "constant", "value": 1.0, "unit": "seconds"}}}
+REGRESSION: Raw = {
+    "data": {"name": "linear_regression", "clients": 8, "partition": "iid", "samples": 400, "features": 5},
+    "model": "linear",
+    "local": {"lr": 0.001},
+}
+ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no delays
+    "name": "quadratics",
+    "data": {"name": "quadratic", "centers": [[1.0, -2.0, 3.0]] * 4, "curvatures": [0.5, 1.0, 1.5, 1.0]},
+    "model": "vector",
+    "local": {"lr": 0.3, "batch_size": None},
+    "run": {"rounds": 100, "evaluate_every": 100, "on_divergence": "go_on"},
+}
+# What some algorithms need: samples at the server, parameters of clients' own, inputs that everybody has, one step.
+NEEDS: tuple[Raw, ...] = (
+    {"server_data": {"name": "in_domain", "samples": 40}},
+    {"model": {"personal": ["head"]}},
+    {"public": {"samples": 20}},
+    {"local": {"steps": 1}},
+)
+
+
+def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
+    """Yields scenarios with the part, the plainest first. It is tried in the first one that is right."""
+    with_part = placed(kind, block)
+    base = merged(DIGITS, PEERS if for_peers(kind, part) else SERVER)
+    if kind.key == "world.edge_delay":
+        base = merged(base, ASYNCHRONOUS)
+    if kind.key == "data":  # whose inputs may be large
+        base = merged(base, {"local": {"lr": 0.001}})
+    if kind.key.startswith("world.delay"):
+        base = merged(base, PATIENT)
+    if getattr(part, "needs", None) == "targets":  # a metric or a loss
+        base = merged(base, REGRESSION)
+    if issubclass(part, Quadratic):
+        base = merged(base, {"model": "vector", "world": {"dispatch": {"per_round": 1}}})
+    if issubclass(part, Vector):
+        base = merged(base, {"data": ALIKE["data"]})
+    if kind.key != "algorithm":
+        yield merged(base, with_part)
+        return
+    for needs in sorted(product((False, True), repeat=len(NEEDS)), key=sum):
+        raw = base
+        for need, wanted in zip(NEEDS, needs, strict=True):
+            raw = merged(raw, need) if wanted else raw
+        yield merged(raw, with_part)
+
+
+def quadratics(part: type[Part], block: Raw) -> Raw:
+    """Returns a scenario in which an algorithm minimises quadratics that all have the same optimum."""
+    world: Raw = {"topology": "ring"} if issubclass(part, Peer) else {"world": {"dispatch": {"per_round": 4}}}
+    return merged(merged(ALIKE, world), {"algorithm": block})
+
+
+def for_peers(kind: Kind, part: type[Part]) -> bool:
+    """Whether a part can only be tried without a server."""
+    of_peers = kind.key.startswith("topology") or kind.key == "world.edge_delay"
+    return of_peers or (issubclass(part, Peer) and not issubclass(part, Central))
+
+
+def merged(base: Raw, changes: Raw) -> Raw:
+    """Returns a scenario with other keys. A part of another name replaces the one that was there."""
+    result = copy.deepcopy(base)
+    for key, value in changes.items():
+        there = spell_out(result.get(key))
+        alike = isinstance(there, dict) and isinstance(value, dict) and value.get("name") in (None, there.get("name"))
+        result[key] = merged(there, value) if alike else copy.deepcopy(value)
+    return result

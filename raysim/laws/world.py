@@ -1,0 +1,177 @@
+"""The laws of the simulated world's parts: delays, distributions, delays of messages, availability, staleness."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from raysim.laws import runs
+from raysim.laws.law import Broken, Groups
+from raysim.laws.subject import Subject
+from raysim.rng import Stream
+from raysim.world.delay import Cost
+
+CLIENTS, NUMBERS = 8, 2  # clients, and dispatches of each, that are tried
+COST = Cost(flops=1e9, down_bytes=1_000_000, up_bytes=1_000_000, samples=100.0)
+TIMES = [0.0, 0.25, 1.0, 1.5, 7.0, 24.0, 100.3]
+
+
+def part(subject: Subject) -> Any:
+    """Returns the part, with the keys that it is given."""
+    return subject.made
+
+
+# --- delays -----------------------------------------------------------------------------------------------------------
+
+
+def delays_are_numbers(subject: Subject) -> None:
+    """Delays are finite, and at least 0."""
+    for client, number in _dispatches(subject):
+        _require_number(f"duration, client {client}, dispatch {number}", _duration(subject, client, number))
+
+
+def delays_are_at_least_the_least(subject: Subject) -> None:
+    """No delay is less than `least`."""
+    least = part(subject).least
+    for client, number in _dispatches(subject):
+        if (got := _duration(subject, client, number)) < least:
+            text = f"must be at least `least`, {least:g}, got {got:g}; lower `least`"
+            raise Broken(f"duration, client {client}, dispatch {number}: {text}")
+
+
+def delays_follow_their_key(subject: Subject) -> None:
+    """The delay of a client's dispatch is the same in any order, and each time that it is asked for."""
+    asked = _dispatches(subject)
+    first = {key: _duration(subject, *key) for key in asked}
+    for client, number in reversed(asked):
+        if (got := _duration(subject, client, number)) != first[client, number]:
+            text = f"must be the same in any order, {first[client, number]:g}, got {got:g}; draw from the stream given"
+            raise Broken(f"duration, client {client}, dispatch {number}: {text}")
+
+
+def costs_are_asked_for(subject: Subject) -> None:
+    """It needs the cost of an update only if `needs_cost` says so."""
+    if not part(subject).needs_cost:
+        for client, number in _dispatches(subject):
+            part(subject).duration(Stream(0, "delay"), client, number, None)
+
+
+def _dispatches(subject: Subject) -> list[tuple[int, int]]:
+    """Returns clients and dispatches to ask for: those of a script if it has one."""
+    script = getattr(part(subject), "delays", None)
+    if isinstance(script, tuple):
+        return [(client, number) for client, of_client in enumerate(script) for number in range(len(of_client))]
+    return [(client, number) for client in range(CLIENTS) for number in range(NUMBERS)]
+
+
+def _duration(subject: Subject, client: int, number: int) -> float:
+    duration: float = part(subject).duration(Stream(0, "delay"), client, number, COST)
+    return duration
+
+
+# --- distributions and delays of messages -----------------------------------------------------------------------------
+
+
+def draws_are_within_bounds(subject: Subject) -> None:
+    """Draws are finite, at least 0, and within `bounds`."""
+    low, high = part(subject).bounds
+    generator = np.random.default_rng(0)
+    for draw in (part(subject).draw(generator) for _ in range(200)):
+        _require_number("draw", draw)
+        if not low <= draw <= high:
+            raise Broken(f"draw: must be within `bounds`, {low:g} to {high:g}, got {draw:g}")
+
+
+def the_same_generator_draws_alike(subject: Subject) -> None:
+    """Equal generators give equal draws."""
+    one, other = ([part(subject).draw(np.random.default_rng(0)) for _ in range(3)] for _ in range(2))
+    if one != other:
+        raise Broken(f"draw: must be the same from the same generator, got {one} and {other}")
+
+
+def messages_take_time_to_each_target(subject: Subject) -> None:
+    """Each message to a neighbour takes a finite time of at least 0, the same each time that it is asked for."""
+    one, other = (part(subject).durations(Stream(0, "messages"), 0, 1, (1, 2, 3)) for _ in range(2))
+    if len(one) != 3:
+        raise Broken(f"durations: must return a delay for each of 3 targets, got {one!r}")
+    for delay in one:
+        _require_number("durations", delay)
+    if one != other:
+        raise Broken(f"durations: must be the same for the same message, got {one} and {other}; draw from the stream")
+
+
+# --- availability -----------------------------------------------------------------------------------------------------
+
+
+def masks_are_of_all_clients(subject: Subject) -> None:
+    """`mask` returns true or false for each client, the same each time that it is asked for."""
+    for time in TIMES:
+        one, other = (part(subject).mask(0, CLIENTS, time) for _ in range(2))
+        if not isinstance(one, np.ndarray) or one.shape != (CLIENTS,) or one.dtype != bool:
+            raise Broken(f"mask, time {time:g}: must return bool ({CLIENTS},), got {one!r}")
+        if not np.array_equal(one, other):
+            raise Broken(f"mask, time {time:g}: must be the same each time that it is asked for; draw with a key")
+
+
+def changes_are_foretold(subject: Subject) -> None:
+    """Between a time and `next_change` after it, nobody comes or goes."""
+    for time in TIMES:
+        change = part(subject).next_change(time)
+        if not change > time:
+            raise Broken(f"next_change, time {time:g}: must be later, got {change:g}")
+        end = min(change, time + 1000)
+        for share in (0.1, 0.5, 0.99):
+            between = time + share * (end - time)
+            if not np.array_equal(part(subject).mask(0, 50, time), part(subject).mask(0, 50, between)):
+                text = f"must say {between:g} or less, when the mask changes, got {change:g}"
+                raise Broken(f"next_change, time {time:g}: {text}")
+
+
+def everybody_comes(subject: Subject) -> None:
+    """Every client is there at some time."""
+    seen, time = np.zeros(CLIENTS, dtype=bool), 0.0
+    for _ in range(2000):
+        seen |= part(subject).mask(0, CLIENTS, time)
+        time = part(subject).next_change(time)
+        if seen.all() or time == math.inf:
+            break
+    if not seen.all():
+        raise Broken(f"mask: must be true for each client at some time, is never for {np.flatnonzero(~seen).tolist()}")
+
+
+# --- staleness --------------------------------------------------------------------------------------------------------
+
+
+def factors_are_fractions(subject: Subject) -> None:
+    """S(s) is between 0 and 1 for any staleness, and the same each time."""
+    for staleness in (0.0, 0.5, 1.0, 10.0, 1000.0):
+        one, other = part(subject)(staleness), part(subject)(staleness)
+        if not 0 <= one <= 1 or one != other:
+            raise Broken(f"S({staleness:g}): must be between 0 and 1, and the same each time, got {one!r}, {other!r}")
+
+
+def factors_do_not_grow(subject: Subject) -> None:
+    """S(s) does not grow with the staleness s."""
+    values = [part(subject)(staleness) for staleness in np.arange(0, 50, 0.5).tolist()]
+    if any(later > earlier for earlier, later in pairwise(values)):
+        raise Broken("S(s): must not grow with s, but does")
+
+
+def _require_number(where: str, value: Any) -> None:
+    if not isinstance(value, int | float) or not (0 <= value < math.inf):
+        raise Broken(f"{where}: must be a finite number of at least 0, got {value!r}")
+
+
+RUNS: Groups = ((runs.a_scenario_can_name_it,), (runs.it_runs,), (runs.the_same_bits_again,))
+DELAY: Groups = (
+    (delays_are_numbers, costs_are_asked_for),
+    (delays_are_at_least_the_least, delays_follow_their_key),
+    *RUNS,
+)
+DISTRIBUTION: Groups = ((draws_are_within_bounds, the_same_generator_draws_alike), *RUNS)
+EDGE_DELAY: Groups = ((draws_are_within_bounds, messages_take_time_to_each_target), *RUNS)
+AVAILABILITY: Groups = ((masks_are_of_all_clients,), (changes_are_foretold, everybody_comes), *RUNS)
+STALENESS: Groups = ((factors_are_fractions, factors_do_not_grow), *RUNS)

@@ -1,0 +1,150 @@
+"""Functions and classes that a scenario file names as `module:name`, and the arguments that it gives them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PydanticSchemaGenerationError,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.errors import PydanticUserError
+
+from raysim.errors import nearest
+from raysim.parts.own import WrongClass, import_class, path_of
+from raysim.parts.plain import as_lists
+
+
+def _path_of(value: Any) -> Any:
+    """Returns the import path of a function or class that is given in Python, and any other value as it is."""
+    if callable(value) and not hasattr(value, "__qualname__"):  # such as functools.partial
+        text = "must be a function or a class, or its path module:name, because other processes import it"
+        got = f"got an object of {type(value).__name__}"
+        raise ValueError(f"{text}, {got}; give the function or class, and its other arguments as `args`")
+    return path_of(value) if callable(value) else value
+
+
+def _plain(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"must hold texts, finite numbers, true, false, null, lists and blocks only: {error}"
+        ) from None
+    return value
+
+
+ImportPath: TypeAlias = Annotated[
+    str, BeforeValidator(_path_of), Field(pattern=r"^[^:]+:[^:]+$", examples=["my_module:name"])
+]
+"""Where a function or class is imported from: my_module:name. In Python, it may be given itself."""
+Arguments: TypeAlias = Annotated[dict[str, Any], AfterValidator(_plain)]
+"""Arguments by name, as a scenario file can hold them."""
+
+
+def find(path: str) -> Callable[..., Any]:
+    """Imports what `module:name` names. Raises own.WrongClass, which says what must hold, if it cannot be called."""
+    found = import_class(path)
+    if not callable(found):
+        raise WrongClass(f"must name a function or a class, got {path!r}, which is {found!r}")
+    function: Callable[..., Any] = found
+    return function
+
+
+def argument_problems(
+    function: Callable[..., Any], given: Mapping[str, Any], offered: frozenset[str], first: int = 0
+) -> Iterator[tuple[str, str]]:
+    """Yields (argument, what is wrong with it) for arguments that a function cannot be called with.
+
+    offered: arguments that it gets without being given them, if it has parameters of these names. first: how many
+    arguments it gets by place, before the others. Types are checked where the function's annotations are simple ones.
+    """
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (TypeError, ValueError, NameError):  # C functions have none, and annotations may name what is not there
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            return
+    every = list(signature.parameters.values())
+    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in every)
+    by_name = {p.name: p for p in every[first:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    for name, value in given.items():
+        if name not in by_name:
+            if not open_ended:
+                known = ", ".join(by_name) or "none"
+                yield name, f"unknown argument{nearest(name, by_name)}; known here: {known}"
+        elif text := _wrong(by_name[name].annotation, value):
+            yield name, text
+    for name, parameter in by_name.items():
+        if parameter.default is parameter.empty and name not in given and name not in offered:
+            yield name, "must be given, got nothing"
+
+
+def problems_of(path: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields (key, what is wrong) of a function at an import path that is called with two tensors and these arguments.
+
+    The key of one that cannot be imported is `name`, by which the short form names it.
+    """
+    try:
+        function = find(path)
+    except WrongClass as error:
+        yield "name", str(error)
+        return
+    yield from argument_problems(function, given, frozenset(), first=2)
+
+
+def call(function: Callable[..., Any], *values: Any, given: Mapping[str, Any], offered: Mapping[str, Any]) -> Any:
+    """Calls a function with values by place, the given arguments, and those offered ones that it asks for by name."""
+    try:
+        asked = set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        asked = set()
+    wanted = {name: value for name, value in offered.items() if name in asked and name not in given}
+    return function(*values, **wanted, **{name: as_lists(value) for name, value in given.items()})
+
+
+def _wrong(annotation: Any, value: Any) -> str | None:
+    """Returns what is wrong with a value; None if nothing is, or the annotation is missing or not a simple one."""
+    if annotation is inspect.Parameter.empty:
+        return None
+    try:
+        TypeAdapter(annotation).validate_json(json.dumps(value), strict=True)
+    except ValidationError as error:
+        must = error.errors()[0]["msg"].replace("Input should", "must")
+        return f"{must}, got {value!r}"
+    except (PydanticSchemaGenerationError, PydanticUserError):
+        return None
+    return None
+
+
+def as_function(value: Any, base: type, *kept: str) -> Any:
+    """Returns the block {name: function} that "my_module:name", or a block with that name, is short for.
+
+    A function may be given itself, in Python. Keys of the block other than `kept` are arguments of the function. The
+    name of a subclass of `base` is returned as it is, and so are all other values.
+    """
+    if isinstance(value, BaseModel):
+        return value
+    block = value if isinstance(value, dict) else {"name": value}
+    name = _path_of(block.get("name"))
+    if not isinstance(name, str) or ":" not in name:
+        return value
+    try:
+        found: Any = find(name)
+    except WrongClass:  # the scenario's check tells it
+        found = None
+    if isinstance(found, type) and issubclass(found, base):
+        return value
+    of_part = {key: block[key] for key in kept if key in block}
+    given = block.get("args", {})
+    others = {key: inner for key, inner in block.items() if key not in ("name", "args", *kept)}
+    return {"name": "function", "function": name, "args": {**given, **others}, **of_part}

@@ -1,0 +1,200 @@
+"""The base of everything that a scenario file can name."""
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from raysim.errors import quoted
+from raysim.parts.own import WrongClass, import_class, load_registered, path_of, registered, require_part
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]  # of a running mean; with 1, it would stay at 0
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]  # tables hold counts in 32 bits
+
+
+class Part(BaseModel):
+    """A frozen, picklable block of a scenario file: its fields are the YAML keys, unknown keys are errors.
+
+    A part that is one of several has a name, by which scenario files choose it: `name: str = "fedbuff"`. The first line
+    of a part's docstring is what `raysim list` prints. The string below a field is its description in the JSON Schema.
+    """
+
+    # Deferred: there are some two hundred parts, and a command that reads no scenario needs none of their validators.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+
+    def model_post_init(self, context: Any) -> None:
+        """Refuses the name of another part. A field validator would do it, too, but adds to the time of `raysim`."""
+        own = names_of(type(self))
+        if own and (name := vars(self)["name"]) not in own and ":" not in name:  # module:Class is a user's own class
+            raise ValueError(f"`name` must be {' or '.join(map(repr, own))}, got {quoted(name)}")
+
+    def reads(self) -> Iterable[str | Path]:
+        """Returns the files and folders that the part reads. If one of them changes, finished runs are out of date."""
+        return ()
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core)
+        properties = handler.resolve_ref_schema(schema)["properties"]
+        descriptions = _descriptions(cls)
+        for field in cls.model_fields.keys() & descriptions.keys():
+            properties[field]["description"] = descriptions[field]
+        if len(own := names_of(cls)) == 1:
+            properties["name"]["const"] = own[0]
+        return schema
+
+
+def _descriptions(part: type[Part]) -> dict[str, str]:
+    """Returns the strings below the fields of a part, by field.
+
+    Pydantic's `use_attribute_docstrings` would read them whenever a class is made, and starting `raysim` would take a
+    quarter longer.
+    """
+    found = {}
+    for base in reversed(part.__mro__):
+        if issubclass(base, Part):
+            (definition,) = ast.parse(inspect.getsource(base)).body
+            for field, below in pairwise(definition.body):  # type: ignore[attr-defined]
+                match field, below:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                        found[name] = inspect.cleandoc(text)
+    return found
+
+
+def names_of(part: type[Part]) -> tuple[str, ...]:
+    """Returns the names by which scenario files choose a part; () if it is not one of several."""
+    field = part.model_fields.get("name")
+    if field is None or field.is_required():
+        return ()
+    return get_args(field.annotation) or (field.default,)  # a Literal holds several names
+
+
+class OneOf:
+    """Says which parts a field may hold, where its annotation is their base class.
+
+    In `delay: Annotated[Delay, OneOf(DELAYS, "raysim.delays")]`, mypy sees a Delay, and pydantic one of these:
+
+    - a block with the name of one of DELAYS, or that name alone: `delay: none` is short for `delay: {name: none}`;
+    - a block with a name that an installed package registers in the group of entry points `raysim.delays`;
+    - a block with the name module:Class, for a subclass of Delay that can be imported;
+    - in Python, an object of any subclass of Delay.
+
+    Raises TypeError if a part has no name or two parts have the same one.
+    """
+
+    bases: tuple[type[Part], ...] = ()  # the classes in the annotation; one of them is the base of every part
+
+    def __init__(self, parts: Iterable[type[Part]], group: str | None = None) -> None:
+        """group: of the entry points with which installed packages register such parts; None: they cannot."""
+        self.parts, self.group = tuple(parts), group
+        self._by_name: dict[str, type[Part]] = {}
+        for part in self.parts:
+            if not (names := names_of(part)):
+                raise TypeError(f"{part.__qualname__}: must have a name, such as `name: str = 'fedbuff'`, got none")
+            for name in names:
+                if other := self._by_name.get(name):
+                    text = f"must belong to one part only, got it in {other.__qualname__} and in {part.__qualname__}"
+                    raise TypeError(f"name {name!r}: {text}; rename one")
+                self._by_name[name] = part
+
+    def find(self, name: str) -> type[Part] | None:
+        """Returns the part that a name chooses; None if there is none of this name.
+
+        Raises own.WrongClass if the name is that of a class from outside that cannot be such a part.
+        """
+        found: type[Part] | None = self._by_name.get(name)
+        if found is None and ":" in name:
+            found = import_class(name)
+            require_part(found, self.bases, name)
+        elif found is None and self.group and name in registered(self.group):
+            found = load_registered(self.group, name, self.bases)
+        return found
+
+    def installed(self) -> tuple[dict[str, type[Part]], list[str]]:
+        """Imports the parts that packages register. Returns them by name, and what is wrong with the others."""
+        found: dict[str, type[Part]] = {}
+        wrong = []
+        for name in sorted(registered(self.group)) if self.group else ():
+            if name in self._by_name:
+                wrong.append(f"{self.group}: {name!r} is the name of a part of raysim, and stays it; rename the other")
+                continue
+            try:
+                found[name] = load_registered(str(self.group), name, self.bases)
+            except WrongClass as error:
+                wrong.append(f"{self.group}: {error}")
+        return found, wrong
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        self.bases = get_args(source) or (source,)  # of a union, or the only one
+        choices = {name: handler.generate_schema(part) for name, part in self._by_name.items()}
+        union = core_schema.tagged_union_schema(choices, discriminator="name")
+        return core_schema.no_info_wrap_validator_function(self._validate, union)
+
+    def _validate(self, value: Any, among_parts: Callable[[Any], Any]) -> Any:
+        """Returns the part that a value stands for. among_parts: validates a block with the name of one of `parts`."""
+        block = spell_out(value)
+        name = block.get("name") if isinstance(block, dict) else None
+        try:
+            if isinstance(value, Part):
+                return self._renamed(value)
+            part = self.find(name) if isinstance(name, str) else None
+        except WrongClass as error:
+            raise PydanticCustomError("wrong_class", "{text}", {"text": str(error)}) from error
+        return among_parts(block) if part is None or part in self.parts else part.model_validate(block)
+
+    def _renamed(self, part: Part) -> Part:
+        """Returns an object as it is or, if its class is from outside, with the name by which files can choose that."""
+        if type(part) in self.parts:
+            return part
+        path = path_of(type(part))
+        require_part(type(part), self.bases, path)
+        name = vars(part)["name"]
+        if ":" in name:
+            return part
+        if self.group and any(entry.value == path for entry in registered(self.group).get(name, ())):
+            return part
+        return part.model_copy(update={"name": path})
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Returns what a field may hold. The keys of a class that is named by module:Class are not known here."""
+        installed, _ = self.installed()
+        own = {"type": "string", "pattern": "^[^:]+:[^:]+$"}
+        blocks = []
+        for name, part in installed.items():
+            part.model_rebuild()  # parts are built when they are needed
+            described = part.__get_pydantic_json_schema__(part.__pydantic_core_schema__, handler)
+            block = handler.resolve_ref_schema(described)
+            properties = {**block["properties"], "name": {"const": name}}
+            blocks.append({**block, "properties": properties, "required": ["name", *block.get("required", [])]})
+        block_of_own = {"type": "object", "properties": {"name": own}, "required": ["name"]}
+        return {"anyOf": [{"enum": [*self._by_name, *installed]}, handler(schema), *blocks, own, block_of_own]}
+
+
+def spell_out(value: Any) -> Any:
+    """Returns the block that a bare name is short for, and any other value as it is."""
+    return {"name": value} if isinstance(value, str) else value
+
+
+def one_of(annotation: Any) -> OneOf | None:
+    """Returns the OneOf of an annotation; None if it has none."""
+    for extra in getattr(annotation, "__metadata__", ()):
+        if isinstance(extra, OneOf):
+            return extra
+    return next((found for argument in get_args(annotation) if (found := one_of(argument))), None)
+
+
+def parts_of(annotation: Any) -> list[type[Part]]:
+    """Returns all parts of raysim that an annotation allows."""
+    if choice := one_of(annotation):
+        return list(choice.parts)
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        return [annotation]
+    return [part for argument in get_args(annotation) for part in parts_of(argument)]

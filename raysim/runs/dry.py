@@ -1,0 +1,64 @@
+"""The dry run: it writes a scenario's timeline into the tables of a run, and trains nothing."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from actors.fault import describe
+from raysim.engine.families import family_of
+from raysim.runs.folder import now, run_info
+from raysim.runs.origin import record_origin
+from raysim.engine.recorder import Recorder
+from raysim.errors import Problem, ScenarioError
+from raysim.scenario import Scenario
+from results import Writer, write_json
+
+
+def dry_run(scenario: Scenario, folder: Path) -> None:
+    """Writes the timeline into the folder: who is picked when, and whether each update is used, too late or lost."""
+    info = run_info(scenario, folder.name, "dry") | {"dry": True} | record_origin(scenario, folder)
+    writer = Writer(folder, folder.name)
+    family = family_of(scenario)
+    recorder: Recorder = family.recorder(writer)
+    try:
+        with _rare_collections():
+            family.dry(recorder)
+    except (Exception, SystemExit) as error:
+        info |= {"status": "failed", "error": describe(error)}
+        raise
+    except BaseException:  # such as Ctrl-C
+        info["status"] = "interrupted"
+        raise
+    finally:
+        writer.close()
+        info |= {"finished_at": now(), **recorder.outcome()}
+        write_json(folder, info)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Makes Python look for cyclic garbage rarely within the block, and never among what was there before.
+
+    A timeline leaves no such garbage, and looking for it would take a sixth of a long one's time.
+    """
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(50_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def require_plan(scenario: Scenario) -> None:
+    """Raises ScenarioError if the timeline is known only once clients have trained."""
+    if scenario.follows_training:
+        text = (
+            "must not depend on how long clients really train in a dry run, which trains nobody, got compute with "
+            f"{scenario.algorithm.name}, whose clients may stop early; take other delays, or run it without --dry"
+        )
+        raise ScenarioError(scenario.name, [Problem("world.delay", text)])

@@ -1,0 +1,274 @@
+"""One run in its folder. The scheduler actor carries it out, or this process if the run is inline."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from actors import JobFailed, Pool
+from raysim.engine.checkpoint import Checkpoint
+from raysim.runs.explained import explained
+from raysim.engine.families import family_of
+from raysim.engine.family import Simulation
+from raysim.runs.folder import digest, now, run_info, save
+from raysim.engine.loop import Loop
+from raysim.runs.machines import differences, kinds_of, workers_of
+from raysim.engine.progress import Progress
+from raysim.engine.recorder import Diverged, Recorder
+from raysim.engine.saver import Saver
+from raysim.scenario import Scenario
+from raysim.scenario.dependencies import changes
+from raysim.scenario.schema import computes_on
+from raysim.workers.replies import Described
+from results import CannotWrite, Writer, this_process, write_json
+from results.disk import require_space
+from results.texts import as_word
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A run that can be carried out: call it with a pool. It writes tables, models and run.json into its folder."""
+
+    scenario: Scenario
+    folder: Path
+    goes_on: bool = False  # whether the folder holds a run that ended early, which goes on from its checkpoint
+    until: int | None = None  # the version of the model, or rounds of peers, after which it stops with a checkpoint
+    facts: dict[str, Any] = field(default_factory=dict)  # what run.json says besides, such as where a fork is from
+    holder: dict[str, Any] = field(default_factory=this_process)  # the process that made this; if it ends, the run does
+
+    @property
+    def run(self) -> str:
+        """The run's id, which is the name of its folder."""
+        return self.folder.name
+
+    @property
+    def cure(self) -> str:
+        """What a user can do once the run has ended early."""
+        if "forking" in self.facts:
+            return "`raysim fork` starts it again"
+        return f"`raysim resume {as_word(self.folder)}` goes on"
+
+    def __call__(self, pool: Pool) -> Generator[Progress, None, None]:
+        """Does the run, and yields Progress on the way.
+
+        Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can go on
+        from its checkpoint. Raises DamagedCheckpoint if it goes on and a file of the checkpoint is damaged. A run that
+        diverges just ends, without models: the digest is then that of its tables.
+        """
+        began = time.perf_counter()
+        checkpoint = Checkpoint.read(self.folder) if self.goes_on else None
+        before = self._before()
+        info = self._info(checkpoint, before)
+        writer = self._begin(info, checkpoint)
+        family = family_of(self.scenario)
+        recorder: Recorder = family.recorder(writer)
+        if checkpoint:
+            recorder.recall(checkpoint.totals, checkpoint.memory["recorder"])
+            recorder.virtual_time = checkpoint.virtual_time
+        saver: Saver | None = None
+        loop_s = None
+        try:
+            simulation = family.start(pool, recorder, checkpoint)
+            self._check_workers(pool, info, before)
+            self._check_space(simulation.described)
+            self._tell(pool, info, simulation.described)
+            saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
+            for progress in Loop(simulation, pool, saver, recorder, self.scenario.run.rounds):
+                self._check_workers(pool, info, before)
+                yield progress
+            if self.until is None:
+                info |= self._finish(simulation, writer)
+            elif not saver.reached:
+                came = recorder.totals["steps"]
+                text = f"must come to version {self.until} before its end is near, but came to {came}"
+                raise JobFailed("fork", f"the run {text}; take an earlier version, or more rounds", "")
+            loop_s = simulation.stopwatch.seconds
+        except Diverged:
+            described = simulation.described
+            info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
+        except JobFailed as failed:
+            told = explained(failed, self.scenario)
+            info |= {"status": "failed", "error": f"{told}\n{told.traceback}".strip()}
+            if told is failed:
+                raise
+            raise told from failed
+        except CannotWrite as problem:
+            info |= {"status": "failed", "error": str(problem)}
+            raise self._unwritten(problem) from None
+        except (Exception, SystemExit):  # raised by the timeline, such as when scripted picks cannot be followed
+            info |= {"status": "failed", "error": traceback.format_exc()}
+            raise
+        except BaseException:  # such as Ctrl-C, or GeneratorExit when the caller stops iterating
+            info["status"] = "interrupted"
+            raise
+        finally:
+            if saver and info["status"] != "finished":
+                self._save_if_possible(saver, pool, info)
+            info["machines"] = kinds_of(pool.machines) or info.get("machines", [])
+            info["workers"] = _workers(pool, before)
+            info |= {"finished_at": now(), **recorder.outcome()}
+            already = checkpoint.seconds if checkpoint else 0.0
+            info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
+            self._conclude(writer, pool, info)
+
+    def _save_if_possible(self, saver: Saver, pool: Pool, info: dict[str, Any]) -> None:
+        """Makes a checkpoint of a run that ends early. If that fails, the one before stays."""
+        try:
+            saver.save()
+        except CannotWrite as problem:
+            self._warn(problem, pool, info)
+        except (Exception, KeyboardInterrupt):  # the same fault may be why the run ends, such as a lost cluster
+            pass
+
+    def _conclude(self, writer: Writer, pool: Pool, info: dict[str, Any]) -> None:
+        """Writes the last rows and run.json."""
+        try:
+            writer.close()
+            write_json(self.folder, info)
+        except CannotWrite as problem:
+            finished = info["status"] == "finished"
+            if finished:
+                info |= {"status": "failed", "error": str(problem)}
+            else:
+                self._warn(problem, pool, info)
+            with suppress(CannotWrite):  # it is small and may find room; if not, readers see that the process is gone
+                write_json(self.folder, info)
+            if finished:
+                raise self._unwritten(problem) from None
+
+    def _warn(self, problem: CannotWrite, pool: Pool, info: dict[str, Any]) -> None:
+        """Tells that a run that ends early could not write its end, unless it fails: then something has been told."""
+        if info["error"] is None:
+            info["error"] = str(problem)
+            pool.warnings.append(f"{self.run}: {self._unwritten(problem).cause}")
+
+    def _begin(self, info: dict[str, Any], checkpoint: Checkpoint | None) -> Writer:
+        """Writes run.json, and opens the tables after the rows that the checkpoint counts on."""
+        try:
+            write_json(self.folder, info)
+            return Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None)
+        except CannotWrite as problem:
+            raise self._unwritten(problem) from None
+
+    def _unwritten(self, problem: CannotWrite) -> JobFailed:
+        return JobFailed("writing", f"{problem}; what was written before is readable, and {self.cure}", "")
+
+    def _check_space(self, described: Described) -> None:
+        """Raises CannotWrite if there is no room for the models that the run will leave."""
+        several = self.scenario.run.save_clients or not self.scenario.has_server
+        require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
+
+    def _tell(self, pool: Pool, info: dict[str, Any], described: Described) -> None:
+        """Notes what is done otherwise than the scenario asks."""
+        pool.warnings += [f"{self.run}: {note}" for note in described.notes]
+        info["notes"] = list(dict.fromkeys([*info["notes"], *described.notes]))
+
+    def _before(self) -> dict[str, Any]:
+        """Returns the content of run.json before the run goes on; {} for a new run, and for a new fork."""
+        path = self.folder / "run.json"
+        before: dict[str, Any] = json.loads(path.read_text()) if self.goes_on and path.exists() else {}
+        return before
+
+    def _info(self, checkpoint: Checkpoint | None, before: dict[str, Any]) -> dict[str, Any]:
+        """Returns the content of run.json at the start, or when the run goes on. before: its content before that."""
+        status = "running" if self.until is None else "forking"
+        info = run_info(self.scenario, self.run, status) | self.facts | {"holder": self.holder}
+        if self.goes_on:
+            started_at = before.get("started_at", info["started_at"])
+            info = {"forked_from": before.get("forked_from"), **info, "started_at": started_at}
+            version, round = (checkpoint.version, checkpoint.round) if checkpoint else (0, 0)
+            resumed = {"resumed_at": now(), "version": version, "round": round}
+            forks = not self.facts.keys().isdisjoint(("forking", "forked_from"))
+            again = [] if forks else [resumed]  # how a fork comes about is no resumption
+            info["resumed"] = [*before.get("resumed", []), *again]
+            info |= self._went_on(before, info, version) if checkpoint else {}
+        return info
+
+    def _went_on(self, before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:
+        """Returns what run.json says of what a run that goes on depends on. If that has changed, it is not known."""
+        known, current = before.get("depends_on"), info["depends_on"]
+        asked, asks = (one["scenario"]["resources"] for one in (before, info))
+        kinds, others = computes_on(asked), computes_on(asks)
+        devices = [
+            f"resources.{key} {asked.get(key)} -> {asks.get(key)}"
+            for key in sorted(kinds.keys() | others.keys())
+            if kinds.get(key) != others.get(key)
+        ]
+        changed = ", ".join([*(changes(known, current) if known and current else ()), *devices])
+        notes = dict.fromkeys([*before.get("notes", []), *info["notes"]])
+        if changed:
+            notes[f"went on from version {version} after a change: {changed}"] = None
+        went_on = {"depends_on": None if changed or not known else current, "notes": list(notes)}
+        return went_on | {"machines": before["machines"]} if before.get("machines") else went_on
+
+    def _finish(self, simulation: Simulation[Any, Any], writer: Writer) -> dict[str, Any]:
+        """Does what is left after the loop, and returns what run.json says of a finished run."""
+        final = simulation.finish()
+        described = simulation.described
+        save(self.folder, final, described.entries)
+        return {
+            "status": "finished",
+            "parameters": described.parameters,
+            "input_shape": list(described.shape),
+            "classes": described.classes,
+            "digest": digest(final.model, writer.digest()),
+        }
+
+    def _check_workers(self, pool: Pool, info: dict[str, Any], before: dict[str, Any]) -> None:
+        """Writes to run.json which workers there are and what they compute with, if some have come or gone.
+
+        Warns if that may give other bits on each. before: what run.json said before the run went on; {} for a new run.
+        Raises JobFailed if a worker does not have the instruction set that the scenario pins.
+        """
+        if (workers := _workers(pool, before)) == info.get("workers"):
+            return
+        known, found = info.get("machines"), kinds_of(pool.machines)
+        info |= {"workers": workers, "machines": found}
+        write_json(self.folder, info)
+        pinned = self.scenario.resources.cpu_capability
+        for worker, machine in pool.machines.items():
+            if pinned is not None and (machine.capability or "").lower() != pinned:
+                text = f"resources.cpu_capability must be one that the CPU has, got {pinned}, and torch uses "
+                raise JobFailed(worker, text + f"{machine.capability}; take a lower one", "")
+        if not (changed := differences(known or found, found)):
+            return
+        if different := differences(found, found):
+            text = (
+                f"workers differ in what last bits depend on ({', '.join(different)}), so another run may give others"
+            )
+            pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
+        else:
+            text = f"goes on with what may give other last bits ({', '.join(changed)})"
+            info["notes"] = list(dict.fromkeys([*info["notes"], text]))
+            pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
+
+    def settle(self, status: str, error: str | None = None, early: str | None = None) -> str:
+        """Corrects run.json after the run, if the process that did the run could not write how it ended.
+
+        That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows. A run
+        that had come to its end by then, as on Ray before the caller looked, keeps what it wrote. Returns the status.
+        """
+        path = self.folder / "run.json"
+        info = json.loads(path.read_text()) if path.exists() else self._info(None, {})
+        if info["status"] in ("running", "forking") or (info["status"], status) == ("interrupted", "stopped"):
+            error = error or info.get("error")
+            info |= {"status": status, "error": error, "ended_early": early, "finished_at": now()}
+            with suppress(CannotWrite):  # a reader then sees that the process is gone
+                write_json(self.folder, info)
+        return str(info["status"])
+
+
+def _workers(pool: Pool, before: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns what run.json says of the workers: first those from before the run went on."""
+    return [*before.get("workers", []), *workers_of(pool.lives)]
+
+
+def _rows(checkpoint: Checkpoint | None) -> dict[str, int]:
+    """Returns how many rows of each table belong to a checkpoint; {} without one, for a run that starts again."""
+    return checkpoint.rows if checkpoint else {}

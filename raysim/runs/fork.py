@@ -1,0 +1,169 @@
+"""Starts runs from a version of other ones: `fork` is what `raysim.fork` names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from raysim.runs.changes import BITS, LATER, changed, differences, refuse, require_ended
+from raysim.engine.checkpoint import FOLDER, Checkpoint
+from raysim.runs.execution import Execution
+from raysim.runs.lock import locked
+from raysim.engine.progress import Progress
+from raysim.errors import CannotGoOn, Problem, ScenarioError
+from raysim.runs.result import Result
+from raysim.runs.run import launch, new_folder
+from raysim.scenario import Scenario
+from results import Run, open_run, this_process, write_json
+from results.disk import writing
+from results.location import location
+from results.schemas import TABLES
+from results.store import copy_folder
+
+# Keys that a fork may change: from its version on, they change what happens, but not who is picked when.
+_FORKED = (*LATER, "algorithm.", "local.", "run.", "name")
+
+
+def fork(
+    folder: str | Path,
+    at: int,
+    overrides: Sequence[str] = (),
+    *,
+    out: str | Path = "runs",
+    inline: bool = False,
+    address: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Starts a new run from a version of another one, with other settings from there on, and returns its result.
+
+    Who is picked, how late, and with which samples stays as in the other run. If that has no checkpoint from before the
+    version, the new run first does again what the other one did until there.
+
+    at: the number of server steps, or of rounds of peers, after which the settings change. Updates that later steps use
+    are trained with the new settings, even if they were dispatched before. Peers have trained with the old settings for
+    their next mix.
+    overrides: the keys that change, in the blocks algorithm, local and run. For the other arguments, see `run`.
+    Raises what `resume` does.
+    """
+    source = location(folder).resolve()
+    before, after = scenario_to_fork(source, at, overrides)
+    # Until its version, the fork is the old run, for as many rounds as the new one has: what peers do depends on that.
+    old = before.model_copy(update={"run": before.run.model_copy(update={"rounds": after.run.rounds})})
+    origin = _origin(open_run(source), at, before, after)
+    made: list[Path] = []
+
+    def first() -> Execution:
+        made.append(new_folder(location(out), after.name))
+        with locked(source, shared=True):
+            goes_on = _copy(source, made[0], at, origin)
+        return Execution(old, made[0], goes_on=goes_on, until=at, facts={"forking": origin})
+
+    where: dict[str, Any] = {"inline": inline, "address": address, "progress": progress}
+    past = launch(old, first, **where)
+    if past.info["status"] != "forking":  # it was stopped before, or has diverged
+        return past
+    facts = {"forked_from": origin}
+    with locked(made[0]):
+        return launch(after, lambda: Execution(after, made[0], goes_on=True, facts=facts), **where)
+
+
+def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
+    """Returns the scenario of the run in a folder, and that of its fork. Raises what `fork` does."""
+    run = open_run(folder)
+    with locked(folder, shared=True) as lockable:
+        require_ended(run, lockable)
+    source = str(folder)
+    before, after = changed(run, overrides)
+    refuse(source, before, after, lambda key: key.startswith(_FORKED) and key not in BITS, "of a fork")
+    if before.algorithm.name != after.algorithm.name:
+        text = f"must stay {before.algorithm.name!r}, whose state the fork starts with, got {after.algorithm.name!r}"
+        raise ScenarioError(source, [Problem("algorithm.name", text)])
+    _refuse_another_past(source, before, after)
+    last, which = after.run.rounds - 1, "one less than run.rounds"
+    if run.status == "finished" and after.run.rounds <= before.run.rounds and run.info["totals"]["steps"] < last:
+        last, which = run.info["totals"]["steps"], "the run's last step"
+    if not 1 <= at <= last:
+        raise CannotGoOn(f"--at: must be from 1 to {last}, {which}, got {at}")
+    _require_past(run, at)
+    return before, after
+
+
+def _require_past(run: Run, at: int) -> None:
+    """Raises CannotGoOn if a run is a fork itself, and its past until the version `at` would have to be done again."""
+    origin = run.info.get("forking") or run.info.get("forked_from")
+    if not origin:
+        return
+    checkpoint = Checkpoint.read(run.folder)
+    if "forking" in run.info or checkpoint is None or not origin["version"] <= checkpoint.version < at:
+        have = f"one from version {checkpoint.version}" if checkpoint else "none"
+        raise CannotGoOn(
+            f"{run.folder}: this is a fork, whose past had other settings, so it must have a checkpoint from version "
+            f"{origin['version']} or later, and from before version {at}, got {have}; fork the run {origin['run']}"
+        )
+
+
+def _refuse_another_past(source: str, before: Scenario, after: Scenario) -> None:
+    """Raises ScenarioError if the settings of a fork would change what happened in the past, or need more of it."""
+    problems = []
+    if before.has_server and before.central.trigger != after.central.trigger:
+        text = f"must not change when the server steps, got {after.central.trigger} instead of {before.central.trigger}"
+        problems.append(Problem("algorithm", f"{text}; run the scenario anew"))
+    if not before.has_server and not before.world.synchronous:
+        problems += _other_evaluations(before, after)
+    if before.needs_cost and _works(before) != _works(after):
+        text = "must not change how many samples clients compute, because delays depend on that; run the scenario anew"
+        problems.append(Problem("local", text))
+    if problems:
+        raise ScenarioError(source, problems)
+
+
+def _other_evaluations(before: Scenario, after: Scenario) -> Iterator[Problem]:
+    """Yields a problem for each key that would add an evaluation to a run of peers that do not wait for each other.
+
+    Only those states of peers are kept that the evaluations of the past run need.
+    """
+    why = "because peers that do not wait keep only the states that are evaluated; run the scenario anew"
+    if before.run.evaluate_every != after.run.evaluate_every:
+        text = f"must stay {before.run.evaluate_every} of a fork, got {after.run.evaluate_every}, {why}"
+        yield Problem("run.evaluate_every", text)
+    if after.run.rounds < before.run.rounds:
+        text = f"must be at least {before.run.rounds} of a fork, got {after.run.rounds}, {why}"
+        yield Problem("run.rounds", text)
+
+
+def _works(scenario: Scenario) -> list[int]:
+    """Returns how many samples clients or peers with 1 to 2000 samples compute in local training."""
+    seen = [scenario.algorithm.samples_seen(scenario.local, samples) for samples in range(1, 2001)]
+    if scenario.has_server:
+        return seen
+    # Peers may also train where they mix, as `local:` says.
+    return seen + [scenario.local.total_samples(samples) for samples in range(1, 2001)]
+
+
+def _origin(run: Run, at: int, before: Scenario, after: Scenario) -> dict[str, Any]:
+    """Returns what run.json says of where a fork is from: the run, the version, and the settings that it had before.
+
+    If that run is a fork, too, it also says where that one is from.
+    """
+    old = {key: values[0] for key, values in differences(before, after).items()}
+    settings = {key: value for key, value in old.items() if not key.startswith((*LATER, "name"))}
+    origin = {"run": run.id, "version": at, "before": settings}
+    return {**origin, "forked_from": run.info["forked_from"]} if run.info.get("forked_from") else origin
+
+
+def _copy(source: Path, target: Path, at: int, origin: dict[str, Any]) -> bool:
+    """Copies a run's checkpoint and tables if it was made before the version `at`. Returns whether it was.
+
+    origin: what run.json says of where the copy is from, until the fork has come to its version.
+    """
+    checkpoint = Checkpoint.read(source)
+    if checkpoint is None or checkpoint.version >= at:
+        return False
+    about = {"run": target.name, "status": "forking", "forking": origin, "holder": this_process(), "resumed": []}
+    write_json(target, open_run(source).info | about)  # first, so that a half copy is never taken for the run
+    for name in (*TABLES, FOLDER):
+        if (source / name).is_dir():
+            with writing(target / name):
+                copy_folder(source / name, target / name)
+    return True

@@ -1,0 +1,173 @@
+"""What can be told of a scenario before a run, by loading what it names: what is wrong, and who holds which data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from actors import Value
+from actors.fault import frames_of
+from raysim.algorithms import ALGORITHMS
+from raysim.parts.refusals import blaming
+from raysim.data import Dataset, Federation, federate
+from raysim.data.federation import divide
+from raysim.data.loaded import load
+from raysim.data.public import NO_PUBLIC
+from raysim.data.server import NoServerData
+from raysim.engine.families import family_of
+from raysim.runs.folder import run_info
+from raysim.engine.peers import timeline as peers_timeline
+from raysim.engine.recorder import Recorder
+from raysim.engine.server import timeline as server_timeline
+from raysim.engine.server.weights import weigh
+from raysim.errors import BadInput, Problem
+from raysim.rng import globals_kept
+from raysim.scenario import Scenario
+from raysim.scenario.culprit import culprit_of
+from raysim.world.server_happening import Stepped
+from results import Writer, write_json
+
+_HAPPENINGS = 20  # of a timeline that a check follows
+
+
+class Inspected(NamedTuple):
+    """What was found by loading what a scenario names."""
+
+    problems: list[Problem]  # what is missing, damaged or does not fit
+    notes: tuple[str, ...] = ()  # what is seldom meant, or done otherwise than asked
+
+
+def inspect(scenario: Scenario) -> Inspected:
+    """Loads all that a scenario names, as a run would, and returns what is wrong with it.
+
+    What depends on something that is wrong itself is not looked at. One client or peer is trained for one step.
+    """
+    found: list[Problem] = []
+    with _noting(scenario, found, "data"):
+        dataset = load(scenario.data)
+    if found:
+        return Inspected([*found, *_name_problems(scenario)])
+    federation = _divided(scenario, dataset, found)
+    notes = () if federation is None else _try_model(scenario, federation, found)
+    return Inspected(list(dict.fromkeys(found)), notes)
+
+
+@contextmanager
+def _noting(scenario: Scenario, found: list[Problem], key: str, must: str = "load") -> Iterator[None]:
+    """Adds what is wrong within the block to the problems, under this key unless the error knows a better one.
+
+    must: what it must do, for errors that do not say so.
+    """
+    try:
+        with blaming(key):
+            yield
+    except BadInput as bad:
+        found.append(bad.problem)
+    except Exception as error:  # of a user's own class, or of a library that it calls
+        text = " - ".join(" ".join(line.split()) for line in (str(error), *getattr(error, "__notes__", ())))
+        culprit = culprit_of(frames_of(error), scenario)
+        where = f", raised in {culprit.function}, {culprit.place}" if culprit else ""
+        text = f"must {must}, got {type(error).__name__}: {text}{where}; run it to see the traceback"
+        found.append(Problem((culprit and culprit.key) or key, text))
+
+
+def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Federation | None:
+    """Divides the data. Server data and public samples are tried apart, so that each of them is told of."""
+    data, server_data, public, seed = scenario.data, scenario.server_data, scenario.public, scenario.seed
+    with _noting(scenario, found, "data.partition", "divide the samples"):
+        federation = divide(dataset, data, NoServerData(), seed, NO_PUBLIC)
+    if found:
+        return None
+    with _noting(scenario, found, "server_data", "draw samples"):
+        divide(dataset, data, server_data, seed, NO_PUBLIC)
+    with _noting(scenario, found, "public", "draw samples"):
+        divide(dataset, data, NoServerData(), seed, public)
+    if not found:
+        with _noting(scenario, found, "data"):
+            return divide(dataset, data, server_data, seed, public)
+    return federation
+
+
+def _try_model(scenario: Scenario, federation: Federation, found: list[Problem]) -> tuple[str, ...]:
+    """Builds the model for the data, tries it on two samples, trains a client for one step, or a peer of an algorithm
+    from outside, and follows the timeline: where it is scripted, to its end.
+
+    Returns what is seldom meant, or done otherwise than asked.
+    """
+    from raysim.workers.peers import PeersWorker
+    from raysim.workers.server import ServerWorker
+    from raysim.workers.trial import try_metrics, try_model
+    from raysim.workers.workbench import Workbench
+    from raysim.workers.workshop import BecomePeers, BecomeServer, Workshop
+
+    become: Callable[[Value[Federation]], Any] = BecomeServer if scenario.has_server else BecomePeers
+    workers: list[Workbench] = []
+    with _noting(scenario, found, "model"):
+        workers.append(become(Value(federation)).build(Workshop(scenario, 0.0)))
+    if not workers:
+        return ()
+    (worker,) = workers
+    with _noting(scenario, found, "model", "predict and train on two samples"):
+        if not math.isfinite(loss := try_model(worker)):
+            must = "must have a finite loss before any training"
+            raise ValueError(f"model: {must}, got {loss} on two samples; look for a division by zero, or large inputs")
+        with _noting(scenario, found, "run.metrics", "give numbers for some samples"):
+            try_metrics(worker)
+    if isinstance(worker, ServerWorker) and not found:
+        with _noting(scenario, found, "algorithm", "update a client"), globals_kept():
+            worker.cost()  # which trains a client for one step, and a second one if that predicts
+    elif isinstance(worker, PeersWorker) and not found and type(scenario.algorithm) not in ALGORITHMS:
+        # Those of raysim are right, and some train long on public samples whenever they mix.
+        with _noting(scenario, found, "algorithm", "train and mix a peer"), globals_kept():
+            worker.tried(worker.federation.smallest, scenario.local.model_copy(update={"steps": 1}))
+    if not scenario.follows_training:
+        with _noting(scenario, found, "world", "give a timeline"), globals_kept():
+            _try_timeline(scenario, federation, worker)
+    notes: tuple[str, ...] = ()
+    if not found:
+        with _noting(scenario, found, "algorithm", "update a client"):
+            notes = worker.notes
+    return notes
+
+
+def _try_timeline(scenario: Scenario, federation: Federation, worker: Any) -> None:
+    """Makes the timeline and follows its beginning, or all of it where it is scripted."""
+    if not scenario.has_server:
+        for _ in islice(peers_timeline.new_timeline(scenario, federation.samples, worker.cost), 1):
+            pass
+        return
+    timeline = server_timeline.new_timeline(scenario, federation.samples, worker.cost)
+    for happening in islice(timeline, None if scenario.world.dispatch.picks is not None else _HAPPENINGS):
+        if isinstance(happening, Stepped):
+            with blaming("algorithm"):
+                weigh(scenario, happening.arrivals, worker.population, happening.version)
+
+
+def _name_problems(scenario: Scenario) -> list[Problem]:
+    """Returns what is wrong with names and files of the model, which can be told without data."""
+    found: list[Problem] = []
+    with _noting(scenario, found, "model"):
+        scenario.model.build((3, 224, 224), scenario.data.classes or 10)
+    return [problem for problem in found if problem.path in ("model.model", "model.weights")]
+
+
+def write_partition(scenario: Scenario, folder: Path) -> None:
+    """Writes who holds which data into the table `partition` of a new folder, as that of a run with no other rows.
+
+    Raises BadInput if the data cannot be loaded or divided, also where the fault is that of a user's own class.
+    """
+    found: list[Problem] = []
+    with _noting(scenario, found, "data", "load and divide"):
+        federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    if found:
+        raise BadInput(found[0])
+    folder.mkdir(parents=True)
+    write_json(folder, {**run_info(scenario, folder.name, "dry"), "totals": {}})
+    writer = Writer(folder, folder.name)
+    recorder: Recorder = family_of(scenario).recorder(writer)
+    recorder.partition(federation.partition_table())
+    writer.close()

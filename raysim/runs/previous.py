@@ -1,0 +1,83 @@
+"""Finds the runs of a scenario that are in a folder already, to use them or to go on with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from raysim.runs.lock import locked
+from raysim.errors import CannotGoOn
+from raysim.scenario import Scenario
+from raysim.scenario.dependencies import Dependencies, changes, depends_on
+from results import Run, open_run
+
+_OVER = ("finished", "diverged")  # statuses of runs that would end so again
+
+
+class OutOfDate(NamedTuple):
+    """Why a run whose scenario has been run before is run again."""
+
+    folder: Path  # of the earlier run
+    why: str  # what has changed since
+
+
+@contextmanager
+def going_on(folder: Path, scenario: Scenario) -> Iterator[None]:
+    """Within the block, a run that ended early may go on, and no other process writes into its folder.
+
+    Raises CannotGoOn if another process does, or did so since the run was found.
+    """
+    with locked(folder):
+        run = open_run(folder)
+        if run.status in _OVER or run.info.get("scenario_hash") != scenario.hash:
+            text = f"must be a run that ended early, but another process went on with it, and it is {run.standing} now"
+            raise CannotGoOn(f"{folder}: {text}; run the scenario again to use it")
+        yield
+
+
+class EarlierRuns:
+    """The last run of each scenario below a folder that is over, and the last one that ended early.
+
+    A run is over if it finished or diverged: it would do so again. It ended early if it was interrupted, killed or
+    stopped, or failed.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self._over: dict[str, tuple[Path, Dependencies]] = {}
+        self._early: dict[str, tuple[Path | None, Dependencies]] = {}
+        for run in sorted(_readable(out), key=lambda run: (run.info.get("started_at") or "", run.folder)):
+            try:
+                if run.info.get("forked_from") or run.info.get("dry"):  # its past had other settings, or it has none
+                    continue
+                hash, found = str(run.info["scenario_hash"]), (run.folder, run.info.get("depends_on") or {})
+                if run.status in _OVER:
+                    self._over[hash] = found
+                elif run.standing in ("interrupted", "killed", "stopped", "failed"):
+                    self._early[hash] = found
+            except (OSError, KeyError, TypeError, ValueError, AttributeError):  # such as one that was deleted meanwhile
+                continue
+
+    def find(self, scenario: Scenario) -> Path | OutOfDate | None:
+        """Returns the folder of the scenario's run that is over, or why that is out of date; None if there is none."""
+        if scenario.hash not in self._over:
+            return None
+        folder, before = self._over[scenario.hash]
+        changed = ", ".join(changes(before, depends_on(scenario)))
+        return OutOfDate(folder, changed) if changed else folder
+
+    def to_resume(self, scenario: Scenario) -> Path | None:
+        """Returns the folder of the scenario's run that ended early; None if there is none, or it is out of date.
+
+        It gives each folder once, so that no two runs of one scenario go on there. Many threads may call it.
+        """
+        folder, before = self._early.pop(scenario.hash, (None, {}))
+        return None if folder is None or any(changes(before, depends_on(scenario))) else folder
+
+
+def _readable(out: Path) -> Iterator[Run]:
+    """Yields the runs below a folder that can be read."""
+    for file in sorted(out.rglob("run.json")):
+        with suppress(OSError, TypeError, ValueError, AttributeError):
+            yield open_run(file.parent)

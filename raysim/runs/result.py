@@ -1,0 +1,145 @@
+"""The results of a run, for Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from results import NotARun, Run, open_run
+from results.store import local_copy
+from results.texts import cut
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from torch import Tensor, nn
+
+    from raysim.models.layout import Layout
+    from raysim.models.part import ModelPart
+
+
+class Result:
+    """The results in a run's folder: tables, models and run.json. Raises results.NotARun if it is no such folder.
+
+    folder: the run's, or its URI.
+
+    model: the scenario's model; by default as run.json says. It is needed for `module` and `state_dict` where the
+    scenario was given a torch module itself, of which run.json keeps a hash only.
+    """
+
+    def __init__(self, folder: str | Path, model: ModelPart | None = None) -> None:
+        self._model = model
+        self.run: Run = open_run(folder)
+        self.folder = self.run.folder
+
+    def __repr__(self) -> str:
+        return f"Result({str(self.folder)!r}), {self.run.standing}"
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The content of run.json: the scenario with all defaults, status, totals, digest and more."""
+        return self.run.info
+
+    @property
+    def digest(self) -> str:
+        """A hash of the final model and all tables. It does not depend on the number of workers."""
+        digest: str = self.info["digest"]["run"]
+        return digest
+
+    def table(self, name: str) -> pa.Table:
+        """Returns a table by its name: steps, updates, evaluations, exchanges, coefficients, partition or tasks."""
+        return self.run.table(name)
+
+    def pandas(self, name: str) -> pd.DataFrame:
+        """Returns a table by its name, as a pandas data frame."""
+        return self.run.pandas(name)
+
+    def vectors(self) -> dict[str, Any]:
+        """Returns the final model as float32 vectors `w` and `buffers`; after a run of peers, a row for each peer."""
+        return self._final("model.safetensors")
+
+    def clients(self) -> dict[str, Any]:
+        """Returns each client's own last model, if the scenario had `run.save_clients`.
+
+        client: the clients' numbers, (n,) int64. w and buffers: float32 with a row for each client. Raises
+        FileNotFoundError if clients' models were not saved.
+        """
+        return self._final("clients.safetensors")
+
+    def state_dict(self, peer: int | None = None) -> dict[str, Any]:
+        """Returns the final model's tensors by name, for torch's `load_state_dict`. Frozen parameters are left out.
+
+        peer: see `module`.
+        """
+        _, layout, vectors = self._bound(self._of_peer(peer))
+        return layout.state_dict(vectors["w"], vectors["buffers"])
+
+    def module(self, peer: int | None = None) -> nn.Module:
+        """Returns the final global model, or in a run of peers the model of one peer, in eval mode.
+
+        peer: the peer's number, by default 0. Raises ValueError if there is no such peer.
+        """
+        return self._bound(self._of_peer(peer))[0].eval()
+
+    def client_module(self, client: int) -> nn.Module:
+        """Returns a client's own last model in eval mode, if the scenario had `run.save_clients`.
+
+        Raises ValueError if that client has no saved model.
+        """
+        saved = self.clients()
+        clients = saved.pop("client").tolist()
+        if client not in clients:
+            raise ValueError(f"client: must be one with a saved model, got {client}; they are {cut(str(clients), 200)}")
+        row = clients.index(client)
+        return self._bound({key: rows[row] for key, rows in saved.items()})[0].eval()
+
+    def _final(self, name: str) -> dict[str, Any]:
+        """Returns the arrays in a file that a run leaves at its end. Raises FileNotFoundError if that is not reached.
+
+        A run that is being extended has the file of its earlier end.
+        """
+        if self.run.status != "finished":
+            raise FileNotFoundError(
+                f"{self.folder}: must be finished to have {name}, got a run that is {self.run.standing}"
+            )
+        return _tensors(self.folder / name)
+
+    def _of_peer(self, peer: int | None) -> dict[str, Any]:
+        vectors = self.vectors()
+        if vectors["w"].ndim == 1:
+            if peer is not None:
+                raise ValueError(f"peer: must not be given, because the run had a server, got {peer}; leave it out")
+            return vectors
+        if not 0 <= (row := peer or 0) < (peers := len(vectors["w"])):
+            raise ValueError(f"peer: must be from 0 to {peers - 1}, got {peer}; take one of the run's peers")
+        return {key: rows[row] for key, rows in vectors.items()}
+
+    def _bound(self, saved: dict[str, Any]) -> tuple[nn.Module, Layout, dict[str, Tensor]]:
+        """Returns the scenario's module filled with flat vectors, its layout, and the vectors as tensors."""
+        import torch
+
+        from raysim.runs.origin import own_code
+        from raysim.models.build import initialise
+        from raysim.models.layout import Layout
+        from raysim.scenario.load import parse_model
+
+        with own_code(self.folder, self.info):
+            model = self._model or parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
+            module = initialise(model, tuple(self.info["input_shape"]), self.info["classes"], self.info["seed"])
+        vectors = {key: torch.tensor(value) for key, value in saved.items()}
+        layout = Layout(module, model.personal, channels_last=model.channels_last)
+        layout.bind(module, vectors["w"])
+        layout.load_buffers(module, vectors["buffers"])
+        return module, layout, vectors
+
+
+def _tensors(file: Path) -> dict[str, Any]:
+    """Returns a file's arrays by name. Raises NotARun where it is damaged, FileNotFoundError where none is."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        with local_copy(file) as copy:
+            return dict(load_file(copy))
+    except SafetensorError as error:
+        raise NotARun(f"{file}: must be a whole file of tensors, got {error}; run the scenario again") from error

@@ -1,0 +1,80 @@
+"""Goes on with runs from Python: `resume` is what `raysim.resume` names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from raysim.runs.changes import BITS, LATER, changed, refuse, require_ended
+from raysim.engine.checkpoint import Checkpoint
+from raysim.runs.execution import Execution
+from raysim.runs.lock import locked
+from raysim.engine.progress import Progress
+from raysim.errors import CannotGoOn, Problem, ScenarioError
+from raysim.runs.result import Result
+from raysim.runs.run import launch
+from raysim.scenario import Scenario
+from results import Run, open_run
+from results.location import location
+from results.parts import OtherFile, require_no_others
+from results.schemas import TABLES
+
+
+def resume(
+    folder: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    inline: bool = False,
+    address: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Goes on with a run that ended early, or with a finished one for more rounds, and returns its result.
+
+    It goes on from the run's checkpoint, or from the beginning if it has none. Model, tables and digest are those of a
+    run that was never interrupted, on any number of workers.
+
+    folder: the run's, or its URI. overrides: keys to change, such as "run.rounds=1000" or "resources.client_actors=4".
+    For the other arguments, see `run`. Raises CannotGoOn if the folder holds nothing to go on with; ScenarioError if a
+    key would change what the run has written already; DamagedCheckpoint if a file of the checkpoint is damaged.
+    """
+    folder = location(folder).resolve()
+    open_run(folder)  # raises NotARun
+    with locked(folder) as lockable:
+        scenario = _to_resume(open_run(folder), lockable, overrides)
+        execution = Execution(scenario, folder, goes_on=True)
+        return launch(scenario, lambda: execution, inline=inline, address=address, progress=progress)
+
+
+def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:
+    """Returns the scenario with which the run in a folder would go on. Raises what `resume` does."""
+    open_run(folder)  # raises NotARun
+    with locked(folder) as lockable:
+        return _to_resume(open_run(folder), lockable, overrides)
+
+
+def _to_resume(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
+    require_ended(run, lockable)
+    folder, info, source = run.folder, run.info, str(run.folder)
+    if info.get("dry"):
+        raise CannotGoOn(f"{folder}: must hold a run that has trained, got a dry run; run its scenario")
+    before, after = changed(run, overrides)
+    refuse(source, before, after, lambda key: key.startswith(LATER) and key not in BITS, "of a run that goes on")
+    checkpoint = Checkpoint.read(folder)
+    origin = info.get("forked_from")
+    if "forking" in info or (origin and (checkpoint is None or checkpoint.version < origin["version"])):
+        text = "must have a checkpoint from its version or later, because its past had other settings, got none"
+        raise CannotGoOn(f"{folder}: this is a fork, which {text}; fork again")
+    if after.run.rounds < before.run.rounds:
+        text = f"must be at least {before.run.rounds}, as many as the run was to have, got {after.run.rounds}"
+        raise ScenarioError(source, [Problem("run.rounds", f"{text}; take more, or run the scenario anew")])
+    try:
+        for table in TABLES:
+            require_no_others(folder, table)
+    except OtherFile as error:
+        raise CannotGoOn(str(error)) from None
+    if info["status"] == "finished" and (after.run.rounds, after.run.save_clients) == (
+        before.run.rounds,
+        before.run.save_clients,
+    ):
+        raise CannotGoOn(f"{folder}: the run is finished; give it more rounds to go on, such as --set run.rounds=1000")
+    return after

@@ -1,0 +1,252 @@
+"""Runs scenarios from Python: `run` is what `raysim.run` names."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from actors import InlinePool, JobFailed, SchedulerDied, ValuesLost
+from actors.interrupt import deferring
+from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
+from raysim.runs.dry import dry_run, require_plan
+from raysim.runs.execution import Execution
+from raysim.runs.explained import explained
+from raysim.engine.families import family_of
+from raysim.runs.lock import locked
+from raysim.runs.machines import environment, pin
+from raysim.runs.origin import record_origin
+from raysim.engine.progress import Progress
+from raysim.runs.recoveries import Recoveries
+from raysim.errors import RunFailed, StopRun
+from raysim.runs.result import Result
+from raysim.rng import globals_kept
+from raysim.scenario import Scenario
+from raysim.scenario.load import scenario_of
+from raysim.workers.device import stand_in
+from results import CannotWrite
+from results.disk import require_folder, require_space, writing
+from results.location import is_local, location
+
+_log = logging.getLogger("raysim")
+LEAST_BYTES = 1 << 20  # that must be free for a run to start
+
+if TYPE_CHECKING:
+    from actors.placement import Demand, Placement
+
+
+def run(
+    scenario: Scenario | dict[str, Any] | str | Path,
+    *,
+    out: str | Path = "runs",
+    inline: bool = False,
+    dry: bool = False,
+    address: str | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`,
+    which may also be a URI, such as s3://bucket/runs.
+
+    scenario: also plain data, as a file holds them, or the path of a file. In plain data, an object of any class of
+    parts may stand for a block.
+
+    inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
+    address: the address of a Ray cluster; by default the Ray to which this process is connected, or else that in
+    RAY_ADDRESS, or else a new local one. progress: called with a `Progress` as the run goes on; if it raises StopRun,
+    the run ends there with the status "stopped".
+    resume: if `out` holds a run of the scenario that is over and not out of date, return its result; if it holds one
+    that ended early, go on with that. A run that diverges ends there with the status "diverged", unless
+    `run.on_divergence` is go_on.
+
+    Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
+    if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
+    loaded, has here; actors.MissingResources if there is no cluster, if it is too small or not the one to which this
+    process is connected, and then no folder is made; results.CannotWrite if the folder cannot be made;
+    results.UnknownLocation if `out` is a URI with a scheme that is not known, or whose library is not installed.
+    """
+    scenario = scenario_of(scenario)
+    out = location(out)
+    require_folder(out)
+    if dry:
+        return _dry(scenario, out)
+    before: Path | None = None
+    if resume:
+        earlier = EarlierRuns(out)
+        over = earlier.find(scenario)
+        if over is not None and not isinstance(over, OutOfDate):
+            return Result(over)
+        before = earlier.to_resume(scenario)
+    with going_on(before, scenario) if before else nullcontext():
+        return launch(
+            scenario,
+            lambda: Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None),
+            inline=inline,
+            address=address,
+            progress=progress,
+        )
+
+
+def launch(
+    scenario: Scenario,
+    make: Callable[[], Execution],
+    *,
+    inline: bool,
+    address: str | None,
+    progress: Callable[[Progress], None] | None,
+) -> Result:
+    """Reserves what a run needs, and carries it out, as `run` does.
+
+    make: returns the execution. It is called once the cluster has room, so that no folder is made before.
+    """
+    stand_in()  # refuses one outside of tests
+    if inline:
+        pin(scenario.resources.cpu_capability)
+    with nullcontext() if inline else _reserved(scenario, address) as placement:
+        return carry_out(make(), placement, progress)
+
+
+def carry_out(execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None) -> Result:
+    """Carries out a run in its folder, which is there, and returns its result. placement: None for this process.
+
+    Raises RunFailed. Whatever else it raises, such as KeyboardInterrupt, run.json says how the run ended.
+    """
+    with nullcontext() if execution.goes_on else locked(execution.folder):  # what goes on is locked by who decided so
+        return _carry_out(execution, placement, progress)
+
+
+def _carry_out(
+    execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None
+) -> Result:
+    _log.info(f"{execution.run} writes to {execution.folder}")
+    origin = record_origin(execution.scenario, execution.folder)
+    execution = replace(execution, facts=origin | execution.facts)
+    recoveries = Recoveries(execution.folder)
+    try:
+        for attempt in itertools.count():
+            try:
+                with closing(_on_ray(execution, placement, attempt) if placement else _inline(execution)) as steps:
+                    for step in steps:
+                        if progress is not None:
+                            progress(step)
+                break
+            except ValuesLost as lost:
+                recoveries.count(lost)
+                execution = replace(execution, goes_on=True)
+    except JobFailed as failed:
+        told = explained(failed, execution.scenario)  # that of the execution itself has it already
+        cause = f"{told.cause}; {execution.cure}" if isinstance(failed, SchedulerDied) else told.cause
+        execution.settle("failed", f"{told.label}: {cause}\n{told.traceback}".strip())
+        raise RunFailed(told.label, cause, told.traceback, execution.folder) from None
+    except StopRun as stop:
+        execution.settle("stopped", early=str(stop))
+    except BaseException:  # such as Ctrl-C
+        status = execution.settle("interrupted")
+        then = execution.cure if status == "interrupted" else f"it had {status} by then"
+        _log.info(f"{execution.run} was interrupted; {then}")
+        raise
+    return Result(execution.folder, execution.scenario.model)
+
+
+def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:
+    """Connects to Ray before several runs. If it starts a local Ray, that is large enough for each of the scenarios."""
+    from actors.session import connect as connect_to
+
+    connect_to([demand_of(scenario) for scenario in scenarios], address)
+
+
+def _dry(scenario: Scenario, out: Path) -> Result:
+    require_plan(scenario)
+    folder = new_folder(out, f"{scenario.name}-dry")
+    try:
+        with globals_kept():
+            dry_run(scenario, folder)
+    except Exception as error:  # the data are missing, scripted picks cannot be followed, or a user's class is at fault
+        failed = explained(JobFailed.by(error, "the timeline"), scenario)
+        raise RunFailed(failed.label, failed.cause, failed.traceback, folder) from error
+    return Result(folder)
+
+
+def new_folder(out: Path, name: str) -> Path:
+    """Makes an empty folder, named after the run and the time, and returns its absolute path.
+
+    On an object store, where two runs could take one name at the same moment, the name also has random digits.
+    Raises results.CannotWrite if it cannot be made, or if there is no room for even a small run.
+    """
+    require_folder(out)
+    stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    if not is_local(out):
+        return out / f"{stem}-{os.urandom(4).hex()}"
+    for suffix in ["", *(f"-{n}" for n in range(2, 1000))]:
+        folder = out.resolve() / (stem + suffix)
+        try:
+            with writing(folder):
+                require_space(folder, LEAST_BYTES)
+                folder.mkdir(parents=True)
+        except CannotWrite:
+            if folder.is_dir():  # another run has this name
+                continue
+            raise
+        return folder
+    raise FileExistsError(f"{out}: already holds a thousand runs that started in this second")
+
+
+def _inline(execution: Execution) -> Generator[Progress, None, None]:
+    pool = InlinePool()
+    steps = execution(pool)
+    try:
+        with globals_kept():
+            while True:
+                with deferring():
+                    step = next(steps, None)
+                _log_all(pool.warnings)
+                if step is None:
+                    return
+                yield step
+    except JobFailed:
+        raise
+    except (Exception, SystemExit) as error:  # not of a job; the scheduler actor reports it in the same way
+        raise JobFailed.by(error, "scheduler") from error
+    finally:
+        with deferring():
+            steps.close()
+        _log_all(pool.warnings)
+        pool.close()
+
+
+def _log_all(warnings: list[str]) -> None:
+    """Logs warnings, and empties the list."""
+    while warnings:
+        _log.warning(warnings.pop())
+
+
+def _on_ray(execution: Execution, placement: Placement, attempt: int) -> Generator[Progress, None, None]:
+    from actors.session import run_on_ray
+
+    asked = execution.scenario.resources
+    variables = environment(asked.cpu_capability) | stand_in()
+    name = execution.run + (f".{attempt}" if attempt else "")  # Ray may still hold the names of the attempt before
+    return run_on_ray(execution, name, placement, asked.patience_s, variables, asked.wait_s)
+
+
+def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager[Placement]:
+    from actors.placement import reserved
+
+    connect([scenario], address)
+    return reserved(demand_of(scenario))
+
+
+def demand_of(scenario: Scenario) -> Demand:
+    """Returns what the scenario asks of a Ray cluster for each of its actors."""
+    from actors.placement import Demand
+
+    groups = family_of(scenario).groups
+    actors = {f"{group.name}-{number}": group.needs for group in groups for number in range(group.workers)}
+    spread, takes_all = any(group.spread for group in groups), any(group.further for group in groups)
+    return Demand(actors, scenario.resources.wait_s, takes_all, spread)

@@ -1,0 +1,59 @@
+"""What happens while raysim is imported: a check of the packages that Python finds, and a short end at Ctrl-C.
+
+raysim's packages `actors` and `results` have common names. A user's file `actors.py` hides the package wherever the
+user's folder comes first on Python's path: in scripts, with `python -m raysim`, and on every worker of a Ray job. What
+fails then, fails far from the cause, so it is told when raysim is imported and when its command line starts.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import TracebackType
+
+PACKAGES = ("actors", "raysim", "results")
+
+
+class HiddenPackage(ImportError):
+    """Another module has the name of one of raysim's packages, and comes first on Python's path."""
+
+
+def require_own_packages() -> None:
+    """Raises HiddenPackage if another module has the name of one of raysim's packages, and would be found first.
+
+    A folder without `__init__.py` hides nothing, and another copy of raysim may come first as a whole.
+    """
+    here = Path(__file__).resolve().parents[1]
+    for name in PACKAGES:
+        spec = PathFinder.find_spec(name)
+        if spec is None or spec.origin is None:
+            continue
+        found = Path(spec.origin).resolve()
+        folder = found.parents[1] if spec.submodule_search_locations else found.parent
+        if folder != here and not all((folder / package / "__init__.py").is_file() for package in PACKAGES):
+            raise HiddenPackage(
+                f"{found}: it hides raysim's own package {name!r}, which is in {here}, for Python finds it first; "
+                "give it another name, or work in another folder"
+            )
+
+
+@contextmanager
+def one_line_if_interrupted() -> Iterator[None]:
+    """A KeyboardInterrupt of the block that nobody catches ends the program with one line and without a traceback.
+
+    Nothing has begun while raysim is imported, so nothing can be lost.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        interrupt, before = error, sys.excepthook
+
+        def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+            if error is interrupt:
+                print("interrupted before anything began", file=sys.stderr)
+            else:
+                before(kind, error, trace)
+
+        sys.excepthook = tell
+        raise

@@ -1,0 +1,225 @@
+"""Every part that comes with raysim keeps the laws that `raysim test` tries; what breaks one is told which."""
+
+from pathlib import Path
+
+import pytest
+from command_line import command
+from conftest import digits
+from ruamel.yaml import YAML
+
+from raysim.laws.check import check
+from raysim.laws.law import Judgement
+from raysim.laws.subject import Subject
+from raysim.parts.part import names_of
+from raysim.scenario.kinds import kinds
+
+NAMES = [f"{kind.key}/{names_of(part)[0]}" for kind in kinds() for part in kind.parts]
+# Keys with which parts are tried, where their defaults do not suit a small trial.
+SETTINGS = {
+    "algorithm/fadas": ["server_lr=0.1"],
+    "data.partition/natural": ["by=label"],
+    "data.partition/classes": ["per_client=2"],
+    "model/cnn": ["padding=same", "hidden=16"],
+    "model/module": ["module=own_modules:Net"],
+    "model/resnet": ["depth=14"],
+    "run.loss/function": ["function=own_modules:hinge"],
+    "run.metrics/function": ["function=own_modules:hits"],
+    "topology/edges": ["edges=[[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 0]]"],
+    "world.delay/scripted": [f"delays={[[0.0] * 6] * 8}"],
+}
+ABSENT = {  # whose files or libraries are not at hand
+    *("data/mnist", "data/fashion_mnist", "data/cifar10", "data/cifar100", "data/parquet", "data/image_folder"),
+    *("data/isic2019", "data/femnist", "data/celeba", "data/shakespeare"),
+    *("data/arrays", "data/table", "data/huggingface", "data/torch", "data.partition/indices"),
+    *("world.delay/trace", "world.availability/trace"),
+    *("model/transformer", "model/deq_transformer", "model/torchvision", "model/timm"),
+}
+SLOW = {"model/resnet", "model/deq_mlp", "model/deq_resnet", "data/linear_regression"}
+
+
+def not_ok(subject: Subject) -> list[Judgement]:
+    """What failed, or was not tried for no good reason."""
+    return [outcome for outcome in check(subject, ray=False) if outcome.state == "failed"]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in NAMES if n not in ABSENT]
+)
+def test_every_part_keeps_the_laws_of_its_kind(name: str) -> None:
+    outcomes = list(check(Subject(name, SETTINGS.get(name, [])), ray=False))
+    assert [outcome for outcome in outcomes if outcome.state == "failed"] == []
+    assert sum(outcome.state == "ok" for outcome in outcomes) >= 4
+
+
+RIGHT = [
+    "Right",
+    "SaysItNeedsImages",
+    "RightPeer",
+    "SaysThatItTrainsTwice",
+    "RightData",
+    "RightPartition",
+    "MayGiveNothing",
+    "RightModel",
+    "RightDelay",
+    "RightAvailability",
+    "RightTopology",
+]
+BROKEN = {
+    "Overwrites": ("It changes nothing in place", "Overwrites.update, client 0, its dispatch 0: must not change"),
+    "OverwritesInStep": ("It changes nothing in place", "OverwritesInStep.step, step 0: must not change what it is"),
+    "Draws": ("Equal arguments give equal results", "Draws.update, client 0, its dispatch 0: must return the same"),
+    "Remembers": ("Equal arguments give equal results", "Remembers.step, step 0: must return the same"),
+    "Grows": ("A client's state keeps its entries", "{'last': 'float32 (1,)'}, got {'last': 'float32 (2,)'}"),
+    "ChangesType": ("The server's state keeps its entries", "{'steps': 'int32 ()'}, got {'steps': 'float32 ()'}"),
+    "WeighsTooFew": ("`weigh` gives a finite weight", "must return a weight for each of 2 updates, got 1"),
+    "SendsOthers": ("All updates have the same entries", "{'more': 'nothing'}, got {'more': 'float32"),
+    "Diverges": ("All numbers that it returns are finite", "Diverges.step, step 0: 'w' must be finite, got"),
+    "Stays": ("On quadratics", "may be left after 100 rounds with local.lr 0.3, got 1"),
+    "SendsInTurns": ("What clients are sent", "step 1: must return the entries of the first message, ['w'], got []"),
+    "TrainsTwice": ("`samples_seen` is what", "gradients for the 20 samples that `samples_seen` says, got 40; correct"),
+    "PeerTrainsTwice": (
+        "`samples_seen` is what",
+        "PeerTrainsTwice.local, peer 0, after 0 mixes: must compute gradients",
+    ),
+    "NeedsImages": ("On quadratics", "says so in its `problems`"),
+    "Forgets": ("Its methods can be called", "Forgets.step: must return the next state, a dict of tensors, got None"),
+    "WaitsForNothing": ("A scenario file can name it", "trigger must be a property that gives Round(...)"),
+    "SeesLessThanNothing": ("`samples_seen` says", "`samples_seen` must be at least 0, got -1 for a client of 10"),
+    "OtherValues": ("A seed decides the first values", "build: x.weight must be the same for the same seed"),
+    "SeesTheBatch": ("In eval mode", "must predict a sample alike alone and in a batch"),
+    "KeepsOutside": ("Its parameters go into one flat vector", "must predict the same once another module's vector"),
+    "OtherOutputs": ("It returns finite float32 outputs", "must return float32 (6, 10) for inputs (6, 1, 8, 8), got"),
+    "NeedsSamples": ("It runs where some clients hold no samples", "AssertionError"),
+    "OverwritesInbox": ("It changes nothing in place", "OverwritesInbox.mix, peer 0, after 0 mixes: must not change"),
+    "LosesEntries": ("A peer's state keeps its entries", "{'buffers': 'float32 (0,)'}, got {'buffers': 'nothing'}"),
+    "NeedsNeighbours": ("Its methods can be called", "NeedsNeighbours.mix, peer 2, after 0 mixes: raises Assertion"),
+    "TooManyLabels": ("Labels are int64", "train: labels must be 0 to 1, as num_classes says, got 0 to 2"),
+    "NotANumber": ("Inputs are finite", "train: x must be finite, got [      nan"),
+    "OtherShape": ("Inputs are finite", "must have the same shape in both splits, got {'train': (2,), 'test': (1,)}"),
+    "DoubleInputs": ("Inputs are finite", "train: x must be uint8, int16 or float32, got float64; convert it"),
+    "LoadsTuple": ("`load` returns", "broken_parts:LoadsTuple.load: must return a raysim.data.Dataset, got tuple"),
+    "SaysOtherClasses": ("What it says of itself", "classes: must be num_classes of what is loaded, 3, got 5"),
+    "DrawsData": ("It loads the same samples each time", "train: x must be the same each time"),
+    "GivesTwice": ("Each sample goes to at most one client", "a row must go to one client at most, got ["),
+    "GivesNothing": ("Each sample goes to at most one client", "client 0 must get samples, got none; give it some"),
+    "DrawsPartition": (
+        "A seed decides how samples are divided",
+        "client 0 must get the same samples under the same seed",
+    ),
+    "IgnoresSeed": ("Another seed divides otherwise", "another seed must divide otherwise, got the same rows"),
+    "Relabels": ("It changes nothing of the samples", "must not change what it is given, but changed y"),
+    "Negative": ("Delays are finite", "must be a finite number of at least 0, got -0."),
+    "CountsDelays": ("The delay of a client's dispatch is the same", "must be the same in any order, "),
+    "PromisesMore": ("No delay is less than `least`", "must be at least `least`, 2, got 0."),
+    "NeedsCost": ("It needs the cost of an update only if", "AttributeError: 'NoneType' object has no attribute"),
+    "ChangesUnforetold": ("Between a time and `next_change`", "when the mask changes, got 3"),
+    "NeverComes": ("Every client is there at some time", "must be true for each client at some time, is never for [3]"),
+    "InParts": (
+        "A scenario file can name it",
+        "`graph` must be connected, but no way leads from peer 0 to [3, 4, 5, 6,",
+    ),
+    "SometimesInParts": ("Its graph is undirected, of all peers", "`graph` must be connected, but no way leads from"),
+    "Loops": ("A scenario file can name it", "must connect a peer with another, got [1] with themselves"),
+    "DrawsTopology": ("A seed decides the graph", "graph: must be the same for the same generator"),
+    "TooHeavy": (
+        "The weights of any pair of degrees",
+        "a peer with 2 neighbours and one with 1: must be between 0 and",
+    ),
+    "Rises": ("S(s) does not grow", "S(s): must not grow with s, but does"),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_class_of_ones_own_that_keeps_the_laws_passes(name: str) -> None:
+    assert not_ok(Subject(f"broken_parts:{name}")) == []
+
+
+@pytest.mark.parametrize("name", ["metrics/own_modules:hits", "loss/own_modules:hinge", "model/own_modules:Net"])
+def test_functions_and_modules_are_tested_too(name: str) -> None:
+    assert not_ok(Subject(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "text"),
+    [
+        ("metrics/own_modules:shapes", "`compute` returns one finite number", "must give one number, got"),
+        ("metrics/broken_parts:first", "It does not depend on the order", "must be the same for samples in another or"),
+        ("metrics/broken_parts:overwrites", "It leaves outputs and labels", "outputs: must stay as they are"),
+        ("loss/own_modules:mean_hinge", "`each` returns a finite loss", "a loss for each sample, shape (40,), got ()"),
+        ("loss/broken_parts:centred", "`each` returns a finite loss", "must not depend on the other samples"),
+        ("loss/broken_parts:constant", "Its gradient", "must be differentiable in the outputs"),
+    ],
+)
+def test_what_breaks_a_law_of_metrics_and_losses_is_told(name: str, law: str, text: str) -> None:
+    (failed,) = not_ok(Subject(name))
+    assert failed.law.startswith(law)
+    assert text in failed.text
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_breaks_a_law_fails_at_that_law_alone(name: str) -> None:
+    law, text = BROKEN[name]
+    (failed,) = not_ok(Subject(f"broken_parts:{name}"))
+    assert failed.law.startswith(law)
+    assert text in failed.text
+
+
+def test_a_law_that_a_file_has_too_few_samples_for_is_not_tried(tmp_path: Path) -> None:
+    """Forty samples make no sixty clients, which is no fault of the algorithm's."""
+    raw = digits(algorithm="broken_parts:Right", data__clients=8, data__train_samples=40)
+    YAML().dump(raw, tmp_path / "few.yaml")
+    outcomes = list(check(Subject("broken_parts:Right", scenario=tmp_path / "few.yaml"), ray=False))
+    assert {outcome.state for outcome in outcomes} == {"ok", "not tried"}
+    (left_out,) = [outcome for outcome in outcomes if outcome.state == "not tried"]
+    assert left_out.law == "It runs where some clients hold no samples"
+    assert left_out.text.startswith("this scenario cannot have clients without samples: ")
+
+
+def test_the_command_has_a_line_for_each_law_and_an_exit_code() -> None:
+    right = command("test", "broken_parts:Right", "--no-ray")
+    assert right.exit_code == 0
+    lines = right.stdout.splitlines()
+    assert lines[0] == "algorithm: broken_parts:Right"
+    assert all(line.startswith("ok  ") for line in lines[1:-1])
+    assert lines[-1] == f"{len(lines) - 2} ok"
+    wrong = command("test", "broken_parts:Grows", "--no-ray")
+    assert wrong.exit_code == 1
+    assert (
+        "failed     A client's state keeps its entries, with their shapes and types\n           Grows.up"
+        in wrong.stdout
+    )
+    assert wrong.stdout.splitlines()[-1].endswith(" ok, 1 failed, 5 not tried")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["nowhere:Mine"], "got 'nowhere:Mine', whose import raises ModuleNotFoundError"),
+        (["json:loads"], "must name a subclass of a base that raysim has for parts"),
+        (
+            ["random"],
+            "must be module:Class, or the name of a part, topology/random or availability/random, got 'random'",
+        ),
+        (["fedbuf"], "one that `raysim list` shows, got 'fedbuf'"),
+        (["fedbuff", "--set", "buffer"], "must be key.path=value, got 'buffer'"),
+    ],
+)
+def test_what_cannot_be_tested_is_refused(words: list[str], expected: str) -> None:
+    answer = command("test", *words)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert expected in answer.stderr
+
+
+def test_wrong_keys_are_told() -> None:
+    answer = command("test", "fedbuff", "--no-ray", "--set", "bufer=3")
+    assert answer.exit_code == 1
+    assert "bufer: unknown key (did you mean 'buffer'?)" in answer.stdout
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("name", ["broken_parts:Right", "broken_parts:RightPeer"])
+def test_ray_gives_the_same_bits(name: str) -> None:
+    last = list(check(Subject(name)))[-1]
+    assert (last.state, last.law) == ("ok", "Ray gives the same bits, with one worker and with two")

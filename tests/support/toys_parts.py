@@ -1,0 +1,241 @@
+"""Parts of the tests' own, one of each kind, as users write them in files of theirs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
+from raysim.data import Dataset, FeatureSkew, Partitioner, PooledData, ServerData, Sizes, Split
+from raysim.data.server import NO_ROWS, Rows, ServerSamples
+from raysim.local import TrainingLoss
+from raysim.metrics import Metric
+from raysim.models import ModelPart, Solver
+from raysim.parts.part import Fraction, Positive
+from raysim.rng import Stream, generator
+from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
+from raysim.world.delay import Unit
+
+
+class Points(PooledData):
+    """Two clouds of points."""
+
+    name: str = "points"
+    spread: Positive = 1.0
+    """Standard deviation of a cloud."""
+
+    @property
+    def classes(self) -> int:
+        return 2
+
+    def load(self) -> Dataset:
+        return Dataset(self._split(60, 0), self._split(20, 1), num_classes=2)
+
+    def _split(self, samples: int, which: int) -> Split:
+        draw = generator(0, "points", which)
+        label = draw.integers(2, size=samples)
+        x = 2.0 * label[:, None] + self.spread * draw.standard_normal((samples, 3))
+        return Split(x.astype(np.float32), label)
+
+
+class Turns(Partitioner):
+    """Clients take the samples in turn."""
+
+    name: str = "turns"
+
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        return [np.arange(client, len(split), clients) for client in range(clients)]
+
+
+class FirstHasMore(Sizes):
+    """The first client gets twice as much as any other."""
+
+    name: str = "first_has_more"
+
+    def shares(self, clients: int, generator: np.random.Generator) -> np.ndarray:
+        return 1.0 + (np.arange(clients) == 0)
+
+
+class Negative(FeatureSkew):
+    """Every other client has negatives."""
+
+    name: str = "negative"
+
+    def change(
+        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
+    ) -> np.ndarray:
+        return 1 - x if client % 2 else x
+
+
+class FirstRows(ServerData):
+    """The server has the first test samples."""
+
+    name: str = "first_rows"
+
+    def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
+        rows = available["test"][:4]
+        none = dataset.test.take(NO_ROWS["test"])
+        samples = ServerSamples(dataset.test.take(rows), dataset.num_classes, dataset.mean, dataset.std, True, none)
+        return samples, {**NO_ROWS, "test": rows}
+
+
+class TwoLayers(ModelPart):
+    """A small network."""
+
+    name: str = "two_layers"
+    width: int = 4
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> Any:
+        from torch import nn
+
+        return nn.Sequential(nn.Linear(shape[0], self.width), nn.Tanh(), nn.Linear(self.width, num_classes))
+
+
+class Halving(Solver):
+    """Goes half of the way to the image."""
+
+    name: str = "halving"
+    tolerance: Positive = 1e-2
+
+    def steps(self, start: Any) -> Callable[[Any, Any], Any]:
+        return lambda point, image: (point + image) / 2
+
+
+class Slow(Delay):
+    """Some clients are slow."""
+
+    name: str = "slow"
+    unit: Unit = "rounds"
+    share: Fraction = 0.5
+
+    def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
+        return 1.0 if stream(client).random() < self.share else 0.0
+
+
+class Coin(Distribution):
+    """One of two values."""
+
+    name: str = "coin"
+    high: Positive = 2.0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return 1.0, self.high
+
+    def draw(self, generator: np.random.Generator) -> float:
+        return self.high if generator.random() < 0.5 else 1.0
+
+
+class Message(EdgeDelay, Coin):
+    """Messages take one of two times."""
+
+    name: str = "message"
+
+
+class Lowest(Policy):
+    """The idle clients with the lowest numbers."""
+
+    name: str = "lowest"
+
+    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
+        return list(idle[:wanted])
+
+
+class Twice(Lowest):
+    """Picks a client twice."""
+
+    name: str = "twice"
+
+    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
+        return [idle[0], idle[0]]
+
+
+class Even(Availability):
+    """In even rounds, even clients are there; in odd rounds, odd ones."""
+
+    name: str = "even"
+
+    def mask(self, seed: int, clients: int, time: float) -> np.ndarray:
+        return np.arange(clients) % 2 == int(time) % 2
+
+    def next_change(self, time: float) -> float:
+        return int(time) + 1.0
+
+
+class Wheel(Topology):
+    """A ring with a hub."""
+
+    name: str = "wheel"
+
+    def graph(self, peers: int, generator: np.random.Generator) -> Any:
+        import networkx as nx
+
+        return nx.wheel_graph(peers)
+
+
+class Tenth(Weighting):
+    """A tenth of each message."""
+
+    name: str = "tenth"
+
+    def weight(self, own: int, other: int, largest: int) -> float:
+        return 0.1
+
+
+class Squared(StalenessFunction):
+    """S(s) = 1 / (1 + s)^2."""
+
+    name: str = "squared"
+
+    def __call__(self, staleness: float) -> float:
+        return 1 / (1 + staleness) ** 2
+
+
+class Mean(Central):
+    """The mean of the updates."""
+
+    name: str = "mean"
+
+    @property
+    def trigger(self) -> Round:
+        return Round(late="keep")
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+        return [1 / len(arrivals)] * len(arrivals)
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
+        return {"w": state["w"] + updates["delta"]}
+
+
+class Gossip(Peer):
+    """Peers train and mix."""
+
+    name: str = "gossip"
+
+    def local(self, task: Any, state: Record) -> tuple[Record, Record]:
+        trained = task.train(task.received.replace(w=state["w"], buffers=state["buffers"]))
+        record = {"w": trained.w, "buffers": state["buffers"]}
+        return record, dict(record)
+
+    def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
+        return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers")}
+
+
+class Confidence(Metric):
+    """The mean of a power of the largest probability."""
+
+    name: str = "confidence"
+    power: Positive = 1.0
+    """The power."""
+
+    def compute(self, outputs: Any, labels: Any) -> Any:
+        return (outputs.softmax(-1).amax(-1) ** self.power).mean()
+
+
+class Surprise(TrainingLoss):
+    """One minus the probability of the label."""
+
+    name: str = "surprise"
+
+    def each(self, outputs: Any, labels: Any) -> Any:
+        return 1 - outputs.softmax(-1).gather(1, labels[:, None])[:, 0]
