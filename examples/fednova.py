@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from raysim.algorithms import Arrival, Central, Population, Record, Round
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 
 
 class FedNova(Central):

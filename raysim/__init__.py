@@ -15,13 +15,14 @@ from raysim.startup import one_line_if_interrupted, require_own_packages
 require_own_packages()  # before anything imports them
 
 with one_line_if_interrupted():  # it takes a second
-    from raysim.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
+    from raysim.parts.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
     from raysim.runs.fork import fork
     from raysim.runs.result import Result
     from raysim.runs.resume import resume
     from raysim.runs.run import run
     from raysim.scenario import Scenario, load_scenario, parse_scenario
     from raysim.sweep import Plan, load_sweep, run_all
+    from raysim.version import __version__
     from results import Runs, load
 
 __all__ = [
@@ -45,5 +46,3 @@ __all__ = [
     "run",
     "run_all",
 ]
-
-__version__ = "0.1.0"  # the package's metadata take it from here, so a checkout that is not installed has it too

@@ -133,7 +133,7 @@ def server_task(
     from raysim.local.net import Net
     from raysim.local.samples import Samples
     from raysim.local.server_task import Company, ServerTask
-    from raysim.rng import SERVER_ID
+    from raysim.parts.rng import SERVER_ID
 
     net, settings = Net(module, (), loss, torch.device("cpu")), Local(batch_size=None, **local)
     return ServerTask(

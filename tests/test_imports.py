@@ -5,10 +5,11 @@ import importlib
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
 from pathlib import Path
 
+import networkx
 import pytest
 from conftest import ROOT
 
@@ -23,6 +24,7 @@ NAMES = ("session", "cluster", "recovery", "crew", "worker", "meter", "nodes", "
 USES_RAY = {ROOT / "actors" / f"{name}.py" for name in NAMES}
 PACKAGES = ["raysim", "raysim.algorithms", "raysim.data", "raysim.local", "raysim.models", "raysim.world"]
 PACKAGES += ["actors", "results", "results.report"]
+CIRCLES = {"raysim.workers.client", "results.runs"}
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 
@@ -46,6 +48,38 @@ def test_imports_flow_one_way(file: Path) -> None:
     assert found & set(MAY_IMPORT) <= MAY_IMPORT[package]
     assert not found & {"tests", "toys", "conftest", "benchmarks"}
     assert "ray" not in found or file in USES_RAY
+
+
+@cache
+def imported_files() -> dict[Path, set[Path]]:
+    """For each file, those of raysim that it imports anywhere, for typing too. A package is its `__init__.py`."""
+    by_module = {module_name(file): file for file in FILES}
+    return {
+        file: {by_module[name] for pair in imports(file) if (name := found_module(pair, by_module))} - {file}
+        for file in FILES
+    }
+
+
+def module_name(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def found_module(pair: tuple[str, str], modules: Container[str]) -> str | None:
+    """The module that `from module import name` takes: module.name if that is one."""
+    return next((name for name in (".".join(pair), pair[0]) if name in modules), None)
+
+
+def test_files_import_each_other_in_pairs_at_most() -> None:
+    """A circle of imports can only be read as a whole, and a part of it cannot be used without the rest."""
+    circles = networkx.strongly_connected_components(networkx.DiGraph(imported_files()))
+    large = [sorted(map(module_name, circle)) for circle in circles if len(circle) > 2]
+    assert [circle for circle in large if not set(circle) & CIRCLES] == []
+
+
+def test_a_reader_meets_few_rooms() -> None:
+    """A room is a package, with the packages in it, or a module that lies beside the packages of raysim."""
+    rooms = {module_name(file).removeprefix("raysim.").partition(".")[0] for file in FILES}
+    assert len(rooms - {"raysim", "__main__"}) <= 24, sorted(rooms)
 
 
 def test_every_package_is_installed() -> None:

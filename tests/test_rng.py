@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raysim.rng import Stream, generator
+from raysim.parts.rng import Stream, generator
 
 
 def test_every_key_has_draws_of_its_own() -> None:

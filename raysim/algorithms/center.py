@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.hybrid import Hybrid, needs_server_data
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
     from raysim.local import Local
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class Center(Hybrid):
@@ -37,7 +37,7 @@ class Center(Hybrid):
     def samples_seen(self, local: Local, samples: int) -> int:
         return 0
 
-    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Iterable[Problem]:
         return needs_server_data(scenario, in_domain=True)
 
     def message(self, state: Record) -> Record:

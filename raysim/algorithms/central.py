@@ -13,18 +13,18 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.part import Part
 from raysim.terms import Arrival, Population, Record, ServerStep, Trigger
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from raysim.algorithms.setting import Setting
     from raysim.local import Local
     from raysim.local.model import Model
     from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class Central(Part):
@@ -63,12 +63,12 @@ class Central(Part):
         """
         return local.total_samples(samples)
 
-    def embeds(self, scenario: Scenario) -> bool | str:
+    def embeds(self, scenario: Setting) -> bool | str:
         """Whether it uses embeddings, as `task.embed` gives, or the name of the sub-module that these are of. The model
         is then tried for that at the start."""
         return False
 
-    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Iterable[Problem]:
         """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""
         return ()
 
@@ -126,7 +126,7 @@ class Central(Part):
         return state
 
 
-def needs_personal(scenario: Scenario) -> Iterator[Problem]:
+def needs_personal(scenario: Setting) -> Iterator[Problem]:
     """Yields a problem unless `model.personal` names parameters that stay with each client."""
     if not scenario.model.personal:
         name = scenario.algorithm.name

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.terms import Record
 
 if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class DPSGD(Peer):
@@ -26,7 +26,7 @@ class DPSGD(Peer):
 
     name: Literal["d_psgd", "cdsgd"] = "d_psgd"
 
-    def problems(self, scenario: Scenario) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Iterator[Problem]:
         if scenario.local.steps != 1:
             got = scenario.local.steps or "epochs"
             text = f"must be 1 for {self.name}, which mixes after every mini-batch, got {got}; set `local.steps: 1`"

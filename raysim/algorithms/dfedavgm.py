@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.part import Fraction
 from raysim.terms import Record
 
 if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class DFedAvgM(Peer):
@@ -28,7 +28,7 @@ class DFedAvgM(Peer):
     momentum: Fraction = 0.9
     """Momentum of local training (theta)."""
 
-    def problems(self, scenario: Scenario) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Iterator[Problem]:
         for key, plain in (("optimizer", "sgd"), ("momentum", 0)):
             if (got := getattr(scenario.local, key)) != plain:
                 text = f"must be {plain} for dfedavgm, whose momentum is algorithm.momentum, got {got}"

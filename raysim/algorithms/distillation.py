@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.errors import Problem
 from raysim.local import Local
+from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Positive
 from raysim.terms import Record
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from raysim.algorithms.setting import Setting
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class Distillation(Peer):
@@ -35,7 +35,7 @@ class Distillation(Peer):
     batch_size: Count | None = None
     """Public inputs in a mini-batch. null: as many as `local.batch_size`."""
 
-    def problems(self, scenario: Scenario) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Iterator[Problem]:
         if scenario.public.samples == 0:
             text = f"must be at least 1, for peers of {self.name} compare outputs on public samples, got 0"
             yield Problem("public.samples", text)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid, needs_server_data
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class FedFT(Hybrid):
@@ -32,7 +32,7 @@ class FedFT(Hybrid):
     def trigger(self) -> Round:
         return Round(late="discard", empty=True)
 
-    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Iterable[Problem]:
         return needs_server_data(scenario, in_domain=True)
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:

@@ -14,15 +14,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.part import Count
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
     from raysim.local.model import Model
     from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class FedAvgFT(FedAvg):
@@ -42,7 +42,7 @@ class FedAvgFT(FedAvg):
     def trigger(self) -> Round:
         return Round(late="discard", empty=self.finetune_after is not None)  # so that steps count rounds
 
-    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Iterable[Problem]:
         yield from super().problems(scenario)
         rounds = scenario.run.rounds
         if self.finetune_after is not None and self.finetune_after >= rounds:

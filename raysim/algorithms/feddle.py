@@ -21,16 +21,16 @@ from raysim.algorithms import atlas
 from raysim.algorithms.atlas import Anchors
 from raysim.algorithms.hybrid import Hybrid
 from raysim.algorithms.staleness import Polynomial, Staleness
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.part import Count, NonNegative, Positive
 from raysim.terms import Arrival, Buffer, Population, Record, Round, SearchResult, ServerStep
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from raysim.algorithms.setting import Setting
     from raysim.local.model import Model
     from raysim.local.server_task import ServerTask
-    from raysim.scenario import Scenario
 
     Batches = Iterable[tuple[Tensor, Tensor]]
     Slope = Callable[[Tensor, Tensor, Tensor], Tensor]  # from coefficients and a batch to the coefficients' gradient
@@ -76,7 +76,7 @@ class Feddle(Hybrid):
     def trigger(self) -> Round | Buffer:
         return Buffer(self.search_after) if self.search_after else Round(late="keep")
 
-    def problems(self, scenario: Scenario) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Iterator[Problem]:
         yield from super().problems(scenario)
         if self.atlas is None and scenario.world.dispatch.size is None:
             text = (

@@ -20,16 +20,16 @@ from pydantic import model_validator
 from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.part import Count, NonNegative
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
     from raysim.local import Local
     from raysim.local.model import Model
     from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class FeDEQ(FedAvg):
@@ -73,7 +73,7 @@ class FeDEQ(FedAvg):
     def samples_seen(self, local: Local, samples: int) -> int:
         return local.for_epochs(self.head_epochs).total_samples(samples) + local.total_samples(samples)
 
-    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Iterable[Problem]:
         return needs_personal(scenario)
 
     def init(self, model: Model, population: Population) -> Record:

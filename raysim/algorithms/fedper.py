@@ -15,15 +15,15 @@ from pydantic import NonNegativeInt
 
 from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.part import Count
 from raysim.terms import Population, Record
 
 if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
     from raysim.local import Local
     from raysim.local.model import Model
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 HEAD = 1  # the stream of the head's batches, so that the body sees the same batches whether heads are trained or not
 
@@ -43,7 +43,7 @@ class FedPer(FedAvg):
     def samples_seen(self, local: Local, samples: int) -> int:
         return local.for_epochs(self.head_epochs).total_samples(samples) + local.total_samples(samples)
 
-    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Iterable[Problem]:
         return needs_personal(scenario)
 
     def init(self, model: Model, population: Population) -> Record:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Literal
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import needs_server_data
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class HFCL(Central):
@@ -36,7 +36,7 @@ class HFCL(Central):
     def trigger(self) -> Round:
         return Round(late="discard", empty=True)
 
-    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Iterable[Problem]:
         return needs_server_data(scenario, in_domain=True)
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:

@@ -9,14 +9,14 @@ from pydantic import Field
 
 from raysim.algorithms.central import Central
 from raysim.data.server import InDomain
-from raysim.errors import Problem
 from raysim.local import Local
+from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Positive
 
 if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
     from raysim.local.model import Model
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class Hybrid(Central):
@@ -31,7 +31,7 @@ class Hybrid(Central):
     server_batch_size: Count | None = 32
     """Samples in a mini-batch of the server's training. null: all samples at once."""
 
-    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Iterable[Problem]:
         return needs_server_data(scenario)
 
     def server_settings(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Hybrid(Central):
         return task.train(start, **options, **self.server_settings()).model
 
 
-def needs_server_data(scenario: Scenario, *, in_domain: bool = False) -> Iterator[Problem]:
+def needs_server_data(scenario: Setting, *, in_domain: bool = False) -> Iterator[Problem]:
     """Yields a problem if the server has no samples. in_domain: also if they are not like the clients' samples."""
     name, kind = scenario.algorithm.name, scenario.server_data.name
     if kind == "none":

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Fraction, Positive
 from raysim.terms import Record
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from raysim.algorithms.setting import Setting
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class KNNPer(FedAvg):
@@ -47,10 +47,10 @@ class KNNPer(FedAvg):
     takes for images: before the last normalisation. null: `model.personal` or, if nothing is personal, the last linear
     layer."""
 
-    def embeds(self, scenario: Scenario) -> bool | str:
+    def embeds(self, scenario: Setting) -> bool | str:
         return self.embedding or True
 
-    def problems(self, scenario: Scenario) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Iterator[Problem]:
         if scenario.data.classes == 0:
             yield Problem("algorithm.name", f"knn_per needs labels, and {scenario.data.name} has none; take other data")
         if scenario.run.save_clients:

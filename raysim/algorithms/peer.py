@@ -17,11 +17,11 @@ from raysim.terms import Record
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raysim.errors import Problem
+    from raysim.algorithms.setting import Setting
     from raysim.local import Local
     from raysim.local.model import Model
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
+    from raysim.parts.errors import Problem
 
 
 class Inbox(NamedTuple):
@@ -60,7 +60,7 @@ class Peer(Part):
 
     name: str
 
-    def embeds(self, scenario: Scenario) -> bool | str:
+    def embeds(self, scenario: Setting) -> bool | str:
         """Whether it uses embeddings, as `task.embed` gives, or the name of the sub-module that these are of. The model
         is then tried for that at the start."""
         return False
@@ -73,7 +73,7 @@ class Peer(Part):
         """
         return local.total_samples(samples)
 
-    def problems(self, scenario: Scenario) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Iterable[Problem]:
         """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""
         return ()
 

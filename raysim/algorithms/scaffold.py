@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.part import Positive
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
     from raysim.local.model import Model
     from raysim.local.task import Task
-    from raysim.scenario import Scenario
 
 
 class Scaffold(Central):
@@ -34,7 +34,7 @@ class Scaffold(Central):
     def trigger(self) -> Round:
         return Round(late="discard")
 
-    def problems(self, scenario: Scenario) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Iterator[Problem]:
         local = scenario.local
         for key, plain in (("optimizer", "sgd"), ("momentum", 0), ("weight_decay", 0)):
             if (got := getattr(local, key)) != plain:

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from raysim import __version__
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
@@ -27,8 +26,9 @@ from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.sweep import sweep
 from raysim.cli.test import test
-from raysim.errors import CannotGoOn, RunFailed, ScenarioError
+from raysim.parts.errors import CannotGoOn, RunFailed, ScenarioError
 from raysim.startup import HiddenPackage, require_own_packages
+from raysim.version import __version__
 
 app = typer.Typer(
     help="Simulates federated learning at scale, in virtual time.",

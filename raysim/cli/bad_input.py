@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import typer
 
-from raysim.errors import RunFailed, ScenarioError
+from raysim.parts.errors import RunFailed, ScenarioError
 
 
 def refuse(errors: Sequence[Exception]) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Overrides, ScenarioFiles
-from raysim.errors import Problem, ScenarioError
+from raysim.parts.errors import Problem, ScenarioError
 from raysim.scenario import Scenario
 
 

@@ -26,7 +26,7 @@ def columns(
     """Tell what each column of a run's tables means: its type, its unit, and when it is null."""
     from rich.console import Console
 
-    from raysim.errors import nearest
+    from raysim.parts.errors import nearest
     from results import TABLES
     from results.keys import ORIGIN
     from results.schemas import description_of

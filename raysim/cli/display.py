@@ -16,7 +16,7 @@ from rich.table import Table
 from raysim.cli.progress_lines import ProgressLines, describe
 from raysim.cli.telling import telling
 from raysim.engine.progress import Progress
-from raysim.errors import RunFailed
+from raysim.parts.errors import RunFailed
 from raysim.runs.result import Result
 from raysim.runs.run import run
 from raysim.scenario import Scenario

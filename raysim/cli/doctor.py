@@ -10,7 +10,7 @@ import typer
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Address, Overrides
 from raysim.cli.signals import ending_by_signals
-from raysim.errors import ScenarioError
+from raysim.parts.errors import ScenarioError
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,7 +10,7 @@ import typer
 
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Case, Overrides, ScenarioFiles, require_writable, to_location
-from raysim.errors import BadInput, ScenarioError
+from raysim.parts.errors import BadInput, ScenarioError
 
 if TYPE_CHECKING:
     import pandas as pd

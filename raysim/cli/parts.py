@@ -132,7 +132,7 @@ def _own(name: str) -> tuple[Kind, type[Part]]:
 
 
 def _unknown(word: str) -> str:
-    from raysim.errors import nearest
+    from raysim.parts.errors import nearest
     from raysim.parts.part import names_of
     from raysim.scenario.kinds import kinds
 

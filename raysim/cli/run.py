@@ -10,7 +10,7 @@ import typer
 from raysim.cli.bad_input import refuse, tell
 from raysim.cli.options import Address, Case, Out, Overrides, ScenarioFiles
 from raysim.cli.signals import ending_by_signals
-from raysim.errors import ScenarioError
+from raysim.parts.errors import ScenarioError
 from raysim.scenario import Scenario, load_scenario
 
 

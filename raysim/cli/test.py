@@ -28,9 +28,9 @@ def test(
     from rich.console import Console
     from rich.markup import escape
 
-    from raysim.errors import ScenarioError
     from raysim.laws.check import check
     from raysim.laws.subject import Subject
+    from raysim.parts.errors import ScenarioError
     from raysim.parts.own import WrongClass
 
     try:

@@ -9,7 +9,7 @@ from raysim.data.held_out import held_out_size
 from raysim.data.images import Images, stratified
 from raysim.data.labelled import balanced
 from raysim.data.pool import Share
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 class Raw(NamedTuple):

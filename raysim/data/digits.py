@@ -7,7 +7,7 @@ import numpy as np
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.images import Images
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 class Digits(Images):

@@ -18,7 +18,7 @@ from raysim.data.quadratic import Quadratic
 from raysim.data.server import ServerData, ServerSamples, drawn
 from raysim.data.skew import FeatureSkew
 from raysim.parts.refusals import blaming
-from raysim.rng import Stream, generator
+from raysim.parts.rng import Stream, generator
 
 
 @dataclass(frozen=True)

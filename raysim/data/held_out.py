@@ -5,7 +5,7 @@ import numpy as np
 from raysim.data.dataset import Split
 from raysim.data.holdings import Holdings
 from raysim.data.partition import pieces
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 
 
 def hold_out(parts: list[np.ndarray], share: float, seed: int) -> tuple[Holdings, Holdings]:

@@ -10,7 +10,7 @@ from raysim.data.labelled import Labelled, balanced
 from raysim.data.partition import rows_by_value
 from raysim.data.pixels import fit
 from raysim.parts.part import Count
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 class Images(Labelled):

@@ -15,7 +15,7 @@ from raysim.data.images import Images
 from raysim.data.partition import Natural
 from raysim.data.pool import Partition, Share
 from raysim.parts.part import Count, Fraction
-from raysim.rng import generator
+from raysim.parts.rng import generator
 from results.location import location
 
 Samples = tuple[np.ndarray, np.ndarray]  # x (n, ...) and y (n, ...) of one user

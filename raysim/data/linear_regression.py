@@ -13,7 +13,7 @@ from raysim.data.dataset import Dataset, Split
 from raysim.data.partition import Iid
 from raysim.data.pool import Partition, PooledData
 from raysim.parts.part import Count
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 class LinearRegression(PooledData):

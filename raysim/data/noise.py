@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from raysim.data.holdings import Holdings
 from raysim.parts.part import Fraction, Part
-from raysim.rng import Stream, generator
+from raysim.parts.rng import Stream, generator
 
 
 class NoisyClients(Part):

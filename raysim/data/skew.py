@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from raysim.errors import BadInput, Problem
+from raysim.parts.errors import BadInput, Problem
 from raysim.parts.part import Part, Positive
 
 

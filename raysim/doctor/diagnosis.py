@@ -13,7 +13,7 @@ from raysim.doctor.measurement import Measured, Measurement, to_measure
 from raysim.doctor.node import Examination, Node
 from raysim.doctor.places import Places
 from raysim.doctor.proposal import Proposal, as_asked, propose
-from raysim.rng import globals_kept
+from raysim.parts.rng import globals_kept
 from raysim.runs.explained import explained
 from raysim.runs.machines import environment, pin
 from raysim.runs.run import connect, demand_of

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from actors import Machine, this_machine
-from raysim import __version__
+from raysim.version import __version__
 from raysim.workers.device import stand_in, stand_in_bytes
 from results.location import UnknownLocation, location
 from results.store import reaching

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from raysim.engine.rows import Happened
-from raysim.errors import DamagedCheckpoint
+from raysim.parts.errors import DamagedCheckpoint
 from results.disk import replacing
 from results.location import is_local
 from results.parts import DamagedPart, rows_in

@@ -8,7 +8,6 @@ import numpy as np
 
 from raysim.algorithms import Central
 from raysim.data import federate
-from raysim.errors import ScenarioError
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.peer_calls import PeerCalls
@@ -22,6 +21,7 @@ from raysim.laws.records import (
 from raysim.laws.server_calls import ServerCalls
 from raysim.laws.subject import Subject
 from raysim.laws.trial import merged, quadratics
+from raysim.parts.errors import ScenarioError
 from raysim.scenario import parse_scenario
 
 # Of 60 clients with two or three samples each, about a third lose all of them to the server.

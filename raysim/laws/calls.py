@@ -8,7 +8,7 @@ from typing import Any
 from raysim.algorithms import Central, Peer
 from raysim.laws.law import Broken
 from raysim.laws.records import Call, copied, require_record
-from raysim.rng import globals_kept, seed_globals
+from raysim.parts.rng import globals_kept, seed_globals
 from raysim.terms import Record
 
 

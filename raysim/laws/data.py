@@ -12,7 +12,7 @@ from raysim.data.loaded import wrong_classes, wrong_inputs, wrong_labels, wrong_
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups
 from raysim.laws.subject import Subject
-from raysim.rng import globals_kept, seed_globals
+from raysim.parts.rng import globals_kept, seed_globals
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ from raysim.local.samples import Loader
 from raysim.models.build import initialise
 from raysim.models.layout import Layout
 from raysim.models.part import ModelPart
-from raysim.rng import globals_kept, seed_globals
+from raysim.parts.rng import globals_kept, seed_globals
 
 SAMPLES = 6  # that are predicted, at most
 

@@ -9,7 +9,7 @@ from raysim.data.partition import Partitioner
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.subject import Subject
-from raysim.rng import globals_kept, seed_globals
+from raysim.parts.rng import globals_kept, seed_globals
 
 SAMPLES, CLIENTS, LABELS, USERS = 600, 8, 10, 12
 

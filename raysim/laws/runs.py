@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from actors import InlinePool, Job, JobFailed, Request
-from raysim.errors import RunFailed
 from raysim.laws.law import Broken
 from raysim.laws.subject import Subject
 from raysim.laws.trial import Raw, merged
+from raysim.parts.errors import RunFailed
 from raysim.runs.execution import Execution
 from raysim.runs.result import Result
 from raysim.runs.run import run

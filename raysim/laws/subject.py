@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from raysim.errors import ScenarioError
 from raysim.laws.trial import Raw, merged, trials
+from raysim.parts.errors import ScenarioError
 from raysim.parts.own import WrongClass, import_class, require_part
 from raysim.parts.own_function import find
 from raysim.parts.part import Part

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from raysim.errors import BadInput
 from raysim.laws.law import Broken, Groups
 from raysim.laws.subject import Subject
 from raysim.laws.world import RUNS
-from raysim.rng import globals_kept, seed_globals
+from raysim.parts.errors import BadInput
+from raysim.parts.rng import globals_kept, seed_globals
 from raysim.world.mixing import Neighbours, Weighting
 from raysim.world.topology import Topology, require_graph
 

@@ -11,7 +11,7 @@ import numpy as np
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups
 from raysim.laws.subject import Subject
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.world.delay import Cost
 
 CLIENTS, NUMBERS = 8, 2  # clients, and dispatches of each, that are tried

@@ -14,7 +14,7 @@ from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.local.task import PREDICTED, Task
-from raysim.rng import generator, seed_globals
+from raysim.parts.rng import generator, seed_globals
 from raysim.terms import Population
 
 

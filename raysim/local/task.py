@@ -9,14 +9,14 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from raysim.errors import nearest
 from raysim.local.logged import number, require_own
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.local.train import Correction, Trained, Trainer, train
-from raysim.rng import stream_of, torch_seed
+from raysim.parts.errors import nearest
+from raysim.parts.rng import stream_of, torch_seed
 from raysim.terms import Population
 
 PREDICTED = 250  # inputs in a batch of predictions; fixed, because results depend on it bit by bit

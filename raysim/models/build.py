@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from raysim.models.part import ModelPart
-from raysim.rng import torch_seed
+from raysim.parts.rng import torch_seed
 
 
 def initialise(part: ModelPart, shape: tuple[int, ...], num_classes: int, seed: int) -> nn.Module:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_serializer
 
-from raysim.errors import Problem
 from raysim.models.given import GivenModule
 from raysim.models.part import ModelPart
+from raysim.parts.errors import Problem
 from raysim.parts.own import WrongClass, import_class, path_of
 from raysim.parts.own_function import Arguments, ImportPath, argument_problems, call, find
 

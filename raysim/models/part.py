@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.part import Part
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic.errors import PydanticUserError
 
-from raysim.errors import nearest
+from raysim.parts.errors import nearest
 from raysim.parts.own import WrongClass, import_class, path_of
 from raysim.parts.plain import as_lists
 

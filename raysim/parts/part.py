@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from raysim.errors import quoted
+from raysim.parts.errors import quoted
 from raysim.parts.own import WrongClass, import_class, load_registered, path_of, registered, require_part
 
 Positive = Annotated[float, Field(gt=0)]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from raysim.errors import BadInput, Problem
+from raysim.parts.errors import BadInput, Problem
 
 # How raysim's own messages about data and models start: what is wrong, perhaps a part's name, perhaps a key of it.
 _HEAD = re.compile(r"(?P<what>[a-z_]+(?:\.[a-z_0-9]+)*)(?: [a-z0-9_]+)?: (?:`(?P<key>[a-z_]+)` (?=must))?")

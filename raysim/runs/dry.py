@@ -12,7 +12,7 @@ from raysim.engine.families import family_of
 from raysim.runs.folder import now, run_info
 from raysim.runs.origin import record_origin
 from raysim.engine.recorder import Recorder
-from raysim.errors import Problem, ScenarioError
+from raysim.parts.errors import Problem, ScenarioError
 from raysim.scenario import Scenario
 from results import Writer, write_json
 

@@ -11,7 +11,7 @@ from raysim.engine.checkpoint import FOLDER, Checkpoint
 from raysim.runs.execution import Execution
 from raysim.runs.lock import locked
 from raysim.engine.progress import Progress
-from raysim.errors import CannotGoOn, Problem, ScenarioError
+from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.result import Result
 from raysim.runs.run import launch, new_folder
 from raysim.scenario import Scenario

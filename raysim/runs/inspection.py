@@ -24,8 +24,8 @@ from raysim.engine.peers import timeline as peers_timeline
 from raysim.engine.recorder import Recorder
 from raysim.engine.server import timeline as server_timeline
 from raysim.engine.server.weights import weigh
-from raysim.errors import BadInput, Problem
-from raysim.rng import globals_kept
+from raysim.parts.errors import BadInput, Problem
+from raysim.parts.rng import globals_kept
 from raysim.scenario import Scenario
 from raysim.scenario.culprit import culprit_of
 from raysim.world.server_happening import Stepped

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from raysim.errors import CannotGoOn
+from raysim.parts.errors import CannotGoOn
 from results import Run, this_process
 from results.disk import writing
 from results.holder import state

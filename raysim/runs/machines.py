@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from actors import Life, Machine
-from raysim.errors import Problem, ScenarioError
+from raysim.parts.errors import Problem, ScenarioError
 
 # torch's own kernels, oneDNN and MKL each choose by themselves; all read these when they are loaded or first used.
 _VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")

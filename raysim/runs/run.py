@@ -24,9 +24,9 @@ from raysim.runs.machines import environment, pin
 from raysim.runs.origin import record_origin
 from raysim.engine.progress import Progress
 from raysim.runs.recoveries import Recoveries
-from raysim.errors import RunFailed, StopRun
+from raysim.parts.errors import RunFailed, StopRun
 from raysim.runs.result import Result
-from raysim.rng import globals_kept
+from raysim.parts.rng import globals_kept
 from raysim.scenario import Scenario
 from raysim.scenario.load import scenario_of
 from raysim.workers.device import stand_in

@@ -13,12 +13,12 @@ from raysim.data.linear_regression import LinearRegression
 from raysim.data.quadratic import Quadratic
 from raysim.data.server import NoServerData, OutOfDomain
 from raysim.data.shakespeare import Shakespeare
-from raysim.errors import Problem
 from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import MLP, MODELS, Linear, Module
 from raysim.models.text_model import TextModel
 from raysim.models.vector import Vector
+from raysim.parts.errors import Problem
 from raysim.scenario.location_checks import location_problems
 from raysim.scenario.peer_checks import peer_problems
 from raysim.scenario.schema import Scenario

@@ -13,6 +13,7 @@ from typing import Any
 from raysim.scenario.fingerprints import fingerprint
 from raysim.scenario.own_modules import MAIN, main_sources, own_modules, parts_in, sources_of
 from raysim.scenario.schema import Scenario
+from raysim.version import __version__
 
 Dependencies = dict[str, Any]
 
@@ -22,8 +23,6 @@ def depends_on(scenario: Scenario) -> Dependencies:
 
     Reads all files that the parts name, which may take long.
     """
-    from raysim import __version__
-
     files = sorted({str(path) for part in parts_in(scenario) for path in part.reads()})
     return {
         "raysim": __version__,

@@ -7,7 +7,7 @@ from typing import Any, get_origin
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from raysim.errors import Problem, nearest, quoted
+from raysim.parts.errors import Problem, nearest, quoted
 from raysim.parts.own import WrongClass
 from raysim.parts.part import Part, names_of, one_of, parts_of, spell_out
 

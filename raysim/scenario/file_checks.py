@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.plain import as_lists
 from raysim.scenario.schema import Scenario
 from raysim.world import World

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import ValidationError
 
-from raysim.errors import Problem, ScenarioError, quoted
 from raysim.models import MODELS, ModelPart
+from raysim.parts.errors import Problem, ScenarioError, quoted
 from raysim.parts.part import OneOf, Part
 from raysim.parts.plain import as_tuples
 from raysim.scenario.checks import problems_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from raysim.errors import Problem
+from raysim.parts.errors import Problem
 from raysim.parts.part import Part
 from results.location import UnknownLocation, is_uri, location
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from actors.labels import match
-from raysim.errors import quoted
+from raysim.parts.errors import quoted
 from raysim.parts.part import Part, Positive
 
 _WORD = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"  # Ray's labels follow the syntax of those of Kubernetes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from raysim.data.server import NoServerData
-from raysim.errors import Problem, quoted
+from raysim.parts.errors import Problem, quoted
 from raysim.parts.part import Part
 from raysim.scenario.file_checks import file_problems
 from raysim.scenario.schema import Scenario

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
-from raysim.errors import Problem, quoted
+from raysim.parts.errors import Problem, quoted
 from raysim.scenario.file_checks import file_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Buffer, Round

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from raysim.errors import Problem, ScenarioError, quoted
+from raysim.parts.errors import Problem, ScenarioError, quoted
 from results.yaml import parse
 
 LENGTH = 16_000_000  # letters of a scenario file; reading them takes about a minute

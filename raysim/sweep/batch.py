@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
 from raysim.engine.progress import Progress
-from raysim.errors import Problem, RunFailed, ScenarioError
+from raysim.parts.errors import Problem, RunFailed, ScenarioError
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.scenario.load import scenario_of

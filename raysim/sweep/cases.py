@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from raysim.errors import Problem, ScenarioError
+from raysim.parts.errors import Problem, ScenarioError
 from raysim.scenario.load import read_back, set_case
 from raysim.scenario.yaml import assign
 

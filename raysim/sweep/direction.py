@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from raysim.errors import Problem, ScenarioError
+from raysim.parts.errors import Problem, ScenarioError
 from raysim.scenario import Scenario
 from raysim.sweep.settings import Search
 from results.metrics import directions

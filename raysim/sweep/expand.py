@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from raysim.errors import Problem, ScenarioError, quoted
+from raysim.parts.errors import Problem, ScenarioError, quoted
 from raysim.scenario import Scenario
 from raysim.scenario.explain import explain
 from raysim.scenario.load import name_after, parse_scenario, set_case

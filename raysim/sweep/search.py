@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.progress import Progress
-from raysim.errors import DamagedCheckpoint, Problem, ScenarioError, StopRun
+from raysim.parts.errors import DamagedCheckpoint, Problem, ScenarioError, StopRun
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import Child, ChildDied
 from raysim.engine.progress import Progress
-from raysim.errors import RunFailed, StopRun
+from raysim.parts.errors import RunFailed, StopRun
 from raysim.runs.execution import Execution
 from raysim.runs.machines import pin
 from raysim.runs.previous import going_on

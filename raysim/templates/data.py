@@ -6,7 +6,7 @@ import numpy as np
 
 from raysim.data import Dataset, PooledData, Split
 from raysim.parts.part import Count
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 class DataTemplate(PooledData):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raysim.parts.part import Fraction, Positive
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.world.delay import Cost, Delay, Unit
 
 

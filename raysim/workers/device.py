@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from raysim.errors import Problem, ScenarioError
+from raysim.parts.errors import Problem, ScenarioError
 
 STAND_IN = "RAYSIM_STAND_IN_GPU"
 """Variable for tests, with a number of GiB: what runs on a GPU then runs on the CPU, which stands in for a GPU with as

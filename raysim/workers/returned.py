@@ -14,7 +14,7 @@ from torch import Tensor, float32
 
 from raysim.local.model import Model
 from raysim.models.layout import Layout
-from raysim.rng import seed_globals
+from raysim.parts.rng import seed_globals
 from raysim.terms import Record, ServerStep
 
 if TYPE_CHECKING:

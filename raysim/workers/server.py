@@ -13,7 +13,7 @@ from raysim.data import Split
 from raysim.local.logged import require_own
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
-from raysim.rng import SERVER_ID
+from raysim.parts.rng import SERVER_ID
 from raysim.terms import Buffer, Record, SearchResult
 from raysim.workers import records, returned, wire
 from raysim.workers.client import ClientWorker

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from raysim.data import Federation, Split
-from raysim.errors import BadInput
 from raysim.local import Local
 from raysim.local.model import Model
 from raysim.local.net import LOSSES, Net
@@ -21,6 +20,7 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.local.train import Trainer, train
 from raysim.models.build import initialise
+from raysim.parts.errors import BadInput
 from raysim.parts.refusals import blaming
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmeasurable

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from raysim.parts.part import Fraction, Part, Positive
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 class Availability(Part):

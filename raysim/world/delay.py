@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from raysim.parts.part import NonNegative, Part
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.world import distribution
 from raysim.world.trace_file import read_trace
 

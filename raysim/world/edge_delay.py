@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.world import distribution
 
 

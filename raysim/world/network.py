@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.world import Topology, World
 
 

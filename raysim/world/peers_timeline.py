@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.world import Cost, Topology, World
 from raysim.world.clock import Clock
 from raysim.world.delay import duration_of

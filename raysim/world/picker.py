@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.world.policy import UniformPolicy
 from raysim.world.roster import Roster
 from raysim.world.script import Script

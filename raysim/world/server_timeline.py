@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.terms import Arrival, Round, Trigger
 from raysim.world.clock import Clock
 from raysim.world.delay import Cost, duration_of

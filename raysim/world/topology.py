@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from actors.fault import frames_of
-from raysim.errors import BadInput, Problem
+from raysim.parts.errors import BadInput, Problem
 from raysim.parts.part import Count, OneOf, Part
-from raysim.rng import generator
+from raysim.parts.rng import generator
 from raysim.world.mixing import WEIGHTINGS, Metropolis, Neighbours, Weighting
 from results.location import location
 from results.store import why

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raysim.parts.part import Positive
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.world.availability import Availability, Presence
 from raysim.world.trace_delay import Assign
 from raysim.world.trace_file import read_trace

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.world.delay import Cost, Delay
 from raysim.world.trace_file import TraceFile, read_trace
 

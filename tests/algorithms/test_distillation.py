@@ -17,7 +17,7 @@ from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.models import Linear
-from raysim.rng import generator
+from raysim.parts.rng import generator
 from raysim.workers.workbench import Workbench
 
 # --- functions: a linear model on the input 1, so that its output is its parameter ------------------------------------

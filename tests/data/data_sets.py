@@ -12,7 +12,7 @@ from raysim.data.public import Public
 from raysim.data.server import NoServerData
 from raysim.parts.part import OneOf, Part
 from raysim.parts.plain import as_tuples
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOf(DATA_SETS)])
 SERVER: TypeAdapter[Any] = TypeAdapter(Annotated[ServerData, OneOf(SERVER_DATA)])

@@ -18,7 +18,7 @@ from raysim.data import Split
 from raysim.data.arrays import Arrays
 from raysim.data.in_memory import InMemory, light
 from raysim.data.partition import Iid
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 DRAW = generator(0, "arrays")
 X, Y = DRAW.standard_normal((60, 5)), np.arange(60) % 3

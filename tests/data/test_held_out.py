@@ -7,7 +7,7 @@ from data_sets import federation
 
 from raysim.data import Split
 from raysim.data.held_out import divide_alike, hold_out
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 def labelled(labels: list[int], **columns: list[int]) -> Split:

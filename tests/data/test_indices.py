@@ -14,7 +14,7 @@ import raysim
 from raysim import parse_scenario
 from raysim.data import Split, federate
 from raysim.data.indices import Indices
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 SPLIT = Split(np.zeros((6, 2), np.float32), np.arange(6) % 2)
 PARTS = [[0, 3], [1], [5, 4]]

@@ -12,7 +12,7 @@ from PIL import Image
 
 from raysim.data import Dataset, federate
 from raysim.data.server import NoServerData
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 Users = dict[str, tuple[list[Any], list[Any]]]
 

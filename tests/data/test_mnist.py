@@ -9,7 +9,7 @@ import pytest
 from data_sets import NO_SERVER, load, part, random_images
 
 from raysim.data import federate
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 def test_shards_of_a_balanced_subset_have_one_label_each(tmp_path: Path) -> None:

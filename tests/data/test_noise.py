@@ -12,7 +12,7 @@ from raysim.data.holdings import Holdings
 from raysim.data.noise import NoisyClients, mislabel
 from raysim.data.partition import Iid
 from raysim.data.server import NoServerData
-from raysim.errors import BadInput
+from raysim.parts.errors import BadInput
 
 
 def test_a_share_of_each_clients_labels_is_wrong() -> None:

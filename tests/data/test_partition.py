@@ -10,7 +10,7 @@ from raysim.data.indices import Indices
 from raysim.data.partition import Iid, Natural, Partitioner, deal
 from raysim.data.shards import Classes, Shards, block_counts, weighted_counts
 from raysim.data.sizes import DirichletSizes, LogNormalSizes, PowerLawSizes, cut
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 CLIENTS = 12
 EVERY_KIND: list[Partitioner] = [

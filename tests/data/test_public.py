@@ -13,8 +13,8 @@ from raysim.data.arrays import Arrays
 from raysim.data.digits import Digits
 from raysim.data.partition import Iid
 from raysim.data.server import NoServerData
-from raysim.errors import ScenarioError
-from raysim.rng import generator
+from raysim.parts.errors import ScenarioError
+from raysim.parts.rng import generator
 from raysim.workers.workbench import Workbench
 
 DIGITS = Digits.model_validate({"clients": 3, "partition": {"name": "iid"}})

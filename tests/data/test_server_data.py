@@ -16,7 +16,7 @@ from raysim.data.digits import Digits
 from raysim.data.images import channel_statistics
 from raysim.data.pixels import fit
 from raysim.data.server import InDomain, Rows, ServerSamples
-from raysim.errors import BadInput
+from raysim.parts.errors import BadInput
 from raysim.parts.part import OneOf
 
 SERVER: TypeAdapter[Any] = TypeAdapter(Annotated[ServerData, OneOf(SERVER_DATA)])

@@ -12,8 +12,8 @@ from data_sets import federation
 import raysim
 from raysim import parse_scenario
 from raysim.data.skew import FeatureSkew
-from raysim.errors import BadInput
 from raysim.local.samples import Loader
+from raysim.parts.errors import BadInput
 
 CPU = torch.device("cpu")
 

@@ -11,7 +11,7 @@ from data_sets import load, part
 
 import raysim
 from raysim import parse_scenario
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 def frame(rows: int = 240) -> pd.DataFrame:

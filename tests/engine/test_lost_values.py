@@ -13,7 +13,7 @@ from test_resume import assert_same, undisturbed
 
 import raysim
 from actors import InlinePool, ValuesLost
-from raysim.errors import RunFailed
+from raysim.parts.errors import RunFailed
 
 IN_DOMAIN: Raw = {"server_data": {"name": "in_domain", "samples": 60}}
 OFTEN: Raw = {"run__checkpoint": {"every_rounds": 2, "every_s": None}}

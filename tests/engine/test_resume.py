@@ -20,7 +20,7 @@ from test_computed_delays import scenario as computed
 import raysim
 from raysim import CannotGoOn, Result, ScenarioError, StopRun
 from raysim.engine.checkpoint import Checkpoint
-from raysim.errors import DamagedCheckpoint, RunFailed
+from raysim.parts.errors import DamagedCheckpoint, RunFailed
 from raysim.runs.lock import locked
 from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
 from raysim.workers.device import STAND_IN

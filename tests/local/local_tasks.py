@@ -10,7 +10,7 @@ from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.models import MLP
 from raysim.models.build import initialise
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 CPU = torch.device("cpu")
 

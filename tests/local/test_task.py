@@ -10,7 +10,7 @@ from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.local.train import batches
 from raysim.models.layers import QuadraticLoss
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 def test_a_task_without_public_inputs_says_what_to_add() -> None:

@@ -17,7 +17,7 @@ from raysim.local.task import Task
 from raysim.local.train import batches
 from raysim.models import CNN
 from raysim.models.build import initialise
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 SETTINGS = [
     {"optimizer": "sgd", "lr": 0.1},

@@ -19,7 +19,7 @@ from raysim.models.build import initialise
 from raysim.models.conjugate_gradient import solve_normal
 from raysim.models.equilibrium import Equilibrium, HeldDropout, Solves
 from raysim.models.solver import Solver
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 # --- gradients --------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from raysim.local.train import train
 from raysim.models import DEQMLP
 from raysim.models.build import initialise
 from raysim.models.projection import BoundedLinear, project_rows
-from raysim.rng import generator
+from raysim.parts.rng import generator
 
 
 def test_rows_are_projected_on_the_ball() -> None:

@@ -5,7 +5,7 @@ from conftest import Raw
 from peers_runs import GOSSIP, peers
 
 import raysim
-from raysim.errors import ScenarioError
+from raysim.parts.errors import ScenarioError
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from raysim.data import Dataset, Split
 from raysim.data.partition import Partitioner
 from raysim.data.pool import PooledData
 from raysim.data.sizes import Sizes
-from raysim.errors import Problem
 from raysim.models import ModelPart
-from raysim.rng import generator
+from raysim.parts.errors import Problem
+from raysim.parts.rng import generator
 from raysim.world import Topology
 from raysim.world.availability import Availability
 from raysim.world.delay import Delay

@@ -12,7 +12,7 @@ from raysim.local import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver
 from raysim.parts.part import Fraction, Positive
-from raysim.rng import Stream, generator
+from raysim.parts.rng import Stream, generator
 from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import Unit
 

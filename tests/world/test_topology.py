@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from raysim import rng
+from raysim.parts import rng
 from raysim.parts.part import OneOf
 from raysim.world import TOPOLOGIES, Topology
 from raysim.world.random_topology import ErdosRenyi

@@ -11,7 +11,7 @@ from actors import Job, Pool, finished
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.committed import Committed, Kept
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound, TrainedAt
-from raysim.rng import generator
+from raysim.parts.rng import generator
 from raysim.scenario import Scenario
 from raysim.workers.peer_requests import (
     CompareRequest,

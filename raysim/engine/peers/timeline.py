@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.errors import BadInput, Problem
+from raysim.parts.errors import BadInput, Problem
 from raysim.scenario import Scenario
 from raysim.workers.replies import PeerCost
 from raysim.world import Cost

@@ -12,7 +12,7 @@ from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.committed import Committed, Kept
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.training import Training
-from raysim.rng import generator
+from raysim.parts.rng import generator
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described, Evaluated, MetricSums, UpdateCost
 from raysim.workers.requests import (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from numbers import Real
 
-from raysim.rng import seed_globals
+from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
 from raysim.terms import Arrival, Population
 

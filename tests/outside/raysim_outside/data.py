@@ -9,7 +9,7 @@ import numpy as np
 from raysim.data import Dataset, FeatureSkew, Labelled, Partitioner, ServerData, Sizes, Split
 from raysim.data.server import NO_ROWS, Rows, ServerSamples
 from raysim.parts.part import Count, Positive
-from raysim.rng import generator as keyed
+from raysim.parts.rng import generator as keyed
 
 
 class Points(Labelled):

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 
 from raysim.parts.part import Fraction, Positive
-from raysim.rng import Stream
+from raysim.parts.rng import Stream
 from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import Unit
 

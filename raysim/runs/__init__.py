@@ -1,0 +1,1 @@
+"""Runs as a whole: starting, finding, resuming, forking and describing them, and the folder that each one writes."""
