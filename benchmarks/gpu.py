@@ -56,7 +56,7 @@ class Job:
 
     def scenario(self, case: Case) -> dict[str, Any]:
         """Returns the scenario of a case of this job."""
-        from raysim.data.arrays import Arrays
+        from raysim.data.sources.arrays import Arrays
 
         share = 0.0 if case.device == "cpu" else int(100 / max(case.actors, 1)) / 100
         return {

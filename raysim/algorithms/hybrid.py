@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from raysim.algorithms.central import Central
-from raysim.data.server import InDomain
+from raysim.data.federation.server import InDomain
 from raysim.local import Local
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Positive

@@ -9,8 +9,8 @@ import numpy as np
 from raysim.data.dataset import Dataset, Loss, Split
 
 if TYPE_CHECKING:
-    from raysim.data.pool import PooledData
-    from raysim.data.quadratic import Quadratic
+    from raysim.data.federation.pool import PooledData
+    from raysim.data.sources.quadratic import Quadratic
 
 STORED = {"uint8", "int16", "float32"}  # types of inputs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors import Group, Needs
-from raysim.data.in_memory import light
+from raysim.data.sources.in_memory import light
 from raysim.scenario import Scenario
 from raysim.scenario.nodes import Nodes
 from raysim.workers.loader import FederationLoader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raysim.data.dataset import Split
-from raysim.data.partition import Partitioner
+from raysim.data.federation.partition import Partitioner
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.subject import Subject

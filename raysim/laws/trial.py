@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from raysim.algorithms import Central, Peer
-from raysim.data.quadratic import Quadratic
+from raysim.data.sources.quadratic import Quadratic
 from raysim.models.vector import Vector
 from raysim.parts.part import Part, spell_out
 from raysim.scenario.example import placed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from raysim.runs.folder import installed
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
+from raysim.runs.folder import installed
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.yaml import override_all
 from results import Run

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from actors.fault import describe
 from raysim.engine.families import family_of
-from raysim.runs.folder import now, run_info
-from raysim.runs.origin import record_origin
 from raysim.engine.recorder import Recorder
 from raysim.parts.errors import Problem, ScenarioError
+from raysim.runs.folder import now, run_info
+from raysim.runs.origin import record_origin
 from raysim.scenario import Scenario
 from results import Writer, write_json
 

@@ -13,15 +13,15 @@ from typing import Any
 
 from actors import JobFailed, Pool
 from raysim.engine.checkpoint import Checkpoint
-from raysim.runs.explained import explained
 from raysim.engine.families import family_of
 from raysim.engine.family import Simulation
-from raysim.runs.folder import digest, now, run_info, save
 from raysim.engine.loop import Loop
-from raysim.runs.machines import differences, kinds_of, workers_of
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
+from raysim.runs.explained import explained
+from raysim.runs.folder import digest, now, run_info, save
+from raysim.runs.machines import differences, kinds_of, workers_of
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import changes
 from raysim.scenario.schema import computes_on

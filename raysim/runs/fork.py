@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from raysim.runs.changes import BITS, LATER, changed, differences, refuse, require_ended
 from raysim.engine.checkpoint import FOLDER, Checkpoint
-from raysim.runs.execution import Execution
-from raysim.runs.lock import locked
 from raysim.engine.progress import Progress
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
+from raysim.runs.changes import BITS, LATER, changed, differences, refuse, require_ended
+from raysim.runs.execution import Execution
+from raysim.runs.lock import locked
 from raysim.runs.result import Result
 from raysim.runs.run import launch, new_folder
 from raysim.scenario import Scenario

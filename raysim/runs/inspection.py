@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 from actors import Value
 from actors.fault import frames_of
 from raysim.algorithms import ALGORITHMS
-from raysim.parts.refusals import blaming
 from raysim.data import Dataset, Federation, federate
-from raysim.data.federation import divide
+from raysim.data.federation.federation import divide
+from raysim.data.federation.public import NO_PUBLIC
+from raysim.data.federation.server import NoServerData
 from raysim.data.loaded import load
-from raysim.data.public import NO_PUBLIC
-from raysim.data.server import NoServerData
 from raysim.engine.families import family_of
-from raysim.runs.folder import run_info
 from raysim.engine.peers import timeline as peers_timeline
 from raysim.engine.recorder import Recorder
 from raysim.engine.server import timeline as server_timeline
 from raysim.engine.server.weights import weigh
 from raysim.parts.errors import BadInput, Problem
+from raysim.parts.refusals import blaming
 from raysim.parts.rng import globals_kept
+from raysim.runs.folder import run_info
 from raysim.scenario import Scenario
 from raysim.scenario.culprit import culprit_of
 from raysim.world.server_happening import Stepped

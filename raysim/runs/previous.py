@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from raysim.runs.lock import locked
 from raysim.parts.errors import CannotGoOn
+from raysim.runs.lock import locked
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import Dependencies, changes, depends_on
 from results import Run, open_run

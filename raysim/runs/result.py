@@ -118,9 +118,9 @@ class Result:
         """Returns the scenario's module filled with flat vectors, its layout, and the vectors as tensors."""
         import torch
 
-        from raysim.runs.origin import own_code
         from raysim.models.build import initialise
         from raysim.models.layout import Layout
+        from raysim.runs.origin import own_code
         from raysim.scenario.load import parse_model
 
         with own_code(self.folder, self.info):

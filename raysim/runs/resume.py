@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from raysim.runs.changes import BITS, LATER, changed, refuse, require_ended
 from raysim.engine.checkpoint import Checkpoint
-from raysim.runs.execution import Execution
-from raysim.runs.lock import locked
 from raysim.engine.progress import Progress
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
+from raysim.runs.changes import BITS, LATER, changed, refuse, require_ended
+from raysim.runs.execution import Execution
+from raysim.runs.lock import locked
 from raysim.runs.result import Result
 from raysim.runs.run import launch
 from raysim.scenario import Scenario

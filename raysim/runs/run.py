@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from actors import InlinePool, JobFailed, SchedulerDied, ValuesLost
 from actors.interrupt import deferring
-from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
+from raysim.engine.families import family_of
+from raysim.engine.progress import Progress
+from raysim.parts.errors import RunFailed, StopRun
+from raysim.parts.rng import globals_kept
 from raysim.runs.dry import dry_run, require_plan
 from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
-from raysim.engine.families import family_of
 from raysim.runs.lock import locked
 from raysim.runs.machines import environment, pin
 from raysim.runs.origin import record_origin
-from raysim.engine.progress import Progress
+from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
 from raysim.runs.recoveries import Recoveries
-from raysim.parts.errors import RunFailed, StopRun
 from raysim.runs.result import Result
-from raysim.parts.rng import globals_kept
 from raysim.scenario import Scenario
 from raysim.scenario.load import scenario_of
 from raysim.workers.device import stand_in

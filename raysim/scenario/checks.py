@@ -8,11 +8,11 @@ from importlib.util import find_spec
 from typing import Literal
 
 from raysim.data import DATA_SETS
-from raysim.data.images import Images
-from raysim.data.linear_regression import LinearRegression
-from raysim.data.quadratic import Quadratic
-from raysim.data.server import NoServerData, OutOfDomain
-from raysim.data.shakespeare import Shakespeare
+from raysim.data.federation.server import NoServerData, OutOfDomain
+from raysim.data.sources.images import Images
+from raysim.data.sources.linear_regression import LinearRegression
+from raysim.data.sources.quadratic import Quadratic
+from raysim.data.sources.shakespeare import Shakespeare
 from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import MLP, MODELS, Linear, Module

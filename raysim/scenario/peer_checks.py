@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from raysim.data.server import NoServerData
+from raysim.data.federation.server import NoServerData
 from raysim.parts.errors import Problem, quoted
 from raysim.parts.part import Part
 from raysim.scenario.file_checks import file_problems

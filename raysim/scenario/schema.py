@@ -10,10 +10,10 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.data import DATA_SETS, SERVER_DATA, Public, ServerData
-from raysim.data.pool import PooledData
-from raysim.data.public import NO_PUBLIC
-from raysim.data.quadratic import Quadratic
-from raysim.data.server import NoServerData
+from raysim.data.federation.pool import PooledData
+from raysim.data.federation.public import NO_PUBLIC
+from raysim.data.federation.server import NoServerData
+from raysim.data.sources.quadratic import Quadratic
 from raysim.local import Local, TrainingLoss
 from raysim.local.loss import TRAINING_LOSSES
 from raysim.local.loss import spelled as loss_block

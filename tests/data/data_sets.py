@@ -7,9 +7,9 @@ from conftest import Raw
 from pydantic import TypeAdapter
 
 from raysim.data import DATA_SETS, SERVER_DATA, Dataset, Federation, ServerData, federate
-from raysim.data.digits import Digits
-from raysim.data.public import Public
-from raysim.data.server import NoServerData
+from raysim.data.federation.public import Public
+from raysim.data.federation.server import NoServerData
+from raysim.data.sources.digits import Digits
 from raysim.parts.part import OneOf, Part
 from raysim.parts.plain import as_tuples
 from raysim.parts.rng import generator

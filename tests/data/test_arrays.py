@@ -15,9 +15,9 @@ from data_sets import load, part, random_images
 import raysim
 from raysim import parse_scenario
 from raysim.data import Split
-from raysim.data.arrays import Arrays
-from raysim.data.in_memory import InMemory, light
-from raysim.data.partition import Iid
+from raysim.data.federation.partition import Iid
+from raysim.data.sources.arrays import Arrays
+from raysim.data.sources.in_memory import InMemory, light
 from raysim.parts.rng import generator
 
 DRAW = generator(0, "arrays")

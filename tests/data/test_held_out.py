@@ -6,7 +6,7 @@ from conftest import Simulate, digits
 from data_sets import federation
 
 from raysim.data import Split
-from raysim.data.held_out import divide_alike, hold_out
+from raysim.data.federation.held_out import divide_alike, hold_out
 from raysim.parts.rng import generator
 
 

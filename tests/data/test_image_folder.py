@@ -7,7 +7,7 @@ import pytest
 from conftest import Simulate, digits
 from image_files import load, shades, write_image
 
-from raysim.data.images import channel_statistics
+from raysim.data.sources.images import channel_statistics
 
 
 @pytest.mark.parametrize("test", ["test", "val"])

@@ -7,7 +7,7 @@ import pytest
 from data_sets import digits, part, random_images
 
 from raysim.data.dataset import Split
-from raysim.data.images import channel_statistics
+from raysim.data.sources.images import channel_statistics
 
 
 def test_channel_statistics_are_those_of_the_scaled_pixels() -> None:

@@ -13,7 +13,7 @@ from data_sets import digits as data_of
 import raysim
 from raysim import parse_scenario
 from raysim.data import Split, federate
-from raysim.data.indices import Indices
+from raysim.data.federation.indices import Indices
 from raysim.parts.rng import generator
 
 SPLIT = Split(np.zeros((6, 2), np.float32), np.arange(6) % 2)

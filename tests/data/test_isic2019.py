@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from image_files import load, shades, write_image
 
-from raysim.data.isic2019 import CLASSES
+from raysim.data.sources.isic2019 import CLASSES
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from data_sets import DATA
 from PIL import Image
 
 from raysim.data import Dataset, federate
-from raysim.data.server import NoServerData
+from raysim.data.federation.server import NoServerData
 from raysim.parts.rng import generator
 
 Users = dict[str, tuple[list[Any], list[Any]]]

@@ -9,8 +9,8 @@ from conftest import Raw, Simulate, digits, override
 
 from raysim import ScenarioError, parse_scenario
 from raysim.data import Dataset, federate
-from raysim.data.linear_regression import LinearRegression
-from raysim.data.server import NoServerData
+from raysim.data.federation.server import NoServerData
+from raysim.data.sources.linear_regression import LinearRegression
 from raysim.local.net import Net, squared_error
 from raysim.models import MLP, Linear, ModelPart
 from raysim.models.build import initialise

@@ -7,11 +7,11 @@ import pytest
 from data_sets import digits, federation
 
 from raysim.data import federate
-from raysim.data.arrays import Arrays
-from raysim.data.holdings import Holdings
-from raysim.data.noise import NoisyClients, mislabel
-from raysim.data.partition import Iid
-from raysim.data.server import NoServerData
+from raysim.data.federation.holdings import Holdings
+from raysim.data.federation.noise import NoisyClients, mislabel
+from raysim.data.federation.partition import Iid
+from raysim.data.federation.server import NoServerData
+from raysim.data.sources.arrays import Arrays
 from raysim.parts.errors import BadInput
 
 

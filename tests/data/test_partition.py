@@ -5,11 +5,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from raysim.data import PARTITIONS, Partition, Split
-from raysim.data.dirichlet import Dirichlet, DirichletClients, draw_mix, open_shares
-from raysim.data.indices import Indices
-from raysim.data.partition import Iid, Natural, Partitioner, deal
-from raysim.data.shards import Classes, Shards, block_counts, weighted_counts
-from raysim.data.sizes import DirichletSizes, LogNormalSizes, PowerLawSizes, cut
+from raysim.data.federation.dirichlet import Dirichlet, DirichletClients, draw_mix, open_shares
+from raysim.data.federation.indices import Indices
+from raysim.data.federation.partition import Iid, Natural, Partitioner, deal
+from raysim.data.federation.shards import Classes, Shards, block_counts, weighted_counts
+from raysim.data.federation.sizes import DirichletSizes, LogNormalSizes, PowerLawSizes, cut
 from raysim.parts.rng import generator
 
 CLIENTS = 12

@@ -9,10 +9,10 @@ from witness import worker_of
 
 from raysim import parse_scenario
 from raysim.data import Public, federate
-from raysim.data.arrays import Arrays
-from raysim.data.digits import Digits
-from raysim.data.partition import Iid
-from raysim.data.server import NoServerData
+from raysim.data.federation.partition import Iid
+from raysim.data.federation.server import NoServerData
+from raysim.data.sources.arrays import Arrays
+from raysim.data.sources.digits import Digits
 from raysim.parts.errors import ScenarioError
 from raysim.parts.rng import generator
 from raysim.workers.workbench import Workbench

@@ -12,10 +12,10 @@ from pydantic import TypeAdapter
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Central, Record, Round
 from raysim.data import SERVER_DATA, Dataset, Federation, ServerData, Split, federate
-from raysim.data.digits import Digits
-from raysim.data.images import channel_statistics
-from raysim.data.pixels import fit
-from raysim.data.server import InDomain, Rows, ServerSamples
+from raysim.data.federation.server import InDomain, Rows, ServerSamples
+from raysim.data.sources.digits import Digits
+from raysim.data.sources.images import channel_statistics
+from raysim.data.sources.pixels import fit
 from raysim.parts.errors import BadInput
 from raysim.parts.part import OneOf
 

@@ -11,7 +11,7 @@ from data_sets import federation
 
 import raysim
 from raysim import parse_scenario
-from raysim.data.skew import FeatureSkew
+from raysim.data.federation.skew import FeatureSkew
 from raysim.local.samples import Loader
 from raysim.parts.errors import BadInput
 

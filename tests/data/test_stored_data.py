@@ -15,7 +15,7 @@ from data_sets import part, random_images
 from image_files import write_image
 from object_store import s3_server
 
-from raysim.data.reading import matching
+from raysim.data.sources.reading import matching
 from raysim.models.pretrained import _read
 from raysim.scenario.fingerprints import fingerprint
 from raysim.world.script import read_order

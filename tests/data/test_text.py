@@ -12,9 +12,9 @@ from torch.nn import functional as F
 
 from raysim import ScenarioError, parse_scenario
 from raysim.data import Dataset, federate
-from raysim.data.server import InDomain, NoServerData
-from raysim.data.shakespeare import Shakespeare
-from raysim.data.text import BEGIN, CHARACTERS, END, UNKNOWN, VOCABULARY, encode, roles, windows
+from raysim.data.federation.server import InDomain, NoServerData
+from raysim.data.sources.shakespeare import Shakespeare
+from raysim.data.sources.text import BEGIN, CHARACTERS, END, UNKNOWN, VOCABULARY, encode, roles, windows
 from raysim.local.net import cross_entropy
 from raysim.local.outputs import predicted
 from raysim.local.samples import Loader

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from raysim.algorithms import DPSGD, FedAvg, FedBuff
-from raysim.data.partition import Iid
+from raysim.data.federation.partition import Iid
 from raysim.parts.part import OneOf, Part, names_of, parts_of
 from raysim.scenario import Schedule
 from raysim.world.delay import HalfNormalDelay

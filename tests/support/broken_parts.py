@@ -10,9 +10,9 @@ import numpy as np
 from raysim.algorithms import Buffer, Central, Inbox, Peer
 from raysim.algorithms.staleness import StalenessFunction
 from raysim.data import Dataset, Split
-from raysim.data.partition import Partitioner
-from raysim.data.pool import PooledData
-from raysim.data.sizes import Sizes
+from raysim.data.federation.partition import Partitioner
+from raysim.data.federation.pool import PooledData
+from raysim.data.federation.sizes import Sizes
 from raysim.models import ModelPart
 from raysim.parts.errors import Problem
 from raysim.parts.rng import generator

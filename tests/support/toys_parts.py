@@ -7,7 +7,7 @@ import numpy as np
 
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
 from raysim.data import Dataset, FeatureSkew, Partitioner, PooledData, ServerData, Sizes, Split
-from raysim.data.server import NO_ROWS, Rows, ServerSamples
+from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.local import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from raysim.data import Dataset, FeatureSkew, Labelled, Partitioner, ServerData, Sizes, Split
-from raysim.data.server import NO_ROWS, Rows, ServerSamples
+from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.parts.part import Count, Positive
 from raysim.parts.rng import generator as keyed
 

@@ -1,0 +1,1 @@
+"""Who holds which samples: partitions, sizes, skew, noise, and what the server has, all have, or nobody trains on."""

@@ -1,0 +1,276 @@
+"""The data of a whole federation: who holds which samples, as plain arrays that every worker can share."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from raysim.data.dataset import Dataset, Loss, Split
+from raysim.data.federation.held_out import held_out_size, hold_out, set_aside
+from raysim.data.federation.holdings import Holdings, distinct
+from raysim.data.federation.labelled import Labelled, first_rows
+from raysim.data.federation.noise import mislabel
+from raysim.data.federation.pool import PooledData
+from raysim.data.federation.public import NO_PUBLIC, Public
+from raysim.data.federation.server import ServerData, ServerSamples, drawn
+from raysim.data.federation.skew import FeatureSkew
+from raysim.data.loaded import load
+from raysim.data.sources.brought import standardised
+from raysim.data.sources.quadratic import Quadratic
+from raysim.parts.refusals import blaming
+from raysim.parts.rng import Stream, generator
+
+
+@dataclass(frozen=True)
+class Federation:
+    """The data of the clients, of the server, and the public samples. All workers of a node share one copy.
+
+    held: the rows of `train` that each client trains on. held_out: the rows of the split `tested` on which it tests its
+    own model. aside: the rows of `train` that each client sets aside for validation. validation: copies of all samples
+    that clients and the server set aside; there may be none. participants: how many clients, the first ones, may take
+    part in training; the others are unseen.
+    evaluation_rows: the rows of `test` that evaluate models: those that neither the server nor the public samples took
+    and, if `tested` is "test", that some client tests on. server: the server's samples, copied. public: the public
+    samples, copied; there may be none. num_classes, mean, std, loss: as in `Dataset`. skew: how clients' inputs differ;
+    None: not at all. seed: that of the scenario.
+    """
+
+    train: Split
+    test: Split
+    held: Holdings
+    held_out: Holdings
+    tested: Literal["train", "test"]
+    aside: Holdings
+    validation: Split
+    participants: int
+    evaluation_rows: np.ndarray
+    server: ServerSamples
+    public: Split
+    num_classes: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    loss: Loss
+    skew: FeatureSkew | None = None
+    seed: int = 0
+
+    @property
+    def clients(self) -> int:
+        """Number of clients, including unseen ones."""
+        return self.held.clients
+
+    @property
+    def samples(self) -> np.ndarray:
+        """Number of samples that each client trains on, int64 (clients,). A client with none never takes part."""
+        return np.where(np.arange(self.clients) < self.participants, self.held.sizes, 0)
+
+    @property
+    def smallest(self) -> int:
+        """The client with the fewest samples to train on, among those that have any."""
+        return int(np.where(self.samples > 0, self.samples, self.samples.max()).argmin())
+
+    @property
+    def largest(self) -> int:
+        """The client with the most samples to train on."""
+        return int(self.samples.argmax())
+
+    @property
+    def unseen(self) -> np.ndarray:
+        """Clients that hold samples but never take part in training, int64."""
+        return np.arange(self.participants, self.clients)
+
+    @property
+    def training_rows(self) -> np.ndarray:
+        """Rows of `train` that clients train on, client after client."""
+        return self.held.rows[: self.held.offsets[self.participants]]
+
+    def train_rows(self, client: int) -> np.ndarray:
+        """Returns the rows of `train` that a client trains on or, if it is unseen, adapts a model to."""
+        return self.held[client]
+
+    def local_test(self, client: int) -> tuple[Split, np.ndarray]:
+        """Returns the split on which a client tests its own model, and its rows of that split."""
+        return (self.test if self.tested == "test" else self.train), self.held_out[client]
+
+    def evaluates_on(self, client: int) -> dict[str, tuple[Split, np.ndarray]]:
+        """Returns on what a client's own model is evaluated: samples and their rows, under "test" and, if it sets
+        samples aside, under "validation"."""
+        aside = self.aside[client]
+        return {"test": self.local_test(client)} | ({"validation": (self.train, aside)} if len(aside) else {})
+
+    def skewed(self, x: np.ndarray, split: Split, rows: np.ndarray, client: int) -> np.ndarray:
+        """Returns inputs, as `FeatureSkew.change` takes them, in the form in which a client has them.
+
+        rows: theirs of the split.
+        """
+        if self.skew is None:
+            return x
+        stream, tested = Stream(self.seed, "feature skew"), int(split is self.test)
+        changed = self.skew.change(x, client, self.clients, lambda place: stream(client, int(rows[place]), tested))
+        self.skew.require_like(x, changed)
+        return changed
+
+    def partition_table(self) -> dict[str, np.ndarray]:
+        """Counts samples by client, split and label. Combinations without samples are left out.
+
+        Returns columns of equal length: client int32; split str, "train", "test", which are the samples that the client
+        tests its own model on, or "validation", which are those that it sets aside; label int32, 0 where the data have
+        none; samples int64.
+        """
+        tested, labels = (self.test if self.tested == "test" else self.train), self.train.labels
+        tables = [self.held.count(labels), self.held_out.count(tested.labels), self.aside.count(labels)]
+        client, label, samples = np.concatenate(tables, axis=1)
+        split = np.repeat(["train", "test", "validation"], [table.shape[1] for table in tables])
+        return {"client": client.astype(np.int32), "split": split, "label": label.astype(np.int32), "samples": samples}
+
+
+def federate(
+    data: PooledData | Quadratic,
+    server_data: ServerData,
+    seed: int,
+    public: Public = NO_PUBLIC,
+) -> Federation:
+    """Loads the data set and divides it among the clients, the server and the public samples.
+
+    Each of them has its own random draws from the seed. Raises BadInput if the data are not on this machine, damaged,
+    or cannot be divided as the settings say.
+    """
+    with blaming("data"):
+        dataset = load(data)
+    return divide(dataset, data, server_data, seed, public)
+
+
+def divide(
+    dataset: Dataset,
+    data: PooledData | Quadratic,
+    server_data: ServerData,
+    seed: int,
+    public: Public = NO_PUBLIC,
+) -> Federation:
+    """Divides a loaded data set as `federate` does. Raises BadInput if the settings do not fit it."""
+    with blaming("data.partition"):
+        held, held_out, tested = _divide(data, dataset, seed)
+        trained = held.rows[: held.offsets[data.participants]]
+        if not len(trained):
+            raise ValueError(
+                f"data.partition: a client that trains must get samples, got none for any of {data.participants}; give "
+                "some to one of them at least"
+            )
+    evaluated = distinct(held_out.rows, len(dataset.test)) if tested == "test" else np.arange(len(dataset.test))
+    available = {"train": distinct(trained, len(dataset.train)), "test": evaluated}
+    with blaming("server_data"):
+        server, taken = drawn(server_data, dataset, available, generator(seed, "server data"))
+    with blaming("public"):
+        shared = _shared(data, dataset, public)
+        public_rows = public.draw(shared, generator(seed, "public"))
+    if public.split == "test":
+        taken = {**taken, "test": np.append(taken["test"], public_rows)}
+    held, held_out = held.without(taken["train"]), held_out.without(taken[tested])
+    shared_rows = _shared_rows(data, dataset, public, shared, public_rows)
+    held, aside = set_aside(held, data.participants, data.validation, shared_rows, seed)
+    server, validation = _validation(data.validation, dataset.train.take(aside.rows), server, seed)
+    evaluation_rows = evaluated[~np.isin(evaluated, taken["test"])]
+    with blaming("data"):
+        if not len(evaluation_rows):
+            raise ValueError(
+                f"data.local_test: a test sample must be some client's, or none evaluates, got none of "
+                f"{len(dataset.test)}; take a share, such as 0.2, instead of {data.local_test!r}"
+            )
+        if data.validation and not len(validation):
+            raise ValueError(
+                f"data.validation: must set a sample aside, got none for {data.validation!r}, because nobody has two "
+                "samples; give clients more of them, or leave it out"
+            )
+        train = replace(dataset.train, y=_labels(data, dataset, held, seed))
+        skew = _skew(data, dataset)
+    return Federation(
+        train=train,
+        test=dataset.test,
+        held=held,
+        held_out=held_out,
+        tested=tested,
+        aside=aside,
+        validation=validation,
+        participants=data.participants,
+        evaluation_rows=evaluation_rows,
+        server=server,
+        public=shared.take(public_rows),
+        num_classes=dataset.num_classes,
+        mean=dataset.mean,
+        std=dataset.std,
+        loss=dataset.loss,
+        skew=skew,
+        seed=seed,
+    )
+
+
+def _shared(data: PooledData | Quadratic, dataset: Dataset, public: Public) -> Split:
+    """Returns the samples that public ones are drawn from."""
+    if public.split == "test":
+        return dataset.test
+    if public.from_all and public.samples and isinstance(data, Labelled) and data.train_samples is not None:
+        everything = data.model_copy(update={"train_samples": None}).load().train
+        used = everything.take(first_rows(everything.y, data.train_samples, dataset.num_classes))
+        # Features are scaled by the samples that are loaded, but clients and public samples must be scaled alike.
+        return everything if np.array_equal(used.x, dataset.train.x) else standardised(used, everything)[1]
+    return dataset.train
+
+
+def _shared_rows(
+    data: PooledData | Quadratic, dataset: Dataset, public: Public, shared: Split, rows: np.ndarray
+) -> np.ndarray:
+    """Returns which rows of the training samples are public. shared: what these were drawn from; rows: theirs of it."""
+    if public.split == "test":
+        return rows[:0]
+    if shared is dataset.train or not isinstance(data, Labelled) or data.train_samples is None:
+        return rows
+    used = first_rows(shared.y, data.train_samples, dataset.num_classes)
+    return np.flatnonzero(np.isin(used, rows))
+
+
+def _validation(share: float, of_clients: Split, server: ServerSamples, seed: int) -> tuple[ServerSamples, Split]:
+    """Returns the server's samples without those that it sets aside, and all samples that are set aside.
+
+    Samples of a server whose labels are not the clients' cannot validate models, so it keeps all of them.
+    """
+    if not share or not server.in_domain:
+        return server, of_clients
+    order = generator(seed, "server validation").permutation(len(server.split))
+    size = held_out_size(len(order), share)
+    aside, kept = np.sort(order[:size]), np.sort(order[size:])
+    return replace(server, split=server.split.take(kept)), of_clients.with_others(server.split.take(aside))
+
+
+def _labels(data: PooledData | Quadratic, dataset: Dataset, held: Holdings, seed: int) -> np.ndarray:
+    """Returns the training labels, of which some are wrong if the settings say so."""
+    if not isinstance(data, Labelled) or not data.label_noise:
+        return dataset.train.y
+    if dataset.loss != "cross_entropy":
+        raise ValueError("data: `label_noise` must be 0, for these data have targets instead of labels; leave it out")
+    if dataset.num_classes < 2 and data.noisy_labels == "wrong":
+        raise ValueError("data: `label_noise` must be 0, for there is no other label than one; leave it out")
+    if len(distinct(held.rows, len(dataset.train))) < len(held.rows):
+        raise ValueError(
+            "data: `label_noise` must be 0 where a sample is held several times, for it has one label, and clients "
+            "would have more wrong ones than their shares; leave it out, or `overlap`"
+        )
+    return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed, data.noisy_labels)
+
+
+def _skew(data: PooledData | Quadratic, dataset: Dataset) -> FeatureSkew | None:
+    skew = data.skew if isinstance(data, Labelled) else None
+    for problem in skew.problems(dataset.train.x) if skew else []:
+        assert skew is not None
+        raise ValueError(f"data.skew: {skew.name} {problem}")
+    return skew
+
+
+def _divide(
+    data: PooledData | Quadratic, dataset: Dataset, seed: int
+) -> tuple[Holdings, Holdings, Literal["train", "test"]]:
+    """Returns what clients train on, what they test on, and the split that they test on."""
+    parts = data.divide(dataset.train, generator(seed, "partition"))
+    if data.local_test == "test":
+        assert isinstance(data, PooledData)
+        tests = data.divide_test(dataset.train, parts, dataset.test, generator(seed, "test partition"))
+        return Holdings.of(parts), Holdings.of(tests), "test"
+    return *hold_out(parts, data.local_test, seed), "train"

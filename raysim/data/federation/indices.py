@@ -1,0 +1,140 @@
+"""Partitions that are given: which rows of the training samples each client holds."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import numpy as np
+from pydantic import Field, field_validator, model_validator
+
+from raysim.data.dataset import Split
+from raysim.data.federation.partition import Partitioner
+from raysim.data.sources.reading import load_npz, reading
+from results.location import location
+
+
+class Indices(Partitioner):
+    """Gives each client the training samples that a file, or the key `rows`, lists for it.
+
+    Samples are numbered from 0 in the order in which the data set stores its training samples. A JSON file holds a list
+    of lists, or {client: list}. An .npz file holds an array for each client, named by its number, such as `0` or
+    `client_0`, or one array `client` (n,) with the client of each sample, -1 for nobody's.
+    """
+
+    name: str = "indices"
+    path: str | None = None
+    """A .json or .npz file."""
+    rows: Annotated[tuple[tuple[int, ...], ...] | None, Field(examples=[[[0, 1], [2, 3, 4]]])] = None
+    """The rows of each client, instead of a file."""
+    overlap: bool = False
+    """Whether a sample may be held by several clients, or several times by one."""
+
+    @field_validator("rows", mode="before")
+    @classmethod
+    def _plain(cls, rows: Any) -> Any:
+        """Takes lists and arrays too, as Python has them."""
+        if not isinstance(rows, list | tuple):
+            return rows
+        return tuple(tuple(np.asarray(part).tolist()) if np.ndim(part) == 1 else part for part in rows)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.path is None) == (self.rows is None):
+            raise ValueError("must have exactly one of `path` and `rows`; give the file, or the rows themselves")
+        return self
+
+    @property
+    def may_overlap(self) -> bool:
+        return self.overlap
+
+    @property
+    def may_be_empty(self) -> bool:
+        return True
+
+    def reads(self) -> Iterable[str | Path]:
+        return () if self.path is None else (self.path,)
+
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        del generator  # nothing is drawn
+        parts = self._listed(len(split))
+        if len(parts) != clients:
+            raise ValueError(f"partition indices: `clients` must be the number of lists, {len(parts)}, got {clients}")
+        for client, part in enumerate(parts):
+            outside = part[(part < 0) | (part >= len(split))]
+            if len(outside):
+                raise ValueError(
+                    f"partition indices: rows must be from 0 to {len(split) - 1}, for there are {len(split)} training "
+                    f"samples, got {outside[0]} of client {client}; correct {self._where}"
+                )
+        rows, times = np.unique(np.concatenate(parts), return_counts=True)
+        if not self.overlap and (times > 1).any():
+            twice = rows[times > 1]
+            holders = [client for client, part in enumerate(parts) if twice[0] in part]
+            raise ValueError(
+                f"partition indices: a row must be given once, got {len(twice)} rows given more often, such as "
+                f"{twice[0]}, of clients {holders}; correct {self._where}, or set `overlap: true`"
+            )
+        return parts
+
+    @property
+    def _where(self) -> str:
+        return "`rows`" if self.path is None else repr(self.path)
+
+    def _listed(self, samples: int) -> list[np.ndarray]:
+        """Returns the rows of each client, int64. samples: number of training samples."""
+        if self.path is None:
+            return [_integers(list(part), f"client {client}") for client, part in enumerate(self.rows or ())]
+        if Path(self.path).suffix == ".npz":
+            arrays = load_npz(self.path, "partition indices")
+            if set(arrays) == {"client"}:
+                return _by_client(_integers(arrays["client"], "the array `client`"), samples)
+            return _numbered(arrays)
+        listed = _read_json(location(self.path).expanduser())
+        if isinstance(listed, dict):
+            return _numbered(listed)
+        if not isinstance(listed, list):
+            raise ValueError(
+                f"partition indices: {self.path!r} must hold a list of lists, or lists by client, got {listed!r}"
+            )
+        return [_integers(part, f"client {client}") for client, part in enumerate(listed)]
+
+
+def _read_json(path: Path) -> Any:
+    if path.suffix != ".json" or not path.is_file():
+        raise FileNotFoundError(
+            f"partition indices: `path` must be a .json or .npz file that exists, got {str(path)!r}; correct the path"
+        )
+    with reading(path, "a whole JSON file", "write it again"):
+        return json.loads(path.read_bytes())
+
+
+def _numbered(by_name: dict[str, Any]) -> list[np.ndarray]:
+    """Returns lists that are named by their clients' numbers in order of these numbers."""
+    digits = {name: name.removeprefix("client_") for name in by_name}
+    numbers = {int(number): name for name, number in digits.items() if number.isdecimal()}
+    if sorted(numbers) != list(range(len(by_name))):
+        raise ValueError(
+            f"partition indices: names must be the clients' numbers from 0 to {len(by_name) - 1}, got "
+            f"{sorted(by_name)[:5]!r}; name them so"
+        )
+    return [_integers(by_name[numbers[client]], f"client {client}") for client in sorted(numbers)]
+
+
+def _by_client(client: np.ndarray, samples: int) -> list[np.ndarray]:
+    if len(client) != samples:
+        raise ValueError(
+            f"partition indices: the array `client` must have an entry for each of {samples} training samples, got "
+            f"{len(client)}; write it for this data set"
+        )
+    return [np.flatnonzero(client == number) for number in range(int(client.max(initial=-1)) + 1)]
+
+
+def _integers(values: Any, where: str) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of different lengths within the list
+        array = np.empty((0, 0))
+    if array.ndim != 1 or (len(array) and array.dtype.kind not in "iu"):
+        raise ValueError(f"partition indices: rows of {where} must be a list of whole numbers, got {values!r:.80}")
+    return array.astype(np.int64)

@@ -1,0 +1,202 @@
+"""The data that the server itself has."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
+
+from raysim.data.dataset import Dataset, Split
+from raysim.data.federation.partition import Iid
+from raysim.data.loaded import load, wrong_with
+from raysim.data.sources.images import Images
+from raysim.data.sources.pixels import fit
+from raysim.data.sources.sets import IMAGES
+from raysim.parts.part import Count, OneOf, Part, spell_out
+
+
+@dataclass(frozen=True)
+class ServerSamples:
+    """The server's samples, copied. There may be none, and their labels may mean something else than the clients'.
+
+    num_classes, mean, std: as in `Dataset`, for these samples. in_domain: whether they are from the clients' data set.
+    reference: samples of the clients' data set, which only diagnostics use; there may be none.
+    """
+
+    split: Split
+    num_classes: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    in_domain: bool
+    reference: Split
+
+
+Rows = dict[str, np.ndarray]  # rows of the splits train and test, int64, ascending
+NO_ROWS: Rows = {"train": np.empty(0, dtype=np.int64), "test": np.empty(0, dtype=np.int64)}
+
+
+class ServerData(Part):
+    """Where the server's samples come from. A subclass adds its `name`."""
+
+    name: str
+
+    @abstractmethod
+    def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
+        """Returns the server's samples, and those of the available rows that they take from clients and evaluations.
+
+        Raises ValueError if too few rows would be left.
+        """
+
+
+def drawn(
+    server_data: ServerData, dataset: Dataset, available: Rows, generator: np.random.Generator
+) -> tuple[ServerSamples, Rows]:
+    """Returns what `draw` does. Raises ValueError if that does not fit together, which a user's own class can miss."""
+    returned = server_data.draw(dataset, available, generator)
+    if isinstance(server_data, NoServerData):
+        return returned
+    server, taken = _pair(server_data.name, returned)
+    found, loss = server.split, dataset.loss if server.in_domain else "cross_entropy"
+    wrong = wrong_with(Dataset(found, found, server.num_classes, server.mean, server.std, loss))
+    wrong = wrong.removeprefix("train: ") if wrong else None
+    if not wrong and found.x.dtype != np.uint8 and found.x.shape[1:] != dataset.train.x.shape[1:]:
+        wrong = f"x must have the shape of the clients' inputs, {dataset.train.x.shape[1:]}, got {found.x.shape[1:]}"
+    for split, rows in taken.items():
+        if not wrong and len(strangers := np.setdiff1d(rows, available[split])):
+            wrong = f"rows must be among the available ones, got {strangers[0]} of {split}"
+    if wrong:
+        raise ValueError(f"{server_data.name}.draw: {wrong}")
+    return server, taken
+
+
+def _pair(name: str, returned: Any) -> tuple[ServerSamples, Rows]:
+    """Returns what a class's `draw` returned. Raises ValueError unless it is samples, and rows of both splits."""
+    must = f"{name}.draw: must return ServerSamples and a dict of rows by split, train and test, got"
+    match returned:
+        case (ServerSamples() as samples, dict() as taken) if taken.keys() == NO_ROWS.keys():
+            return samples, taken
+        case (ServerSamples(), dict() as taken):
+            raise ValueError(f"{must} rows of {', '.join(map(str, taken)) or 'none'}")
+    raise ValueError(f"{must} {type(returned).__name__}")
+
+
+class NoServerData(ServerData):
+    """The server has no data."""
+
+    name: str = "none"
+
+    def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
+        """Returns no samples and no rows."""
+        del available, generator
+        nothing = dataset.test.take(NO_ROWS["test"])
+        return ServerSamples(nothing, dataset.num_classes, dataset.mean, dataset.std, True, nothing), NO_ROWS
+
+
+def _take(key: str, samples: int, split: str, available: Rows, generator: np.random.Generator) -> np.ndarray:
+    """Draws rows of a split, ascending. Raises ValueError if none would be left."""
+    rows = available[split]
+    if samples >= len(rows):
+        raise ValueError(
+            f"server_data {key} must be less than the {len(rows)} samples of the {split} set, from which they are "
+            f"taken, got {samples}; lower it"
+        )
+    return np.sort(generator.permutation(rows)[:samples])
+
+
+class InDomain(ServerData):
+    """The server has random samples of the clients' data set, which then neither train clients nor evaluate models."""
+
+    name: str = "in_domain"
+    samples: Annotated[Count, Field(examples=[50])]
+    """Number of the server's samples."""
+    split: Literal["test", "train"] = "test"
+    """Split that they are drawn from. Samples of `test` no longer evaluate models; those of `train` are taken from the
+    clients that held them."""
+
+    def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
+        """Draws some of the available rows. Returns their samples, and the rows. Raises ValueError if none is left."""
+        taken = _take("in_domain: `samples`", self.samples, self.split, available, generator)
+        split = dataset.test if self.split == "test" else dataset.train
+        none = split.take(NO_ROWS["test"])
+        samples = ServerSamples(split.take(taken), dataset.num_classes, dataset.mean, dataset.std, True, none)
+        return samples, {**NO_ROWS, self.split: taken}
+
+
+class _Undivided(OneOf):
+    """One of several data sets, given without `clients` and `partition`, which the server's data do not need."""
+
+    keys: ClassVar[dict[str, Any]] = {"clients": 1, "partition": {"name": "iid"}}
+
+    def _validate(self, value: Any, among_parts: Callable[[Any], Any]) -> Any:
+        block = spell_out(value)
+        return super()._validate({**self.keys, **block} if isinstance(block, dict) else block, among_parts)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        names, *_, own, _ = super().__get_pydantic_json_schema__(schema, handler)["anyOf"]
+        block = {"type": "object", "properties": {"name": {"anyOf": [names, own]}}, "required": ["name"]}
+        return {"anyOf": [names, own, block]}
+
+
+class OutOfDomain(ServerData):
+    """The server has labelled images of another data set."""
+
+    name: str = "out_of_domain"
+    data: Annotated[Images, _Undivided(IMAGES, "raysim.data")]
+    """An image data set, without `clients` and the other keys about clients."""
+    samples: Count | None = None
+    """Number of its training samples that the server has, drawn at random. null: all."""
+    fit: Literal["clients", "model"] = "clients"
+    """Whose size and channels the images get. clients: those of the clients' images. model: they stay as `data` makes
+    them, and the model brings them to its own input directly, as `model.image_size` says, which must be given."""
+    reference: Annotated[int, Field(ge=0)] = 0
+    """Number of the clients' test samples that are set aside, to fill column `similarity` of the table of steps. It
+    costs a pass through them and the server's samples in each step, which counts as the server's work. 0: none."""
+
+    @model_validator(mode="after")
+    def _belongs_to_nobody(self) -> Self:
+        usual = {key: field.default for key, field in type(self.data).model_fields.items()}
+        usual |= {"clients": 1, "partition": Iid()}
+        of_clients = (
+            "clients",
+            "partition",
+            "local_test",
+            "validation",
+            "unseen",
+            "label_noise",
+            "noisy_labels",
+            "skew",
+        )
+        if given := [key for key in of_clients if getattr(self.data, key) != usual[key]]:
+            raise ValueError(f"`data` must not say what is for clients, got {', '.join(given)}; leave that out")
+        return self
+
+    def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
+        """Returns samples of the other data set, and rows for reference. Raises ValueError if there are too few."""
+        other = load(self.data)
+        number = len(other.train) if self.samples is None else self.samples
+        if number > len(other.train):
+            raise ValueError(
+                f"server_data out_of_domain: `samples` must be at most {len(other.train)}, the training samples of "
+                f"{self.data.name}, got {number}; lower it"
+            )
+        taken = other.train
+        if number < len(taken):
+            taken = taken.take(np.sort(generator.permutation(len(taken))[:number]))
+        for whose, x in (("clients'", dataset.train.x), ("server's", taken.x)):
+            if x.dtype != np.uint8:
+                raise ValueError(
+                    f"server_data out_of_domain: the {whose} inputs must be images of bytes (uint8), got {x.dtype} of "
+                    f"shape {x.shape[1:]!r}; take other data, or in_domain"
+                )
+        height, width, channels = dataset.train.x.shape[1:]
+        x = fit(taken.x, height, width, channels) if self.fit == "clients" else taken.x
+        rows = _take("out_of_domain: `reference`", self.reference, "test", available, generator)
+        mean, std = self.data.statistics(x)
+        samples = ServerSamples(Split(x, taken.y), other.num_classes, mean, std, False, dataset.test.take(rows))
+        return samples, {**NO_ROWS, "test": rows}
+
+
+SERVER_DATA: tuple[type[ServerData], ...] = (NoServerData, InDomain, OutOfDomain)

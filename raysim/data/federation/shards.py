@@ -1,0 +1,116 @@
+"""Partitioners that give each client few labels, by dealing out blocks of sorted samples."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+
+from raysim.data.dataset import Split
+from raysim.data.federation.partition import Partitioner, deal, need, rows_by_value
+from raysim.data.federation.sizes import SIZES, EqualSizes, Sizes, cut
+from raysim.parts.part import Count, OneOf
+
+
+class Shards(Partitioner):
+    """Sorts the samples by label, cuts them in equal shards and deals a few random shards to each client.
+
+    McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data, AISTATS 2017. A shard may
+    lie across two labels.
+    """
+
+    name: str = "shards"
+    per_client: Count = 2
+    """Number of shards of each client."""
+
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        number = clients * self.per_client
+        need(self.name, len(split), number)
+        shards = np.array_split(np.argsort(split.column("label"), kind="stable"), number)
+        hands = generator.permutation(number).reshape(clients, self.per_client)
+        return [np.concatenate([shards[shard] for shard in hand]) for hand in hands]
+
+
+class Classes(Partitioner):
+    """Gives each client a fixed number of blocks, each with samples of one label."""
+
+    name: str = "classes"
+    per_client: Count
+    """Number of blocks of each client; with `cyclic`, each has another label."""
+    assignment: Literal["cyclic", "collins"] = "cyclic"
+    """How labels are assigned to blocks. cyclic: client i gets the labels i, i + 1, ... modulo their number, so that
+    neighbours on a ring share labels. collins: all labels, equally often, are shuffled and dealt, so that a client may
+    get two blocks of one label (Collins et al., Exploiting Shared Representations for Personalized Federated Learning,
+    ICML 2021)."""
+    samples_per_class: Count | None = None
+    """Number of samples of a block. null: the samples of a label are all given out, in blocks as `sizes` says."""
+    sizes: Annotated[Sizes, OneOf(SIZES, "raysim.sizes")] = EqualSizes()
+    """How the samples of a label are shared by the clients that hold it: equally, or in proportion to sizes that are
+    drawn for all clients, so that labels and sizes are skewed."""
+
+    def problems(self, clients: int, num_classes: int | None) -> list[str]:
+        if self.samples_per_class is not None and not isinstance(self.sizes, EqualSizes):
+            return ["partition classes: `sizes` must be equal where `samples_per_class` is given; leave one out"]
+        if num_classes is None:
+            return []
+        if self.assignment == "cyclic" and self.per_client > num_classes:
+            return [
+                f"partition classes: `per_client` must be at most the number of labels, {num_classes}, "
+                f"got {self.per_client}; lower it"
+            ]
+        if self.assignment == "collins" and self.per_client * clients % num_classes:
+            return [
+                f"partition classes: `per_client` * `clients` must be a multiple of the number of labels, "
+                f"{num_classes}, got {self.per_client} * {clients}; change one of them, or take `assignment: cyclic`"
+            ]
+        return []
+
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
+        groups = rows_by_value(split.column("label"))
+        for problem in self.problems(clients, len(groups)):
+            raise ValueError(problem)
+        if self.assignment == "cyclic":
+            labels = (np.arange(clients)[:, None] + np.arange(self.per_client)) % len(groups)
+        else:
+            slots = np.arange(clients * self.per_client) % len(groups)
+            labels = generator.permutation(slots).reshape(clients, self.per_client)
+        totals = np.array([len(rows) for rows in groups])
+        if isinstance(self.sizes, EqualSizes):
+            return deal(groups, block_counts(labels, totals, self.samples_per_class), generator)
+        return deal(groups, weighted_counts(labels, totals, self.sizes.shares(clients, generator)), generator)
+
+
+def block_counts(labels: np.ndarray, totals: np.ndarray, size: int | None) -> np.ndarray:
+    """Returns how many samples of each label each client gets, (labels, clients).
+
+    labels: the label of each block, (clients, per_client). totals: number of samples of each label. size: number of
+    samples of a block; None cuts a label's samples evenly, with one more for the first blocks if they do not divide.
+    Raises ValueError if a label has too few samples.
+    """
+    clients, per_client = labels.shape
+    counts = np.zeros((len(totals), clients), dtype=np.int64)
+    for label, total in enumerate(totals):
+        takers = np.flatnonzero(labels.ravel() == label) // per_client
+        if len(takers) * (size or 1) > total:
+            raise ValueError(
+                f"partition classes: label number {label} must have {size or 1} samples for each of {len(takers)} "
+                f"blocks, got {total} in all; lower `clients`, `per_client` or `samples_per_class`"
+            )
+        blocks = [size or len(part) for part in np.array_split(np.arange(total), max(len(takers), 1))]
+        np.add.at(counts[label], takers, blocks[: len(takers)])
+    return counts
+
+
+def weighted_counts(labels: np.ndarray, totals: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Returns how many samples of each label each client gets, (labels, clients).
+
+    That is one for each block and, of the label's other samples, a share in proportion to the client's weight. labels,
+    totals: as for `block_counts`. weights: (clients,). Raises ValueError if a label has too few samples.
+    """
+    counts = block_counts(labels, totals, 1)
+    for label, total in enumerate(totals):
+        holders = np.flatnonzero(counts[label])
+        shares = counts[label, holders] * weights[holders]  # a client may have two blocks of a label
+        if not shares.any():  # the weights of all of them underflowed to 0
+            shares = counts[label, holders]
+        if len(holders):
+            counts[label, holders] += cut(total - counts[label].sum(), shares / shares.sum())
+    return counts

@@ -1,0 +1,101 @@
+"""CIFAR-10 and CIFAR-100 (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009)."""
+
+import io
+import pickle
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from raysim.data.dataset import Split
+from raysim.data.sources.vision import Vision
+
+
+class Cifar10(Vision):
+    """CIFAR-10: 60,000 colour images of 10 kinds of animals and vehicles, 32 × 32."""
+
+    name: str = "cifar10"
+
+    source: ClassVar[str] = "CIFAR10"
+    folder: ClassVar[str] = "cifar-10-batches-py"
+    train_files: ClassVar[tuple[str, ...]] = tuple(f"data_batch_{i}" for i in range(1, 6))
+    test_files: ClassVar[tuple[str, ...]] = ("test_batch",)
+
+    @property
+    def classes(self) -> int:
+        return 10
+
+    def read(self, files: tuple[str, ...]) -> Split:
+        batches = [unpickle(self.content(file), file) for file in files]
+        return Split(images(batches), labels(batches, b"labels"))
+
+
+class Cifar100(Vision):
+    """CIFAR-100: 60,000 colour images, 32 × 32, with 100 fine labels in 20 coarse ones."""
+
+    name: str = "cifar100"
+    labels: Literal["fine", "coarse"] = "fine"
+    """Which labels are learned: the 100 fine or the 20 coarse ones. Both are columns that a partition may use."""
+
+    source: ClassVar[str] = "CIFAR100"
+    folder: ClassVar[str] = "cifar-100-python"
+    train_files: ClassVar[tuple[str, ...]] = ("train",)
+    test_files: ClassVar[tuple[str, ...]] = ("test",)
+
+    @property
+    def classes(self) -> int:
+        return 100 if self.labels == "fine" else 20
+
+    def read(self, files: tuple[str, ...]) -> Split:
+        batches = [unpickle(self.content(file), file) for file in files]
+        columns = {"fine": labels(batches, b"fine_labels"), "coarse": labels(batches, b"coarse_labels")}
+        return Split(images(batches), columns[self.labels], columns)
+
+
+def unpickle(content: bytes, file: str) -> dict[bytes, Any]:
+    """Returns the keys and values that the file of a batch holds.
+
+    Raises ValueError if it is damaged, or holds anything but texts, numbers, lists, dictionaries and arrays.
+    """
+    try:
+        return dict(_Batch(io.BytesIO(content), encoding="bytes").load())
+    except _Foreign as error:
+        raise ValueError(
+            f"data: {file!r} must hold texts, numbers and arrays only, got {error}, which can run code; "
+            "fetch the original file again"
+        ) from None
+    except Exception as error:  # damaged pickles raise almost anything
+        raise ValueError(
+            f"data: {file!r} must be a whole pickle of a dictionary, got {error!r}; fetch it again"
+        ) from error
+
+
+class _Foreign(pickle.UnpicklingError):
+    """Raised for a pickle that names a class or a function that batches do not need."""
+
+
+class _Batch(pickle.Unpickler):
+    """Reads a batch. Pickles can name any function to be called, so all but those that make arrays are refused."""
+
+    _needed: ClassVar[set[str]] = {
+        "numpy.ndarray",
+        "numpy.dtype",
+        "numpy.core.multiarray._reconstruct",
+        "numpy._core.multiarray._reconstruct",  # since NumPy 2
+        "_codecs.encode",  # makes bytes, in files that Python 3 wrote
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        if f"{module}.{name}" not in self._needed:
+            raise _Foreign(f"{module}.{name}")
+        return super().find_class(module, name)
+
+
+def images(batches: list[dict[bytes, Any]]) -> np.ndarray:
+    """Returns the images (n, 32, 32, 3); in the files, an image is a row of three colour planes."""
+    planes = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32)
+    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
+
+
+def labels(batches: list[dict[bytes, Any]], key: bytes) -> np.ndarray:
+    """Returns the labels under this key, int64 (n,)."""
+    return np.concatenate([np.asarray(batch[key], dtype=np.int64) for batch in batches])

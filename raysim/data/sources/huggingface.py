@@ -1,0 +1,169 @@
+"""Data sets of the Hugging Face library `datasets`, saved in a folder or in the hub's local cache."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from pydantic import Field
+
+from raysim.data.dataset import Dataset
+from raysim.data.sources.brought import Brought, Raw
+from raysim.data.sources.decoded import decoded
+from raysim.data.sources.pixels import decode, stack
+from raysim.data.sources.reading import reading
+from results.location import location
+
+if TYPE_CHECKING:
+    import datasets
+
+
+class HuggingFace(Brought):
+    """A data set of the Hugging Face library `datasets`: a folder of `save_to_disk`, or one in the hub's local cache.
+
+    It needs the package `datasets` (`pip install "raysim[huggingface]"`). Nothing is downloaded. Inputs are a column of
+    images, or of lists or arrays of numbers that all have one shape; labels are integers, class labels or texts.
+    """
+
+    name: str = "huggingface"
+    path: Annotated[str, Field(examples=["data/saved"])]
+    """Folder that `save_to_disk` wrote, with one split or several; or the id of a data set that is in the cache."""
+    config: str | None = None
+    """Name of the configuration of a data set from the cache. null: its only one."""
+    train: str = "train"
+    """Split of the training samples; not used if the folder holds a single split."""
+    test: str | None = "test"
+    """Split of the test samples. null, or if there is a single split: a share of the training samples is the test set.
+    """
+    input: str | None = None
+    """Column of the inputs. null: the only column of images or, without images, the only one of lists or arrays."""
+    label: str | None = None
+    """Column of the labels. null: the only column of class labels, or else `label` or `labels`."""
+    columns: tuple[str, ...] = ()
+    """Further columns that a partition may use."""
+
+    def reads(self) -> Iterable[str | Path]:
+        return (self.path,) if location(self.path).expanduser().is_dir() else ()
+
+    def load(self) -> Dataset:
+        """Loads the splits. Raises FileNotFoundError or ValueError, saying what to do, if they are not as said."""
+        splits = read_splits(self.path, self.config)
+        if len(splits) == 1:
+            (only,) = splits.values()
+            return self.made_of(self._raw(only), None)
+        wanted = [self.train] if self.test is None else [self.train, self.test]
+        for key, name in zip(("train", "test"), wanted, strict=False):
+            if name not in splits:
+                raise ValueError(
+                    f"data huggingface: `{key}` must be one of the splits {sorted(splits)!r}, got {name!r}"
+                )
+        self._require_same_labels([splits[name] for name in wanted])
+        train, *test = (self._raw(splits[name]) for name in wanted)
+        return self.made_of(train, test[0] if test else None)
+
+    def _raw(self, split: "datasets.Dataset") -> Raw:
+        x, y = self._input(split), self._label(split)
+        for name in (x, y, *self.columns):
+            if name not in split.column_names:
+                raise ValueError(f"data huggingface: a column {name!r} must be there, got {split.column_names!r}")
+        of_labels = split.select_columns([y, *self.columns])
+        for name, column in zip(of_labels.column_names, of_labels.with_format("arrow")[:].columns, strict=True):
+            _require_values(name, column.null_count)
+        table = of_labels.with_format("numpy")[:]
+        labels = np.asarray(table[y])
+        columns = {name: np.asarray(table[name]) for name in self.columns}
+        return Raw(self._inputs(split, x), labels if labels.dtype.kind != "O" else labels.astype(np.str_), columns)
+
+    def _inputs(self, split: "datasets.Dataset", name: str) -> np.ndarray:
+        import datasets
+
+        if not isinstance(split.features[name], datasets.Image):
+            values = split.select_columns([name]).with_format("numpy")[:][name]
+            shapes = {np.shape(value) for value in values}
+            if len(shapes) > 1:
+                raise ValueError(
+                    f"data huggingface: values of column {name!r} must have one shape, got {len(shapes)} shapes such "
+                    f"as {sorted(shapes)[:2]!r}; pad or cut them"
+                )
+            return np.asarray(values)
+        encoded = split.select_columns([name]).cast_column(name, datasets.Image(decode=False))
+        images = [row[name] for row in encoded]
+        _require_values(name, images.count(None))
+        contents = [Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"] for image in images]
+
+        def pixels() -> np.ndarray:
+            rows = [f"row {place} of {name}" for place in range(len(images))]
+            names = [image["path"] if image["bytes"] is None else row for image, row in zip(images, rows, strict=True)]
+            return stack([decode(content, self.size, where) for content, where in zip(contents, names, strict=True)])
+
+        return decoded(contents, self.size, pixels)
+
+    def _require_same_labels(self, splits: list["datasets.Dataset"]) -> None:
+        """Raises ValueError if splits number the names of class labels in different ways."""
+        named = [getattr(split.features.get(self._label(split)), "names", None) for split in splits]
+        if different := [names for names in named if names != named[0]]:
+            raise ValueError(
+                f"data huggingface: class labels of {self.test!r} must have the names of those of {self.train!r}, "
+                f"{named[0]!r}, got {different[0]!r}; cast both to one ClassLabel"
+            )
+
+    def _input(self, split: "datasets.Dataset") -> str:
+        if self.input is not None:
+            return self.input
+        import datasets
+
+        of_images = [name for name, kind in split.features.items() if isinstance(kind, datasets.Image)]
+        scalar = (datasets.Value, datasets.ClassLabel)
+        others = [name for name, kind in split.features.items() if not isinstance(kind, scalar)]
+        return _only("input", of_images or others, split)
+
+    def _label(self, split: "datasets.Dataset") -> str:
+        if self.label is not None:
+            return self.label
+        import datasets
+
+        of_classes = [name for name, kind in split.features.items() if isinstance(kind, datasets.ClassLabel)]
+        usual = [name for name in ("label", "labels") if name in split.column_names]
+        return _only("label", of_classes if len(of_classes) == 1 else usual, split)
+
+
+def _require_values(name: str, missing: int) -> None:
+    if missing:
+        raise ValueError(
+            f"data huggingface: column {name!r} must have a value in every row, got {missing} without; leave them out"
+        )
+
+
+def _only(key: str, found: list[str], split: "datasets.Dataset") -> str:
+    if len(found) != 1:
+        raise ValueError(
+            f"data huggingface: `{key}` must be given where it is not the only such column, got "
+            f"{found or 'none'} of {split.column_names!r}; name the column"
+        )
+    return found[0]
+
+
+def read_splits(path: str, config: str | None) -> dict[str, "datasets.Dataset"]:
+    """Returns the splits by name, without any access to the network. A folder of a single split has one named `all`."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the package is imported
+    try:
+        import datasets
+    except ImportError as error:
+        raise ValueError(
+            "data huggingface: the package `datasets` must be there, and is not; pip install 'raysim[huggingface]'"
+        ) from error
+    datasets.disable_progress_bars()
+    folder = location(path).expanduser()
+    if folder.is_dir():
+        with reading(folder, "a whole folder of `save_to_disk`", "save it again"):
+            loaded = datasets.load_from_disk(str(folder))
+    else:
+        try:
+            loaded = datasets.load_dataset(path, config)
+        except Exception as error:  # the hub's library has many kinds of errors for what is not there
+            raise FileNotFoundError(
+                f"data huggingface: `path` must be a folder of `save_to_disk`, or the id of a data set in the local "
+                f"cache, got {path!r}, where there is none ({' '.join(str(error).split())[:160]}); save it to a folder"
+            ) from error
+    return dict(loaded) if isinstance(loaded, datasets.DatasetDict) else {"all": loaded}

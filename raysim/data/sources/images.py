@@ -1,0 +1,86 @@
+"""The base of image data sets: how their pixels are scaled."""
+
+from typing import Literal
+
+import numpy as np
+
+from raysim.data.dataset import Dataset, Split
+from raysim.data.federation.held_out import held_out_size
+from raysim.data.federation.labelled import Labelled, balanced
+from raysim.data.federation.partition import rows_by_value
+from raysim.data.sources.pixels import fit
+from raysim.parts.part import Count
+from raysim.parts.rng import generator
+
+
+class Images(Labelled):
+    """A data set of labelled uint8 images."""
+
+    scale: Literal["standard", "unit"] = "standard"
+    """How pixels are scaled. standard: over the training samples, each channel has mean 0 and standard deviation 1.
+    unit: pixels are from 0 to 1."""
+    size: Count | None = None
+    """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
+    channels: Literal[1, 3] | None = None
+    """Number of channels that images get: a grey one is repeated in three, three are averaged to one. null: theirs."""
+
+    def dataset(self, train: Split, test: Split, num_classes: int) -> Dataset:
+        """Returns the data set of the samples that are used, with the mean and deviation of its training samples.
+
+        x of both splits may be anything that `pixels` turns into images. Raises ValueError if there are not equally
+        many samples of each label to use.
+        """
+        train = self._decoded(balanced(train, self.train_samples, num_classes, "train_samples"))
+        test = self._decoded(balanced(test, self.test_samples, num_classes, "test_samples"))
+        return Dataset(train, test, num_classes, *self.statistics(train.x))
+
+    def _decoded(self, split: Split) -> Split:
+        x = self.pixels(split.x)
+        if x.dtype != np.uint8 or x.ndim != 4:
+            raise ValueError(
+                f"data: images must be uint8 (n, height, width, channels), got {x.dtype} of shape {x.shape}"
+            )
+        height, width, channels = x.shape[1:]
+        wanted = (self.size or height, self.size or width, self.channels or channels)
+        if wanted != (height, width, channels):
+            if channels not in (1, 3):
+                raise ValueError(
+                    f"data: images must have 1 or 3 channels where `size` or `channels` changes them, got {channels}; "
+                    "leave these keys out"
+                )
+            x = fit(x, *wanted)
+        return Split(x, split.y, split.columns)
+
+    def pixels(self, x: np.ndarray) -> np.ndarray:
+        """Returns the images, uint8 (n, height, width, channels). Data sets of files override it: x has names."""
+        return x
+
+    def statistics(self, x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Returns the mean and deviation, by channel, with which images (n, height, width, channels) are scaled."""
+        if self.scale == "unit":
+            return (0.0,) * x.shape[-1], (1.0,) * x.shape[-1]
+        return channel_statistics(x)
+
+
+def stratified(split: Split, share: float) -> tuple[Split, Split]:
+    """Splits samples: a random share of each label, the same for every seed, is for testing, the rest for training."""
+    draw = generator(0, "test share")
+    test = [draw.permutation(rows)[: held_out_size(len(rows), share)] for rows in rows_by_value(split.y)]
+    of_test = np.sort(np.concatenate(test))
+    return split.take(np.setdiff1d(np.arange(len(split)), of_test)), split.take(of_test)
+
+
+def channel_statistics(x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Returns mean and standard deviation by channel of uint8 images (n, height, width, channels), scaled to 0..1.
+
+    The sums are over integers and so exact. A channel without variation gets deviation 1, because images are divided
+    by it.
+    """
+    pixels, channels = x[..., 0].size, x.shape[-1]
+    blocks = np.array_split(x, len(x) // 1024 + 1)  # the squares of all images at once would take twice their memory
+    total = x.sum(axis=0, dtype=np.int64).reshape(-1, channels).sum(axis=0)
+    squared = np.sum([np.square(block, dtype=np.uint16).sum(axis=0, dtype=np.int64) for block in blocks], axis=0)
+    squares = squared.reshape(-1, channels).sum(axis=0)
+    mean = total / pixels
+    std = np.sqrt(np.maximum(squares / pixels - mean**2, 0)) / 255
+    return tuple((mean / 255).tolist()), tuple(np.where(std > 0, std, 1.0).tolist())

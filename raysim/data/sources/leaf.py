@@ -1,0 +1,123 @@
+"""The JSON files of LEAF: samples by user (Caldas et al., LEAF: A Benchmark for Federated Settings, 2018)."""
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from raysim.data.dataset import Dataset, Split
+from raysim.data.federation.held_out import held_out_size
+from raysim.data.federation.partition import Natural
+from raysim.data.federation.pool import Partition, Share
+from raysim.data.sources.images import Images
+from raysim.parts.part import Count, Fraction
+from raysim.parts.rng import generator
+from results.location import location
+
+Samples = tuple[np.ndarray, np.ndarray]  # x (n, ...) and y (n, ...) of one user
+Convert = Callable[[list[Any], list[Any]], Samples]
+
+
+def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
+    """Reads the samples of each user from the folder's JSON files; returns {} if there are none.
+
+    convert: turns the lists x and y of a user, as LEAF writes them, into arrays. Raises ValueError if a file is not as
+    LEAF writes it.
+    """
+    users: dict[str, Samples] = {}
+    for file in sorted(folder.glob("*.json")):
+        try:
+            by_user = json.loads(file.read_bytes())["user_data"]
+            for user, samples in by_user.items():
+                x, y = convert(samples["x"], samples["y"])
+                if len(x) != len(y):
+                    raise ValueError(f"user {user!r} has {len(x)} x and {len(y)} y")
+                if user in users:
+                    raise ValueError(f"user {user!r} is in another file, too")
+                if len(y):
+                    users[user] = (x, y)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"data: {str(file)!r} must be a whole JSON file as LEAF writes it, with x and y of each user in "
+                f"`user_data`, got {type(error).__name__}: {error}; make it again with LEAF's preprocess.sh"
+            ) from error
+    return users
+
+
+def as_splits(train: dict[str, Samples], test: dict[str, Samples]) -> tuple[Split, Split]:
+    """Joins the samples, user after user, with a column `user`, int64: a user's place in sorted order."""
+    place = {user: i for i, user in enumerate(sorted(train.keys() | test.keys()))}
+
+    def split(users: dict[str, Samples]) -> Split:
+        chosen = sorted(users)
+        sizes = [len(users[user][1]) for user in chosen]
+        user = np.repeat(np.array([place[user] for user in chosen], dtype=np.int64), sizes)
+        x, y = (np.concatenate([users[user][i] for user in chosen]) for i in (0, 1))
+        return Split(x, y, {"user": user})
+
+    return split(train), split(test)
+
+
+class LeafImages(Images):
+    """Labelled images of many users, in the folders that LEAF makes."""
+
+    path: Annotated[str, Field(examples=["data/leaf"])]
+    """The data set's folder `data` as LEAF makes it, with `train` and `test`, or else `all_data`, in it."""
+    partition: Partition = Natural()
+    """How the training samples are divided among the clients; by default, each user is a client."""
+    local_test: Fraction | Literal["test"] = "test"
+    """What a client tests its own model on: its users' test samples (`test`), or a share of its training samples, which
+    it then does not train on."""
+    users: Count | None = None
+    """Number of users to use: random ones, the same for every seed of a scenario. null: all."""
+    test_share: Share = 0.1
+    """Share of each user's samples that is the test set; used if LEAF's folder has `all_data` only."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> int:
+        """Number of labels."""
+
+    @abstractmethod
+    def convert(self, x: list[Any], y: list[Any]) -> Samples:
+        """Turns the lists that a user has in the files into what `pixels` takes, and into labels, int64 (n,)."""
+
+    def reads(self) -> Iterable[Path]:
+        folders = [location(self.path).expanduser() / name for name in ("train", "test", "all_data")]
+        return [folder for folder in folders if folder.is_dir()]
+
+    def load(self) -> Dataset:
+        """Loads the data set. Raises FileNotFoundError, saying what to do, if files are missing."""
+        folder = location(self.path).expanduser()
+        train, test = (read_users(folder / name, self.convert) for name in ("train", "test"))
+        if not (train and test):
+            train, test = self._hold_out(read_users(folder / "all_data", self.convert))
+        if not train:
+            raise FileNotFoundError(
+                f"data: {str(folder.absolute())!r} must have JSON files in `train` and `test`, or in `all_data`, but "
+                "has none; make them with LEAF's preprocess.sh, or correct `path`"
+            )
+        for user in self._left_out(sorted(train)):
+            del train[user]
+            test.pop(user, None)
+        return self.dataset(*as_splits(train, test), num_classes=self.classes)
+
+    def _left_out(self, known: list[str]) -> list[str]:
+        if self.users is None:
+            return []
+        if self.users > len(known):
+            raise ValueError(f"data: `users` must be at most {len(known)}, got {self.users}; lower it")
+        return [known[i] for i in generator(0, "leaf users").permutation(len(known))[self.users :]]
+
+    def _hold_out(self, users: dict[str, Samples]) -> tuple[dict[str, Samples], dict[str, Samples]]:
+        """Splits each user's samples at random into training and test samples."""
+        train, test = {}, {}
+        for i, (user, (x, y)) in enumerate(sorted(users.items())):
+            order = generator(0, "leaf test", i).permutation(len(y))
+            of_test, of_train = np.split(order, [held_out_size(len(y), self.test_share)])
+            train[user], test[user] = (x[of_train], y[of_train]), (x[of_test], y[of_test])
+        return train, test

@@ -1,0 +1,101 @@
+"""Decodes image files to arrays of pixels, and resizes those."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+
+import numpy as np
+
+from raysim.data.sources.decoded import decoded
+from results.location import is_local, location
+
+SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"}  # suffixes of the files that are taken for images
+
+
+def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
+    """Returns the pixels of an image file, uint8 (height, width, channels): one channel if it is grey, else three.
+
+    size: side, in pixels, of the square that it is resized to; None: not resized. file: its name, for errors. Raises
+    ValueError if it is damaged, or has more than 8 bits a channel.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        image: Image.Image = Image.open(BytesIO(content))
+        if size is not None:
+            image.draft(None, (size, size))  # decodes a JPEG at a smaller scale that is still large enough, much faster
+        image.load()
+    except (OSError, SyntaxError) as error:  # what Pillow raises for a damaged file
+        said = "no known format" if isinstance(error, UnidentifiedImageError) else error
+        raise ValueError(f"data: {file!r} must be a whole image, got {said}; fetch it again") from error
+    if image.mode[0] in "IF":
+        raise ValueError(
+            f"data: images must have 8 bits a channel, got mode {image.mode!r} of {file!r}; convert the images"
+        )
+    image = image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
+    if size is not None and image.size != (size, size):
+        image = image.resize((size, size), Image.Resampling.BILINEAR)
+    pixels = np.asarray(image)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def stack(images: Sequence[np.ndarray]) -> np.ndarray:
+    """Stacks images to (n, height, width, channels). If only some are grey, they get three equal channels."""
+    sizes = {image.shape[:2] for image in images}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"data: images must be of one size, got {len(sizes)} sizes such as {sorted(sizes)[:3]!r} "
+            "(height, width); set `size`, to which they are resized"
+        )
+    x = np.empty((len(images), *sizes.pop(), max(image.shape[2] for image in images)), dtype=np.uint8)
+    for row, image in zip(x, images, strict=True):
+        row[...] = image
+    return x
+
+
+def read_images(paths: Sequence[str], size: int) -> np.ndarray:
+    """Decodes image files, in threads, to uint8 (n, size, size, 3). Raises FileNotFoundError if one is missing.
+
+    Those of this machine are taken from the cache, as long as their names, sizes and times stay the same.
+    """
+    places = [location(path) for path in paths]
+    for place in places:
+        if not place.exists():
+            raise FileNotFoundError(
+                f"data: the image {place.name!r} must be in {str(place.parent.absolute())!r}, but is not there; put "
+                "the data set's images there"
+            )
+
+    def read() -> np.ndarray:
+        x = np.empty((len(places), size, size, 3), dtype=np.uint8)
+
+        def read_one(row: int) -> None:
+            x[row] = decode(places[row].read_bytes(), size, str(places[row]))
+
+        with ThreadPoolExecutor() as threads:  # Pillow releases the interpreter's lock while it decodes
+            for _ in threads.map(read_one, range(len(places))):  # raises what a thread raised
+                pass
+        return x
+
+    if not all(map(is_local, places)):
+        return read()
+    stats = [(str(place.absolute()), place.stat()) for place in places]
+    return decoded((f"{path}\0{stat.st_size} {stat.st_mtime_ns}".encode() for path, stat in stats), size, read)
+
+
+def fit(x: np.ndarray, height: int, width: int, channels: int) -> np.ndarray:
+    """Resizes images (n, h, w, c) bilinearly to (n, height, width, channels), uint8.
+
+    Grey images are repeated in three channels, and three channels are averaged to one.
+    """
+    from PIL import Image
+
+    fitted = np.empty((len(x), height, width, channels), dtype=np.uint8)
+    for row, image in zip(fitted, x, strict=True):
+        if image.shape[2] > channels:
+            image = np.rint(image.mean(axis=2, keepdims=True)).astype(np.uint8)
+        if image.shape[:2] != (height, width):
+            picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
+            image = np.asarray(picture.resize((width, height), Image.Resampling.BILINEAR)).reshape(height, width, -1)
+        row[...] = image
+    return fitted

@@ -1,0 +1,42 @@
+"""All data sets, each in a file of its own. To add one, import it here and put it into one of the tuples."""
+
+from raysim.data.federation.pool import PooledData
+from raysim.data.sources.arrays import Arrays
+from raysim.data.sources.celeba import Celeba
+from raysim.data.sources.cifar import Cifar10, Cifar100
+from raysim.data.sources.digits import Digits
+from raysim.data.sources.femnist import Femnist
+from raysim.data.sources.huggingface import HuggingFace
+from raysim.data.sources.image_folder import ImageFolder
+from raysim.data.sources.images import Images
+from raysim.data.sources.isic2019 import Isic2019
+from raysim.data.sources.linear_regression import LinearRegression
+from raysim.data.sources.mnist import FashionMnist, Mnist
+from raysim.data.sources.parquet import Parquet
+from raysim.data.sources.quadratic import Quadratic
+from raysim.data.sources.shakespeare import Shakespeare
+from raysim.data.sources.table import Table
+from raysim.data.sources.torch_dataset import TorchDataset
+
+IMAGES: tuple[type[Images], ...] = (
+    Digits,
+    Mnist,
+    FashionMnist,
+    Cifar10,
+    Cifar100,
+    Parquet,
+    ImageFolder,
+    Isic2019,
+    Femnist,
+    Celeba,
+    Arrays,
+    HuggingFace,
+    TorchDataset,
+)
+DATA_SETS: tuple[type[PooledData | Quadratic], ...] = (
+    *IMAGES,
+    Table,
+    Shakespeare,
+    LinearRegression,
+    Quadratic,
+)

@@ -1,0 +1,109 @@
+"""Plays, divided by role (McMahan et al., Communication-Efficient Learning of Deep Networks, AISTATS 2017)."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from raysim.data.dataset import Dataset
+from raysim.data.federation.partition import Iid, Natural
+from raysim.data.federation.pool import Partition, PooledData, Share
+from raysim.data.sources.leaf import Samples, as_splits, read_users
+from raysim.data.sources.text import VOCABULARY, encode, roles, windows
+from raysim.parts.part import Count, Fraction
+from results.location import location
+
+
+class Shakespeare(PooledData):
+    """Shakespeare's plays, divided by role; models predict the next of 90 characters.
+
+    A sample is a window of ids (see `raysim.data.sources.text`). All that a role says is one text, in order of
+    appearance: its first part is for training and the rest for testing. A role that lacks windows for one of them is
+    left out. Roles of one name in different plays are one role.
+    """
+
+    name: str = "shakespeare"
+    path: Annotated[str, Field(examples=["data/shakespeare"])]
+    """A text file, in which a speech is a line SPEAKER:, the lines spoken, and an empty line; or a folder with LEAF's
+    JSON files in `train` and `test`, which hold windows."""
+    targets: Literal["every", "next"] = "every"
+    """What is predicted. every: the character after each character of a window. next: only the one after the window."""
+    length: Count = 80
+    """Number of characters of a window that the model reads."""
+    stride: Count | None = None
+    """Characters from the start of a window to that of the next. null: `length`, so that each character is read once.
+    For text files only."""
+    test_share: Share = 0.2
+    """Share of each role's text that is for testing. For text files only."""
+    min_samples: Count = 1
+    """Number of training windows that a role must have; roles with fewer are left out."""
+    partition: Partition = Natural()
+    """How the training windows are divided among the clients; by default, each role is a client."""
+    local_test: Fraction | Literal["test"] = "test"
+    """What a client tests its own model on: its roles' test windows (`test`), or a share of its training windows, which
+    it then does not train on."""
+
+    @property
+    def classes(self) -> int:
+        return VOCABULARY
+
+    def reads(self) -> tuple[str]:
+        return (self.path,)
+
+    def load(self) -> Dataset:
+        """Loads the windows. x: ids, int16 (n, length). y: ids of what is predicted, int64, (n, length) or (n,)."""
+        path = location(self.path).expanduser()
+        if not path.exists():
+            raise FileNotFoundError(
+                f"data shakespeare: {str(path.absolute())!r} must be a text file, or a folder of LEAF's, but is not "
+                "there; put it there, or correct `path`"
+            )
+        train, test = self._read_leaf(path) if path.is_dir() else self._read_text(path)
+        known = [role for role in train.keys() & test.keys() if len(train[role][1]) >= self.min_samples]
+        if not known:
+            raise ValueError(
+                f"data shakespeare: {str(path)!r} must have a role with {self.min_samples} training windows and a test "
+                f"window of {self.length} characters, got none; lower `length` or `min_samples`"
+            )
+        of_known = ({role: split[role] for role in known} for split in (train, test))
+        return Dataset(*as_splits(*of_known), num_classes=VOCABULARY)
+
+    def _read_text(self, path: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        train: dict[str, Samples] = {}
+        test: dict[str, Samples] = {}
+        for role, ids in roles(text).items():
+            cut = round(len(ids) * (1 - self.test_share))
+            for split, part in ((train, ids[:cut]), (test, ids[cut:])):
+                found = windows(part, self.length, self.stride or self.length)
+                if len(found):
+                    split[role] = self._samples(found)
+        return train, test
+
+    def _read_leaf(self, folder: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:
+        train, test = (read_users(folder / name, self._convert) for name in ("train", "test"))
+        if not (train and test):
+            raise FileNotFoundError(
+                f"data shakespeare: {str(folder.absolute())!r} must have JSON files in `train` and `test`, but has "
+                "none; make them with LEAF's preprocess.sh -t sample, or correct `path`"
+            )
+        return train, test
+
+    def _convert(self, x: list[Any], y: list[Any]) -> Samples:
+        """Takes texts of `length` characters as x, and as y the character after each."""
+        if odd := [text for text in x if len(text) != self.length]:
+            raise ValueError(f"x must be texts of `length` {self.length}, got one of {len(odd[0])}: {odd[0]!r}")
+        ids = encode("".join(text + following for text, following in zip(x, y, strict=True)))
+        return self._samples(ids.reshape(len(x), self.length + 1))
+
+    def _samples(self, found: np.ndarray) -> Samples:
+        """Makes samples of windows (n, length + 1)."""
+        targets = found[:, 1:] if self.targets == "every" else found[:, -1]
+        return found[:, :-1].copy(), targets.astype(np.int64)
+
+    def problems(self) -> list[str]:
+        if self.targets == "every" and not isinstance(self.partition, Natural | Iid):
+            name = self.partition.name
+            return [f"partition {name}: needs a label for each sample, got `targets: every`; take natural or iid"]
+        return super().problems()

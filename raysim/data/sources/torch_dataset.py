@@ -1,0 +1,77 @@
+"""A map-style data set of torch that a user brings, by the name of its class or of a function that returns it."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from raysim.data.dataset import Dataset
+from raysim.data.sources.brought import Brought, Raw
+from raysim.parts.own import WrongClass, import_class
+from raysim.parts.own_function import ImportPath
+
+
+class TorchDataset(Brought):
+    """A map-style torch `Dataset` of pairs (x, y), by import path. All samples are read once, into arrays.
+
+    x is a tensor, an array or a picture of PIL; all have one shape. y is a label, or a float as the target of a
+    regression. Random transforms are applied once only, and draw what the module's own code seeds.
+    """
+
+    name: str = "torch"
+    train: Annotated[ImportPath, Field(examples=["my_module:train"])]
+    """module:name of a Dataset class, or of a function that returns a Dataset: the training samples. In Python, the
+    class or the function itself."""
+    test: ImportPath | None = None
+    """module:name of the test samples; may be the same as `train` where `test_args` differ. null: a share of the
+    training samples is the test set."""
+    args: dict[str, Any] = Field(default={})
+    """Keyword arguments for `train`, and for `test` too unless `test_args` has other values."""
+    test_args: dict[str, Any] = Field(default={})
+    """Keyword arguments for `test`, beside those of `args`."""
+
+    def load(self) -> Dataset:
+        """Reads all samples. Raises ValueError if one of the names is not a Dataset of pairs (x, y)."""
+        train = read(self.train, self.args, "train")
+        test = None if self.test is None else read(self.test, {**self.args, **self.test_args}, "test")
+        return self.made_of(train, test)
+
+
+def read(name: str, args: dict[str, Any], key: str) -> Raw:
+    """Reads all samples of a Dataset. name: module:name. key: the key that holds the name, for errors."""
+    dataset = _made(name, args, key)
+    if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
+        raise ValueError(
+            f"data torch: `{key}` must make a map-style Dataset, with a length and items by number, got "
+            f"{type(dataset).__name__} of {name!r}; a stream of samples has no rows to divide"
+        )
+    inputs, labels = [], []
+    for place in range(len(dataset)):
+        item = dataset[place]
+        if not (isinstance(item, tuple | list) and len(item) == 2):
+            raise ValueError(
+                f"data torch: items of `{key}` must be pairs (x, y), got {type(item).__name__} for item {place} of "
+                f"{name!r}; return (x, y)"
+            )
+        x = item[0]
+        if getattr(x, "mode", None) == "P":  # a picture of PIL whose pixels are places in a palette
+            x = x.convert("RGB")
+        inputs.append(np.asarray(x))
+        labels.append(np.asarray(item[1]))
+    if not inputs:
+        raise ValueError(f"data torch: `{key}` must have samples, got none of {name!r}")
+    shapes = {x.shape for x in inputs}
+    if len(shapes) != 1:
+        raise ValueError(
+            f"data torch: inputs of `{key}` must have one shape, got {len(shapes)} shapes such as "
+            f"{sorted(shapes)[:2]!r}; resize them in a transform"
+        )
+    return Raw(np.stack(inputs), np.stack(labels), {})
+
+
+def _made(name: str, args: dict[str, Any], key: str) -> Any:
+    try:
+        found = import_class(name)
+    except WrongClass as error:
+        raise ValueError(f"data torch: `{key}` {error}") from error
+    return found(**args) if callable(found) else found
