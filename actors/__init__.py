@@ -1,6 +1,7 @@
 """Pools of workers, which run jobs in this process or in actors on a Ray cluster.
 
-Nothing here knows of federated learning. Only `actors.session` and the modules that it imports load Ray.
+Nothing here knows of federated learning. Ray is loaded by `actors.session`,
+`actors.connection` and what they import only.
 """
 
 from actors.child import Child, ChildDied

@@ -156,7 +156,7 @@ def _carry_out(
 
 def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:
     """Connects to Ray before several runs. If it starts a local Ray, that is large enough for each of the scenarios."""
-    from actors.session import connect as connect_to
+    from actors.connection import connect as connect_to
 
     connect_to([demand_of(scenario) for scenario in scenarios], address)
 

@@ -1,7 +1,6 @@
 """Pools and sessions by themselves, with workers that know nothing of federated learning."""
 
 import pickle
-import socket
 import threading
 import time
 import weakref
@@ -234,61 +233,6 @@ def test_a_cluster_that_may_grow_is_waited_for(ray_session: None, monkeypatch: p
         pass
     with pytest.raises(MissingResources, match=r"1 x \(5 CPU\)"), reserved(Demand({"a": Needs(5.0)}, 1.0)):
         pass
-
-
-def test_a_local_ray_is_large_enough_for_every_run_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors import session
-    from actors.placement import Demand
-
-    seen: dict[str, Any] = {}
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(session.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(session.ray, "init", lambda **options: seen.update(options))
-    session.connect([Demand({"a": Needs(1.0)}), Demand({f"c{n}": Needs(1.5) for n in range(99)})])
-    assert (seen["address"], seen["num_cpus"]) == ("local", 149)
-
-
-def test_a_local_ray_that_does_not_start_ends_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors import session
-    from actors.placement import Demand
-
-    def init(**options: Any) -> None:
-        raise Exception("The current node timed out during startup.")
-
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(session.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(session.ray, "init", init)
-    with pytest.raises(MissingResources, match="Ray did not start on this machine: The current node timed out"):
-        session.connect([Demand({"a": Needs(1.0)})])
-
-
-def test_no_ray_for_auto_is_told_with_what_starts_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors import session
-
-    def find(*_: Any) -> str:
-        raise ConnectionError("Could not find any running Ray instance.")
-
-    monkeypatch.setattr(session.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(session, "get_ray_address_from_environment", find)
-    with pytest.raises(MissingResources, match="none was found; `ray start --head` starts one, and 'local' stands for"):
-        session.connect([], "auto")
-
-
-def test_a_cluster_that_is_gone_is_not_waited_for_below_auto(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray keeps the address of a cluster that ended without `ray stop`, and would try it for minutes."""
-    from actors import session
-
-    def init(**options: Any) -> None:
-        pytest.fail("it is tried")
-
-    with socket.socket() as taken:  # nobody listens
-        taken.bind(("127.0.0.1", 0))
-        gone = f"127.0.0.1:{taken.getsockname()[1]}"
-        monkeypatch.setenv("RAY_ADDRESS", gone)
-        monkeypatch.setattr(session.ray, "is_initialized", lambda: False)
-        monkeypatch.setattr(session.ray, "init", init)
-        with pytest.raises(MissingResources, match=f"must answer there, got '{gone}'"):
-            session.connect([], "auto")
 
 
 # --- scheduler --------------------------------------------------------------------------------------------------------

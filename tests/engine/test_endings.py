@@ -96,7 +96,7 @@ def test_a_scheduler_that_stops_ends_the_run(tmp_path: Path) -> None:
 
 def test_a_signal_while_ray_starts_ends_the_command_as_any_other() -> None:
     """Ray has put handlers of its own in place by then. A second signal would end the process at once."""
-    from actors.session import _own_signals
+    from actors.connection import _own_signals
 
     before = {number: signal.getsignal(number) for number in ENDING}
     try:

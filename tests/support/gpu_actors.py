@@ -22,8 +22,8 @@ def main(address: str, actors: int, share: float) -> None:
 
     from actors import Group, Needs
     from actors.cluster import RayPool
+    from actors.connection import connect
     from actors.placement import Demand, reserved
-    from actors.session import connect
     from raysim.workers.device import open_device, stand_in
 
     connect([], address)

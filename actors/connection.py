@@ -1,0 +1,131 @@
+"""Connects this process to a Ray cluster, or starts a local one."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import ray
+from ray._private.services import get_ray_address_from_environment
+from ray.exceptions import RayError
+
+from actors.placement import Demand, started_here
+from actors.pool import MissingResources
+
+NAMESPACE = "raysim"
+PROBE_S = 5.0  # how long a cluster may take to answer at its address
+
+
+def connect(demands: Sequence[Demand], address: str | None = None) -> None:
+    """Connects this process to Ray, unless it is connected already.
+
+    address: the address of a cluster; by default that in RAY_ADDRESS, or else a new local Ray. demands: what the coming
+    runs ask for; a local Ray gets enough CPUs for each of them. Raises MissingResources if no cluster answers, if a
+    local Ray does not start, or if this process is connected to another cluster.
+    """
+    if ray.is_initialized():
+        if address is not None:
+            _require_connected_to(address)
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    if address == "local":
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        # A laptop may have fewer cores than actors.
+        cpus = max(os.cpu_count() or 1, *(math.ceil(demand.total.get("CPU", 0)) for demand in demands))
+        try:
+            with _own_signals():
+                ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
+        except Exception as error:  # what Ray raises if its processes do not come up in time has no class of its own
+            raise MissingResources(f"Ray did not start on this machine: {error}") from error
+        return
+    address = _found() if address == "auto" else address
+    _probe(address)
+    try:
+        with _own_signals():
+            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # no cluster, other versions, no token
+        hint = "; a cluster that wants a token is reached with RAY_AUTH_MODE=token"
+        raise MissingResources(f"address: must be that of a Ray cluster, got {address!r}: {error}{hint}") from error
+
+
+def _found() -> str:
+    """Returns the address that Ray takes for `auto`, which may be that of a cluster that is gone.
+
+    Raises MissingResources if Ray knows of none.
+    """
+    try:
+        return str(get_ray_address_from_environment("auto", None))
+    except ConnectionError as error:
+        raise MissingResources(
+            "address: a Ray must be up on this machine for 'auto', and none was found; `ray start --head` starts one, "
+            "and 'local' stands for one of the command's own"
+        ) from error
+
+
+def _require_connected_to(address: str) -> None:
+    """Raises MissingResources if this process is connected to another cluster than that of an address."""
+    connected = ray.get_runtime_context().gcs_address
+    if address == "auto" or (started_here() if address == "local" else _endpoints(address) & _endpoints(connected)):
+        return
+    raise MissingResources(
+        f"address: must be that of the Ray to which this process is connected, {connected!r}, got {address!r}; leave "
+        "it out to run there, or call ray.shutdown() first"
+    )
+
+
+def _endpoints(address: str) -> set[tuple[str, str]]:
+    """Returns the IP addresses of host:port, each with the port; none if there is no such host."""
+    host, _, port = address.rpartition(":")
+    try:
+        found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
+    except (OSError, UnicodeError):
+        return set()
+    return {(ray.util.get_node_ip_address() if ip in ("127.0.0.1", "::1") else ip, port) for ip in found}
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keeps a handler of SIGTERM that the caller has set, which Ray would replace; it also gets what comes meanwhile.
+
+    Processes that Ray starts within the block ignore SIGHUP: a lost terminal sends it to all of them, and the scheduler
+    could no longer write how the run ended. They end when this process does.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    terminate, hang_up = signal.getsignal(signal.SIGTERM), signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGHUP, hang_up)
+            if callable(terminate):
+                signal.signal(signal.SIGTERM, terminate)
+    except SystemExit:  # raised by handlers of SIGTERM that Ray had put in place by then
+        if callable(terminate):
+            terminate(signal.SIGTERM, None)
+        raise
+
+
+def _probe(address: str) -> None:
+    """Raises MissingResources if nothing answers. Ray would try for more than a minute, then end the process."""
+    if "://" in address:
+        raise MissingResources(
+            f"address: must be auto or host:port, got {address!r}, which is for Ray Client, which raysim does not use; "
+            "submit the run as a job to the cluster instead: ray job submit -- raysim run ..."
+        )
+    host, colon, port = address.rpartition(":")
+    if not colon:  # such as auto
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise MissingResources(
+            f"address: a Ray cluster must answer there, got {address!r}: {error}; `ray status` on the cluster's head "
+            "says whether it is up, its port is 6379 if none was chosen, and `ray start --head` starts one"
+        ) from error
