@@ -2,10 +2,10 @@
 
     python benchmarks/gpu.py [--out gpu.md] [--pfl PFL/bin/torchrun]
 
-It compares CPU with GPU, clients trained together with one by one, digests of repeated runs and of 1, 2 and 4 actors a
-GPU; and measures updates a second and memory by model, precision and number of actors. Where there is no GPU, or with
-`--cpu`, small jobs run on the CPU instead: that shows that the script works, and says nothing about speed. Samples are
-noise, made here. The exit code is 1 if a check fails. pfl-research is left out unless it is installed, here or there.
+It compares CPU with GPU, and digests of repeated runs and of 1, 2 and 4 actors a GPU; and measures updates a second and
+memory by model, precision and number of actors. Where there is no GPU, or with `--cpu`, small jobs run on the CPU
+instead: that shows that the script works, and says nothing about speed. Samples are noise, made here. The exit code is
+1 if a check fails. pfl-research is left out unless it is installed, here or there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).parent
-CLOSE = {"one by one, and together": 1e-5, "cpu and gpu": 1e-4}  # how far parameters may be apart in float32
+CLOSE = 1e-4  # how far parameters on a CPU and on a GPU may be apart in float32
 CLASSES = 5  # the smallest jobs have no more samples of each
 # Variables that tell NVIDIA's libraries and PyTorch where to round to TF32.
 PRECISIONS = {
@@ -49,7 +49,7 @@ class Job:
     clients: int
     samples: int  # of each client
     cohort: int  # clients in a round
-    chunk: int  # clients in a job of an actor, which are trained together
+    chunk: int  # clients in a job of an actor
     rounds: int
     epochs: int = 1
     batch_size: int = 20
@@ -71,7 +71,6 @@ class Job:
                 "client_actors": max(case.actors, 1),
                 "gpus_per_client": share,
                 "chunk": self.chunk,
-                "vectorize": case.together,
             },
         }
 
@@ -111,24 +110,21 @@ class Case:
     job: str
     device: str  # gpu or cpu
     actors: int = 0  # client actors on Ray; 0: all in one process
-    together: bool = False  # whether clients are trained together
     precision: str = "default"
     repetition: int = 0
 
 
 def all_cases(device: str) -> list[Case]:
     """Returns all cases, the most telling first, for time may run out."""
-    full, ways, cnn = "float32" if device == "gpu" else "default", (False, True), "cnn, 100 a round"
+    full, cnn = "float32" if device == "gpu" else "default", "cnn, 100 a round"
     cases = [Case("checked", "cpu")]
-    cases += [Case("checked", device, 0, way, full, repetition) for way in ways for repetition in (0, 1)]
-    cases += [Case("cnn, 10 a round", device, 0, way) for way in ways]
-    cases += [Case(cnn, device, 0, way) for way in ways]
-    cases += [Case(cnn, device, actors, way) for way in ways for actors in ((1, 2, 4) if device == "gpu" else (1, 2))]
-    cases += [Case("vit with lora", device, 0, way) for way in ways]
-    cases += [Case("resnet18", device)]
+    cases += [Case("checked", device, 0, full, repetition) for repetition in (0, 1)]
+    cases += [Case("cnn, 10 a round", device), Case(cnn, device)]
+    cases += [Case(cnn, device, actors) for actors in ((1, 2, 4) if device == "gpu" else (1, 2))]
+    cases += [Case("vit with lora", device), Case("resnet18", device)]
     if device == "gpu":
-        cases += [Case(cnn, device, 0, way, precision) for precision in ("float32", "tf32") for way in ways]
-        cases += [Case("vit with lora", device, 0, way, "tf32") for way in ways]
+        cases += [Case(cnn, device, 0, precision) for precision in ("float32", "tf32")]
+        cases += [Case("vit with lora", device, 0, "tf32")]
     return list(dict.fromkeys(cases))
 
 
@@ -154,7 +150,6 @@ def work(jobs: dict[str, Job], cases: Sequence[Case], out: str) -> None:
                 "rate": jobs[case.job].cohort * (len(steps) - 1) / took,
                 "digest": result.info["digest"]["run"],
                 "model": str(result.folder / "model.safetensors"),
-                "notes": result.info["notes"],
             }
         except Exception as error:  # the other cases may still be worth having
             found = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
@@ -237,54 +232,40 @@ def apart(one: dict[str, Any], other: dict[str, Any]) -> float:
 def checks(found: dict[Case, dict[str, Any]], device: str) -> Iterator[tuple[str, bool]]:
     """Gives what was checked, and whether it holds. Checks whose runs are missing are left out."""
     ran = {case: line for case, line in found.items() if "error" not in line}
-    checked = {(case.device, case.together): line for case, line in ran.items() if case.job == "checked"}
-    pairs = {
-        "cpu and gpu": (("cpu", False), ("gpu", False)),
-        "one by one, and together": ((device, False), (device, True)),
+    checked = {case.device: line for case, line in ran.items() if case.job == "checked"}
+    if {"cpu", "gpu"} <= checked.keys():
+        far = apart(checked["cpu"], checked["gpu"])
+        yield f"cpu and gpu: parameters are at most {CLOSE:g} apart, found {far:.1e}", far <= CLOSE
+    here = [case for case in ran if case.device == device]
+    groups = {
+        "repeated runs": [case for case in here if case.job == "checked"],
+        "one process and any number of actors": [
+            case for case in here if case.job == "cnn, 100 a round" and case.precision == "default"
+        ],
     }
-    for what, (one, other) in pairs.items():
-        if one in checked and other in checked:
-            far, most = apart(checked[one], checked[other]), CLOSE[what]
-            yield f"{what}: parameters are at most {most:g} apart, found {far:.1e}", far <= most
-    for together in (False, True):
-        of_way = {case: line for case, line in ran.items() if (case.device, case.together) == (device, together)}
-        groups = {
-            "repeated runs": [case for case in of_way if case.job == "checked"],
-            "one process and any number of actors": [
-                case for case in of_way if case.job == "cnn, 100 a round" and case.precision == "default"
-            ],
-        }
-        for what, cases in groups.items():
-            if len(cases) > 1:
-                same = len({of_way[case]["digest"] for case in cases}) == 1
-                yield f"{device}, {_way(together)}: {what} have the same digest, {len(cases)} runs", same
+    for what, cases in groups.items():
+        if len(cases) > 1:
+            same = len({ran[case]["digest"] for case in cases}) == 1
+            yield f"{device}: {what} have the same digest, {len(cases)} runs", same
     for case, line in found.items():
         if "error" in line:
             yield f"{case}: {line['error']}", False
 
 
-def _way(together: bool) -> str:
-    return "together" if together else "one by one"
-
-
 def table(found: dict[Case, dict[str, Any]], pfl: float | None) -> list[str]:
     """Returns the lines of the table."""
     lines = [
-        "| Job | On | Client actors | Clients trained | Precision | Updates a second | Of one by one | Memory, MiB |",
-        "|---|---|---|---|---|---|---|---|",
+        "| Job | On | Client actors | Precision | Updates a second | Memory, MiB |",
+        "|---|---|---|---|---|---|",
     ]
     for case, line in found.items():
         if case.job == "checked" or "error" in line:
             continue
-        alone = found.get(Case(**{**asdict(case), "together": False}), {})
-        ratio = f"{line['rate'] / alone['rate']:.2f}" if case.together and "rate" in alone else ""
-        told = f" ({line['notes'][0]})" if case.together and line["notes"] else ""
         memory = "" if line["memory"] is None else f"{line['memory']:.0f}"
-        cells = [case.job, case.device, case.actors or "in process", _way(case.together) + told, case.precision]
-        cells += [f"{line['rate']:.1f}", ratio, memory]
+        cells = [case.job, case.device, case.actors or "in process", case.precision, f"{line['rate']:.1f}", memory]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     if pfl is not None:
-        lines.append(f"| cnn, 10 a round | gpu | pfl-research, 1 process | one by one | default | {pfl:.1f} | | |")
+        lines.append(f"| cnn, 10 a round | gpu | pfl-research, 1 process | default | {pfl:.1f} | |")
     return lines
 
 

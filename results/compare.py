@@ -25,7 +25,7 @@ Values: TypeAlias = tuple[Value, ...]
 
 _SILENT = ("name", "seed", "run.save_clients")
 # Other keys of `resources` change no numbers, but for last bits where a GPU is used.
-_NUMERIC = tuple(f"resources.{key}" for key in ("chunk", "vectorize", "shards", "threads", "cpu_capability"))
+_NUMERIC = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads", "cpu_capability"))
 
 
 @dataclass(frozen=True)

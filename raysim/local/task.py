@@ -14,7 +14,7 @@ from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
-from raysim.local.train import Correction, Trained, Trainer, train
+from raysim.local.train import Correction, Trained, train
 from raysim.parts.errors import nearest
 from raysim.parts.rng import stream_of, torch_seed
 from raysim.terms import Population
@@ -37,7 +37,6 @@ class Task:
         population: Population,
         key: tuple[int, int, int],
         public: Callable[[], Tensor] | None = None,
-        trainer: Trainer = train,
     ) -> None:
         self.received = received
         self._samples = samples
@@ -47,7 +46,6 @@ class Task:
         self._begun = net.passes
         self._key = key  # seed, client, and how many dispatches the client had before
         self._public = public
-        self._trainer = trainer
         self.logged: dict[str, float | None] = {}  # what `log` was given
 
     @property
@@ -131,7 +129,7 @@ class Task:
         seed, client, number = self._key
         order = stream_of(seed, f"train {stream}")(client, number)  # valid until the next training
         self._net.seed(int(order.integers(2**63)))
-        return self._trainer(
+        return train(
             self._net,
             start,
             self._samples if data is None else Samples.of(*data) if isinstance(data, tuple) else data,

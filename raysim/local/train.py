@@ -47,9 +47,6 @@ class Trained(NamedTuple):
         return {**vectors, "buffers": self.model.buffers, **self.logged}
 
 
-Trainer = Callable[..., Trained]  # takes the arguments of `train`, and returns what that returns
-
-
 class Batch(NamedTuple):
     """A mini-batch."""
 

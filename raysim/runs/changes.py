@@ -14,7 +14,7 @@ from results.keys import Value, flatten
 
 # Keys with which a run may go on, because what it has written does not depend on them.
 LATER = ("run.rounds", "run.save_clients", "run.checkpoint.", "run.on_divergence", "resources.")
-BITS = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads", "vectorize"))  # on which bits depend
+BITS = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads"))  # on which bits depend
 
 
 def require_ended(run: Run, lockable: bool) -> None:

@@ -27,6 +27,7 @@ from raysim.parts.refusals import blaming
 from raysim.parts.rng import globals_kept
 from raysim.runs.folder import run_info
 from raysim.scenario import Scenario
+from raysim.scenario.checks import notes_of
 from raysim.scenario.culprit import culprit_of
 from raysim.world.server_happening import Stepped
 from results import Writer, write_json
@@ -127,11 +128,7 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     if not scenario.follows_training:
         with _noting(scenario, found, "world", "give a timeline"), globals_kept():
             _try_timeline(scenario, federation, worker)
-    notes: tuple[str, ...] = ()
-    if not found:
-        with _noting(scenario, found, "algorithm", "update a client"):
-            notes = worker.notes
-    return notes
+    return () if found else tuple(notes_of(scenario))
 
 
 def _try_timeline(scenario: Scenario, federation: Federation, worker: Any) -> None:

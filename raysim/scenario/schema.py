@@ -88,8 +88,7 @@ class Schedule(Part):
 class Resources(Part):
     """What a run asks of the cluster.
 
-    Results depend only on `chunk`, `vectorize`, `shards`, `threads`, `cpu_capability`, and on whether a
-    GPU is used.
+    Results depend only on `chunk`, `shards`, `threads`, `cpu_capability`, and on whether a GPU is used.
     """
 
     client_actors: Count | Literal["auto"] | Annotated[str, Field(pattern="^[1-9][0-9]*-[1-9][0-9]*$")] = 2
@@ -119,10 +118,6 @@ class Resources(Part):
     chunk: Count = 5
     """Largest number of clients, or of peers, in a job. The updates of its clients are summed there, so it can change
     the last bits of results. With peers, it only changes the rows of the table `tasks`."""
-    vectorize: bool | Literal["auto"] = "auto"
-    """Whether the clients of a job are trained together, as rows of one tensor, which pays on GPUs and costs on CPUs.
-    Results are those of one by one up to rounding. Where it cannot be done, clients are trained one by one, and the run
-    says why. auto: they are trained one by one."""
     shards: Count = 1
     """Number of parts into which mini-batches of a server's search are cut. Aggregators take them in turn and sum their
     gradients in order, so it can change the last bits of results."""
@@ -228,8 +223,7 @@ class Scenario(Part):
         resolved["run"].pop("checkpoint")
         asked = resolved.pop("resources")
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}
-        together = {"vectorize": True} if asked["vectorize"] is True else {}
-        resolved["resources"] = {**deciding, **computes_on(asked), **together}
+        resolved["resources"] = {**deciding, **computes_on(asked)}
         return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:16]
 
     @property

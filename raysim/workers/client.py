@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +15,7 @@ from torch import Tensor
 from actors import Answer, Value
 from raysim.data import Federation
 from raysim.local.model import Model
-from raysim.local.rehearsal import rehearse
 from raysim.local.task import Task
-from raysim.local.train import Trainer
-from raysim.local.train import train as train_alone
 from raysim.scenario import Scenario
 from raysim.terms import Record
 from raysim.workers import records, returned, wire
@@ -36,7 +33,6 @@ from raysim.workers.requests import (
     TrainedChunk,
     TrainRequest,
 )
-from raysim.workers.together import why_one_by_one
 from raysim.workers.wire import Wire
 from raysim.workers.workbench import EVALUATING, LOGGED, Workbench, joined
 
@@ -47,11 +43,6 @@ class Updated(NamedTuple):
     sent: Record  # without what is for the tables only
     state: Record  # the client's next state
     reply: TrainedClient
-
-    def took(self, seconds: float) -> Updated:
-        """Returns it with other wall seconds."""
-        columns = self.reply.columns._replace(seconds=seconds)
-        return self._replace(reply=self.reply._replace(columns=columns))
 
 
 class ClientWorker(Workbench):
@@ -64,12 +55,14 @@ class ClientWorker(Workbench):
     # --- training -----------------------------------------------------------------------------------------------------
 
     def train(self, request: TrainRequest) -> Answer[list[TrainedClient], TrainedChunk]:
-        """Trains a chunk of clients of one server step, one after another or all together."""
+        """Trains a chunk of clients of one server step, one after another."""
         updates, buffers = records.Total() if request.summed else records.Stack(), records.Total()
         after: list[Value[Wire]] = []
         trained = []
         first: Record | None = None  # the first client's update, whose entries those of the others must have
-        for member, (sent, state, reply) in zip(request.members, self._updated(request.members), strict=True):
+        messages: dict[Value[Wire], Record] = {}
+        for member in request.members:
+            sent, state, reply = self._updated(member, messages)
             first = sent if first is None else first
             where = f"{type(self.algorithm).__name__}.update, client {member.client}"
             returned.same_updates(where, (first, sent), summed=True)
@@ -82,20 +75,8 @@ class ClientWorker(Workbench):
         update = wire.send({**updates.record, **buffers.record})
         return Answer(trained, TrainedChunk(update=Value(update), states=tuple(after)))
 
-    def _updated(self, members: Sequence[ChunkMember]) -> Iterable[Updated]:
-        """Trains clients, and gives what came of each, in order."""
-        messages: dict[Value[Wire], Record] = {}
-        updates = [partial(self._update_of, member, messages) for member in members]
-        if self.scenario.resources.vectorize is not True or self.one_by_one:
-            # A client is trained once the last one's update is summed, so that no two are held at a time.
-            return (update(train_alone) for update in updates)
-        began = time.perf_counter()
-        found = rehearse(self.net, updates)
-        seconds = (time.perf_counter() - began) / len(found)
-        return [updated.took(seconds) for updated in found]
-
-    def _update_of(self, member: ChunkMember, messages: dict[Value[Wire], Record], trainer: Trainer) -> Updated:
-        """Trains a client. messages: what was received already. trainer: what does the training."""
+    def _updated(self, member: ChunkMember, messages: dict[Value[Wire], Record]) -> Updated:
+        """Trains a client. messages: what was received already."""
         if member.message not in messages:
             messages[member.message] = wire.receive(member.message.content, self.device)
         message = messages[member.message]
@@ -103,7 +84,7 @@ class ClientWorker(Workbench):
         self.net.take_solves()
         self.take_logged()
         state = wire.receive(member.state.content, self.device) if member.state else {}
-        sent, state = self._update(member, message, state, trainer)
+        sent, state = self._update(member, message, state)
         sent, logged = records.split(sent, *LOGGED)
         columns = self.training_columns(logged, self.net.steps - steps, time.perf_counter() - began)
         reply = TrainedClient(
@@ -117,20 +98,15 @@ class ClientWorker(Workbench):
         )
         return Updated(sent, state, reply)
 
-    def _update(self, member: ChunkMember, message: Record, state: Record, trainer: Trainer) -> tuple[Record, Record]:
+    def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record]:
         client, number = member.client, member.number
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
         with self.calling("update", client, number, who=who, message=message, state=state) as where:
-            task = self.client_task(client, number, message, trainer)
+            task = self.client_task(client, number, message)
             answer = self.algorithm.update(task, message, state)
             sent, after = returned.pair(where, answer, "the update", "the client's next state")
             returned.alike(where, after, state, "the client's next state", "client")
             return sent, after
-
-    @cached_property
-    def one_by_one(self) -> str | None:
-        """Why clients are not trained together, though the scenario asks for that; None if they are, or need not be."""
-        return why_one_by_one(self)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -205,10 +181,9 @@ class ClientWorker(Workbench):
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    def client_task(self, client: int, number: int, message: Record, trainer: Trainer = train_alone) -> Task:
-        """Returns the task of a client that received the message. number: how often it was dispatched before. trainer:
-        what does the training."""
-        return self.task(client, number, self.received(message), trainer=trainer)
+    def client_task(self, client: int, number: int, message: Record) -> Task:
+        """Returns the task of a client that received the message. number: how often it was dispatched before."""
+        return self.task(client, number, self.received(message))
 
     def received(self, message: Record) -> Model:
         """Returns the model in a message. If that holds the shared part only, the personal part is the initial one."""

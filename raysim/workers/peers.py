@@ -45,10 +45,6 @@ class PeersWorker(Workbench):
         super().__init__(scenario, federation, device)
         self.algorithm = scenario.peer
 
-    @property
-    def one_by_one(self) -> str:
-        return "peers always are"
-
     def cost(self) -> PeerCost:
         """Measures what predictions and mixing cost, with the peer that has the fewest samples and, if they cost
         something, with the one that has the most."""

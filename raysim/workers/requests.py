@@ -98,7 +98,7 @@ class TrainedChunk(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
-    """Trains a chunk of clients of one server step, one after another or together."""
+    """Trains a chunk of clients of one server step, one after another."""
 
     name = "train"
     members: tuple[ChunkMember, ...]

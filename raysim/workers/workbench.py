@@ -18,7 +18,6 @@ from raysim.local.net import LOSSES, Net
 from raysim.local.outputs import per_label, predicted
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
-from raysim.local.train import Trainer, train
 from raysim.models.build import initialise
 from raysim.parts.errors import BadInput
 from raysim.parts.refusals import blaming
@@ -81,27 +80,12 @@ class Workbench:
             shape=self.shape,
             classes=federation.num_classes,
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
-            notes=self.notes,
+            notes=tuple(notes_of(self.scenario)),
         )
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What of the scenario is seldom meant, or cannot be done as asked, and is done otherwise."""
-        found = notes_of(self.scenario)
-        if self.scenario.resources.vectorize is True and self.one_by_one:
-            found.append(f"resources.vectorize: clients are trained one by one: {self.one_by_one}")
-        return tuple(found)
-
-    @property
-    def one_by_one(self) -> str | None:
-        """Why everybody is trained one by one, even where `resources.vectorize` is true; None if nobody need be."""
-        return None
-
-    def task(
-        self, client: int, number: int, received: Model, local: Local | None = None, trainer: Trainer = train
-    ) -> Task:
+    def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
         """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how
-        it trains; by default as the scenario says. trainer: what does the training."""
+        it trains; by default as the scenario says."""
         samples = self._samples(self.federation.train, self.federation.train_rows(client), client)
         key = (self.scenario.seed, client, number)
         task = Task(
@@ -112,7 +96,6 @@ class Workbench:
             self.population,
             key,
             lambda: self.public,
-            trainer,
         )
         task.logged = self.logged
         return task

@@ -62,14 +62,6 @@ def test_what_is_right_is_said_as_without_data() -> None:
     assert (answer.exit_code, answer.stdout) == (0, f"{QUICKSTART}: right (quickstart, fedbuff, 500 clients)\n")
 
 
-def test_what_is_done_otherwise_than_asked_is_noted(tmp_path: Path) -> None:
-    raw = digits(algorithm="fedadmm_in", resources={"vectorize": True})
-    path = write(tmp_path, raw)
-    answer = command("check", path, "--data")
-    note = "resources.vectorize: clients are trained one by one: fedadmm_in trains to a tolerance"
-    assert (answer.exit_code, answer.stdout.count(f"{path}: note: {note}")) == (0, 1)
-
-
 def test_the_model_must_fit_the_data(tmp_path: Path) -> None:
     wrong = quadratic([[1.0, 2.0]], "fedavg", {"dispatch": {"per_round": 1}}, 2, start=0.0, model__start=[1.0] * 3)
     assert told(tmp_path, wrong) == [

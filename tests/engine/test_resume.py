@@ -386,7 +386,6 @@ def test_a_fork_by_hand(tmp_path: Path) -> None:
         ("run.evaluate_every", 1),
         ("seed", 3),
         ("resources.chunk", 1),
-        ("resources.vectorize", True),
         ("algorithm.server_lr", 0.5),
         ("run.rounds", 2),
         ("name", "other"),
