@@ -39,6 +39,12 @@ Raw = dict[str, Any]
 Simulate = Callable[..., raysim.Result]
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests that need more than the packages are left out by default, like slow ones."""
+    if any(item.get_closest_marker(name) for name in ("cluster", "docs", "package")):
+        item.add_marker("slow")
+
+
 @pytest.fixture
 def simulate(tmp_path: Path) -> Simulate:
     """Writes a scenario file, runs it in this process through the command line, gives the result."""

@@ -13,7 +13,7 @@ from conftest import ROOT
 import raysim
 
 SOURCES = ("actors", "raysim", "results", "scenarios", "LICENSE", "README.md", "pyproject.toml")
-pytestmark = [pytest.mark.package, pytest.mark.slow]
+pytestmark = pytest.mark.package
 
 
 @pytest.fixture(scope="module")

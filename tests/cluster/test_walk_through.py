@@ -13,7 +13,7 @@ from machines import HOME, USER, Machine, machines, require_namespaces
 
 import raysim
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 STEPS = PAGE.partition("## A cluster, step by step\n")[2].partition("\n##")[0]

@@ -18,7 +18,7 @@ nbclient.NotebookClient(notebook, timeout=300).execute()
 print(notebook.cells[-1].outputs[-1])
 """
 
-pytestmark = [pytest.mark.docs, pytest.mark.slow]
+pytestmark = pytest.mark.docs
 
 
 def run(place: Path, *words: str) -> str:

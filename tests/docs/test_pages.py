@@ -25,7 +25,7 @@ ROUNDS = 20  # that runs have at most
 BLOCK = re.compile(r'(?:<!-- (.*?) -->\n)?^```(\w+)(?: title="(.*?)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
 
-pytestmark = [pytest.mark.docs, pytest.mark.slow]
+pytestmark = pytest.mark.docs
 
 
 class Block(NamedTuple):

@@ -22,7 +22,7 @@ SOURCES = Path(__file__).parent
 ENTRY = re.compile(r'^(outside_\w+) = "(raysim_outside\.\w+:\w+)"$', re.MULTILINE)
 PATHS: dict[str, str] = dict(ENTRY.findall((SOURCES / "pyproject.toml").read_text()))  # module:Class by name
 
-pytestmark = [pytest.mark.package, pytest.mark.slow]
+pytestmark = pytest.mark.package
 
 
 def server() -> Raw:

@@ -38,7 +38,6 @@ def block(language: str, word: str) -> str:
 
 
 @pytest.mark.docs
-@pytest.mark.slow
 def test_the_algorithm_can_be_pasted_and_run(folder: Path) -> None:
     algorithm = block("python", "class ")
     assert "Save it as `my_algorithm.py`" in README
@@ -52,7 +51,6 @@ def test_the_algorithm_can_be_pasted_and_run(folder: Path) -> None:
 
 
 @pytest.mark.docs
-@pytest.mark.slow
 def test_the_commands_on_results_do_what_they_say(folder: Path) -> None:
     printed = run(folder, block("sh", "raysim report"))
     assert "6 runs: 6 finished" in printed
@@ -61,7 +59,6 @@ def test_the_commands_on_results_do_what_they_say(folder: Path) -> None:
 
 
 @pytest.mark.docs
-@pytest.mark.slow
 def test_the_python_runs(folder: Path) -> None:
     (folder / "script.py").write_text(block("python", "raysim.run"))
     assert "virtual_time" in run(folder, f'"{sys.executable}" script.py')
