@@ -19,12 +19,15 @@ from raysim.algorithms.dfedavgm import DFedAvgM as DFedAvgM
 from raysim.algorithms.ditto import Ditto as Ditto
 from raysim.algorithms.fadas import FADAS as FADAS
 from raysim.algorithms.fed_ft import FedFT as FedFT
+from raysim.algorithms.fedadagrad import FedAdagrad as FedAdagrad
+from raysim.algorithms.fedadam import FedAdam as FedAdam
 from raysim.algorithms.fedadmm import FedADMM as FedADMM
 from raysim.algorithms.fedadmm_in import FedADMMIn as FedADMMIn
 from raysim.algorithms.fedadmm_insa import FedADMMInSa as FedADMMInSa
 from raysim.algorithms.fedasync import FedAsync as FedAsync
 from raysim.algorithms.fedavg import FedAvg as FedAvg
 from raysim.algorithms.fedavg_ft import FedAvgFT as FedAvgFT
+from raysim.algorithms.fedavgm import FedAvgM as FedAvgM
 from raysim.algorithms.fedbuff import FedBuff as FedBuff
 from raysim.algorithms.feddf import FedDF as FedDF
 from raysim.algorithms.feddle import Feddle as Feddle
@@ -33,13 +36,16 @@ from raysim.algorithms.fedf_admm import FedFADMM as FedFADMM
 from raysim.algorithms.fedper import FedPer as FedPer
 from raysim.algorithms.fedprox import FedProx as FedProx
 from raysim.algorithms.fedrep import FedRep as FedRep
+from raysim.algorithms.fedyogi import FedYogi as FedYogi
 from raysim.algorithms.hfcl import HFCL as HFCL
 from raysim.algorithms.knn_per import KNNPer as KNNPer
 from raysim.algorithms.local_only import LocalOnly as LocalOnly
+from raysim.algorithms.moving import Moving as Moving
 from raysim.algorithms.peer import Inbox as Inbox
 from raysim.algorithms.peer import Peer as Peer
 from raysim.algorithms.scaffold import Scaffold as Scaffold
 from raysim.algorithms.staleness import StalenessFunction as StalenessFunction
+from raysim.parts.part import names_of
 from raysim.terms import Arrival as Arrival
 from raysim.terms import Buffer as Buffer
 from raysim.terms import Population as Population
@@ -54,5 +60,5 @@ ALGORITHMS: tuple[type[Central | Peer], ...] = tuple(
     found
     for family in (Central, Peer)
     for found in globals().values()
-    if isinstance(found, type) and issubclass(found, family) and found is not family
+    if isinstance(found, type) and issubclass(found, family) and names_of(found)
 )

@@ -11,19 +11,24 @@ object store, which spills to disk, and a step holds M changes of 4d bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from raysim.algorithms.central import Central
+from raysim.algorithms.moving import Moving
+from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Positive
 from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from raysim.algorithms.setting import Setting
     from raysim.local.model import Model
+    from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
 
 
-class CA2FL(Central):
+class CA2FL(Moving):
     """FedBuff, with every step calibrated by the last updates of all clients (Wang et al. 2024)."""
 
     name: str = "ca2fl"
@@ -35,6 +40,11 @@ class CA2FL(Central):
     """Whether BatchNorm's statistics move to the mean of those that arrived by the factor `server_lr` only. false: they
     become that mean."""
 
+    def problems(self, scenario: Setting) -> Iterator[Problem]:
+        if self.needs_every_update:
+            text = "must be mean for ca2fl, whose clients send changes of cached updates and not updates, got "
+            yield Problem("algorithm.aggregate", f"{text}{self.aggregate.name}; leave the key out")
+
     @property
     def trigger(self) -> Buffer:
         return Buffer(self.buffer)
@@ -44,7 +54,7 @@ class CA2FL(Central):
         return True
 
     def init(self, model: Model, population: Population) -> Record:
-        return {"w": model.w, "mean_cache": model.w * 0}
+        return {**self.starting(model.w), "mean_cache": model.w * 0}
 
     def client(self, model: Model) -> Record:
         return {"cache": model.w * 0}
@@ -57,16 +67,15 @@ class CA2FL(Central):
         delta = trained.w - message["w"]
         return trained.send(change=delta - state["cache"]), {"cache": delta}
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def direction(
+        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
+    ) -> tuple[Tensor, Record]:
         changes, mean = updates["change"], state["mean_cache"]
         weights = changes.new_tensor(_multiplicities(arrivals)) / len(arrivals)
-        after = {
-            "w": state["w"] + self.server_lr * (mean + weights @ changes),
-            "mean_cache": mean + changes.sum(0) / task.population.clients,
-        }
+        others = {"mean_cache": mean + changes.sum(0) / task.population.clients}
         if self.scale_buffers:
-            after["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)
-        return after
+            others["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)
+        return self.server_lr * (mean + weights @ changes), others
 
 
 def _multiplicities(arrivals: Sequence[Arrival]) -> list[float]:

@@ -54,6 +54,11 @@ class Central(Part):
         """Whether clients' states stand for a cache on the server. They then count as memory that the server keeps."""
         return False
 
+    @property
+    def needs_every_update(self) -> bool:
+        """Whether `step` gets a stack of all updates, though `weigh` gives weights, which are then its own affair."""
+        return False
+
     def samples_seen(self, local: Local, samples: int) -> int:
         """Returns for how many samples a client computes gradients in one update. Computed delays follow that.
 

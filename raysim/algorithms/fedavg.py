@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.central import Central
+from raysim.algorithms.moving import Moving
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from raysim.local.server_task import ServerTask
 
 
@@ -25,7 +27,7 @@ def by_samples(arrivals: Sequence[Arrival]) -> list[float]:
     return [a.samples / reported for a in arrivals]
 
 
-class FedAvg(Central):
+class FedAvg(Moving):
     """Synchronous averaging of the clients that report in time (McMahan et al. 2017)."""
 
     name: str = "fedavg"
@@ -49,11 +51,14 @@ class FedAvg(Central):
             whole = whole * len(arrivals) / population.clients
         return [a.samples / whole for a in arrivals]
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
-        total = sum(self.weigh(arrivals, task.population))
-        if self.weights == "scaled":  # the sum of c_i w_i, whose weights c_i do not sum to 1
-            return {"w": total * state["w"] + updates["delta"]}
+    def direction(
+        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
+    ) -> tuple[Tensor | None, Record]:
+        if "delta" not in updates:  # nobody reported, or clients only train models of their own
+            return None, {}
+        delta, total = updates["delta"], sum(self.weigh(arrivals, task.population))
+        if self.weights == "scaled":  # w + delta would be the sum of c_i w_i if the weights c_i summed to 1
+            return delta + (total - 1) * state["w"], {}
         if self.weights == "population":
-            buffers = (1 - total) * state["buffers"] + total * updates["buffers"]
-            return {"w": state["w"] + updates["delta"], "buffers": buffers}
-        return {"w": state["w"] + updates["delta"]}
+            return delta, {"buffers": (1 - total) * state["buffers"] + total * updates["buffers"]}
+        return delta, {}

@@ -19,6 +19,8 @@ from raysim.parts.part import Count
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from raysim.algorithms.setting import Setting
     from raysim.local.model import Model
     from raysim.local.server_task import ServerTask
@@ -67,11 +69,13 @@ class FedAvgFT(FedAvg):
         trained = task.train(self.personal(task, message, state))
         return trained.logged, {"w": trained.w, "buffers": trained.model.buffers, "tuned": state["tuned"] * 0 + 1}
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
-        after = super().step(state, arrivals, updates, task) if "delta" in updates else {"w": state["w"]}
+    def direction(
+        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
+    ) -> tuple[Tensor | None, Record]:
+        direction, others = super().direction(state, arrivals, updates, task)
         if self.finetune_after is None:
-            return after
-        return {**after, "tuning": state["tuning"] * 0 + (task.version >= self.finetune_after)}
+            return direction, others
+        return direction, {**others, "tuning": state["tuning"] * 0 + (task.version >= self.finetune_after)}
 
     def personal(self, task: Task, message: Record, state: Record) -> Model:
         if self.finetune_after is None:

@@ -12,23 +12,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from raysim.algorithms.central import Central
+from raysim.algorithms.moving import Moving
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.part import Count, Positive
 from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:
-    from raysim.local.task import Task
+    from torch import Tensor
+
+    from raysim.local.server_task import ServerTask
 
 
-class FedBuff(Central):
+class FedBuff(Moving):
     """The server steps as soon as K updates have arrived; stale updates weigh less (Nguyen et al. 2022)."""
 
     name: str = "fedbuff"
     buffer: Count = 10
     """How many updates make a server step (K)."""
     server_lr: Positive = 1.0
-    """Factor of the server's step (eta_g)."""
+    """Factor of the server's step (eta_g), with which its direction is multiplied."""
     staleness: Staleness = Polynomial()
     """The factor S(s) of an update's weight, for its staleness s; by default 1 / sqrt(1 + s)."""
     scale_buffers: bool = False
@@ -43,8 +45,10 @@ class FedBuff(Central):
         # Divided by K and not by the sum of the factors: a buffer of stale updates makes a shorter step on purpose.
         return [self.staleness.of(a.staleness) / self.buffer for a in arrivals]
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
-        after = {"w": state["w"] + self.server_lr * updates["delta"]}
+    def direction(
+        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
+    ) -> tuple[Tensor, Record]:
+        others = {}
         if self.scale_buffers:
-            after["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)
-        return after
+            others["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)
+        return self.server_lr * updates["delta"], others

@@ -25,6 +25,8 @@ from raysim.parts.part import Count, NonNegative
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from raysim.algorithms.setting import Setting
     from raysim.local import Local
     from raysim.local.model import Model
@@ -74,10 +76,11 @@ class FeDEQ(FedAvg):
         return local.for_epochs(self.head_epochs).total_samples(samples) + local.total_samples(samples)
 
     def problems(self, scenario: Setting) -> Iterable[Problem]:
-        return needs_personal(scenario)
+        yield from super().problems(scenario)
+        yield from needs_personal(scenario)
 
     def init(self, model: Model, population: Population) -> Record:
-        return {"w": model.shared, **({"rounds": model.w.new_zeros(())} if self._counts_rounds else {})}
+        return {**self.starting(model.shared), **({"rounds": model.w.new_zeros(())} if self._counts_rounds else {})}
 
     def message(self, state: Record) -> Record:
         return {key: state[key] for key in ("w", "rounds") if key in state}
@@ -92,9 +95,11 @@ class FeDEQ(FedAvg):
         """Whether clients must know the round in which they last took part. A step then ends each round."""
         return self.reset_local_theta == "after_pause"
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
-        after = super().step(state, arrivals, updates, task) if arrivals else {"w": state["w"]}
-        return after | ({"rounds": state["rounds"] + 1} if self._counts_rounds else {})
+    def direction(
+        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
+    ) -> tuple[Tensor | None, Record]:
+        direction, others = super().direction(state, arrivals, updates, task)
+        return direction, others | ({"rounds": state["rounds"] + 1} if self._counts_rounds else {})
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         theta, dual = message["w"], state["dual"]

@@ -44,10 +44,11 @@ class FedPer(FedAvg):
         return local.for_epochs(self.head_epochs).total_samples(samples) + local.total_samples(samples)
 
     def problems(self, scenario: Setting) -> Iterable[Problem]:
-        return needs_personal(scenario)
+        yield from super().problems(scenario)
+        yield from needs_personal(scenario)
 
     def init(self, model: Model, population: Population) -> Record:
-        return {"w": model.shared}
+        return self.starting(model.shared)
 
     def client(self, model: Model) -> Record:
         return {"head": model.personal}

@@ -12,29 +12,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from raysim.algorithms.central import Central
+from raysim.algorithms.moving import Moving
 from raysim.parts.errors import Problem
 from raysim.parts.part import Positive
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from raysim.algorithms.setting import Setting
     from raysim.local.model import Model
+    from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
 
 
-class Scaffold(Central):
+class Scaffold(Moving):
     """FedAvg with control variates that correct the drift of clients' local steps (Karimireddy et al. 2020)."""
 
     name: str = "scaffold"
     server_lr: Positive = 1.0
-    """Factor of the server's step (eta_g)."""
+    """Factor of the server's step (eta_g), with which its direction is multiplied."""
 
     @property
     def trigger(self) -> Round:
         return Round(late="discard")
 
     def problems(self, scenario: Setting) -> Iterator[Problem]:
+        yield from super().problems(scenario)
         local = scenario.local
         for key, plain in (("optimizer", "sgd"), ("momentum", 0), ("weight_decay", 0)):
             if (got := getattr(local, key)) != plain:
@@ -42,7 +46,7 @@ class Scaffold(Central):
                 yield Problem(f"local.{key}", text)
 
     def init(self, model: Model, population: Population) -> Record:
-        return {"w": model.w, "control": model.w * 0}
+        return {**self.starting(model.w), "control": model.w * 0}
 
     def message(self, state: Record) -> Record:
         return {"w": state["w"], "control": state["control"]}
@@ -60,9 +64,8 @@ class Scaffold(Central):
         after = (received - trained.w) / (trained.steps * task.local.lr) - correction
         return trained.send(delta=trained.w - received, control=after - own), {"control": after}
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def direction(
+        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
+    ) -> tuple[Tensor, Record]:
         share = len(arrivals) / task.population.clients
-        return {
-            "w": state["w"] + self.server_lr * updates["delta"],
-            "control": state["control"] + share * updates["control"],
-        }
+        return self.server_lr * updates["delta"], {"control": state["control"] + share * updates["control"]}

@@ -80,6 +80,8 @@ class ServerCalls:
         samples = sum(arrival.samples for arrival in arrivals)
         weights = self._algorithm.weigh(arrivals, self._worker.population)
         self.weights.append((self.calls.where("weigh", f"step {step}"), weights, len(arrivals)))
+        if self._algorithm.needs_every_update:
+            weights = None
         given = [1.0] * len(arrivals) if weights is None or len(weights) != len(arrivals) else weights
         total, buffers = records.Stack() if weights is None else records.Total(), records.Total()
         for arrival, weight, update in zip(arrivals, given, updates, strict=True):

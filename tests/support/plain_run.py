@@ -66,7 +66,8 @@ class PlainRun:
 
     def step(self, arrivals: list[Arrival], updates: list[Record]) -> None:
         """A server step with these updates, each as its client gave it."""
-        weights = self.algorithm.weigh(arrivals, self.population)
+        every = self.algorithm.needs_every_update
+        weights = None if every else self.algorithm.weigh(arrivals, self.population)
         samples = [arrival.samples for arrival in arrivals]
         together: dict[str, Any] = {}
         for key in updates[0].keys() - LOGGED:

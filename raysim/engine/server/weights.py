@@ -18,7 +18,7 @@ def weigh(scenario: Scenario, arrivals: Sequence[Arrival], population: Populatio
     """
     seed_globals(scenario.seed, "weigh", version)
     weights = scenario.central.weigh(arrivals, population)
-    if weights is None:
+    if weights is None or scenario.central.needs_every_update:
         return None
     must = f"{type(scenario.central).__name__}.weigh, of the step to version {version}: must return"
     if not isinstance(weights, list | tuple):

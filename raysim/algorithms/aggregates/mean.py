@@ -1,0 +1,20 @@
+"""The weighted mean of updates, which resists nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from raysim.algorithms.aggregates.aggregate import Aggregate
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Mean(Aggregate):
+    """The sum of updates by their weights. Workers sum as they train, so a step keeps no single update."""
+
+    name: str = "mean"
+
+    def of(self, updates: Tensor, weights: Sequence[float]) -> Tensor:
+        return updates.new_tensor(weights) @ updates

@@ -1,0 +1,22 @@
+"""Adagrad of the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raysim.algorithms.rules.adaptive import AdaptiveRule
+from raysim.parts.part import Decay
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class ServerAdagrad(AdaptiveRule):
+    """v = v + direction^2 (Reddi et al. 2021, FedAdagrad)."""
+
+    name: str = "adagrad"
+    beta1: Decay = 0.0
+    """Decay of the running mean of directions. 0, as Reddi et al. take it: the direction alone."""
+
+    def second(self, v: Tensor, square: Tensor) -> Tensor:
+        return v + square
