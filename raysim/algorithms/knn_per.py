@@ -51,6 +51,7 @@ class KNNPer(FedAvg):
         return self.embedding or True
 
     def problems(self, scenario: Setting) -> Iterator[Problem]:
+        yield from super().problems(scenario)
         if scenario.data.classes == 0:
             yield Problem("algorithm.name", f"knn_per needs labels, and {scenario.data.name} has none; take other data")
         if scenario.run.save_clients:
