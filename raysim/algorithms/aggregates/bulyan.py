@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 class Bulyan(Aggregate):
-    """Krum picks n - 2 f updates; in each coordinate, the n - 4 f values nearest to their median are averaged
-    (El Mhamdi, Guerraoui, Rouault 2018)."""
+    """Krum picks n - 2 f updates, whose n - 4 f values nearest to the median are averaged (El Mhamdi et al. 2018)."""
 
     name: str = "bulyan"
     byzantine: Count
