@@ -13,7 +13,7 @@ from raysim.doctor.measurement import Measured, Measurement, to_measure
 from raysim.doctor.node import Examination, Node
 from raysim.doctor.places import Places
 from raysim.doctor.proposal import Proposal, as_asked, propose
-from raysim.parts.rng import globals_kept
+from raysim.parts.standard_state import standard_state
 from raysim.runs.explained import explained
 from raysim.runs.machines import environment, pin
 from raysim.runs.run import connect, demand_of
@@ -92,7 +92,7 @@ def _room(scenario: Scenario) -> list[Finding]:
 
 def _inline(measurement: Measurement) -> Generator[Measured | None, None, None]:
     pin(measurement.scenario.resources.cpu_capability)
-    with globals_kept():
+    with standard_state(torch=True):
         yield from measurement(InlinePool())
 
 

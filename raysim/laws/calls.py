@@ -8,7 +8,8 @@ from typing import Any
 from raysim.algorithms import Central, Peer
 from raysim.laws.law import Broken
 from raysim.laws.records import Call, copied, require_record
-from raysim.parts.rng import globals_kept, seed_globals
+from raysim.parts.rng import seed_globals
+from raysim.parts.standard_state import standard_state
 from raysim.terms import Record
 
 
@@ -47,7 +48,7 @@ class Calls:
         made = []
         for _ in range(2):
             copies = [copied(value) if isinstance(value, dict) else value for value in given]
-            with globals_kept():
+            with standard_state():
                 seed_globals(0, where)  # as the engine does
                 try:
                     found = call(*copies)

@@ -12,7 +12,8 @@ from raysim.data.loaded import wrong_classes, wrong_inputs, wrong_labels, wrong_
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups
 from raysim.laws.subject import Subject
-from raysim.parts.rng import globals_kept, seed_globals
+from raysim.parts.rng import seed_globals
+from raysim.parts.standard_state import standard_state
 
 
 @lru_cache(maxsize=1)
@@ -23,7 +24,7 @@ def loaded(subject: Subject) -> Dataset:
 
 def load(subject: Subject, seed: int) -> Dataset:
     """Loads the data. seed: of the global generators, so that draws from them show."""
-    with globals_kept():
+    with standard_state():
         seed_globals(seed, "load")
         found: Dataset = data_of(subject).load()
         return found

@@ -9,7 +9,8 @@ from raysim.data.federation.partition import Partitioner
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.subject import Subject
-from raysim.parts.rng import globals_kept, seed_globals
+from raysim.parts.rng import seed_globals
+from raysim.parts.standard_state import standard_state
 
 SAMPLES, CLIENTS, LABELS, USERS = 600, 8, 10, 12
 
@@ -42,7 +43,7 @@ def every_sample_goes_to_one_client(subject: Subject) -> None:
 
 def the_same_seed_divides_alike(subject: Subject) -> None:
     """A seed decides how samples are divided, whatever the global generators hold."""
-    with globals_kept():
+    with standard_state():
         seed_globals(1, "divide")  # so that draws from the global generators show
         first = divided(subject)
         seed_globals(2, "divide")

@@ -13,6 +13,7 @@ from raysim.laws.law import Broken
 from raysim.laws.subject import Subject
 from raysim.laws.trial import Raw, merged
 from raysim.parts.errors import RunFailed
+from raysim.parts.standard_state import standard_state
 from raysim.runs.execution import Execution
 from raysim.runs.result import Result
 from raysim.runs.run import run
@@ -42,8 +43,9 @@ def carried_out(raw: Raw, pool: InlinePool | None = None) -> Finished:
     with tempfile.TemporaryDirectory() as folder:
         execution = Execution(parse_scenario(raw, "the trial"), Path(folder) / "run")
         try:
-            for _ in execution(pool or InlinePool()):
-                pass
+            with standard_state(torch=True):
+                for _ in execution(pool or InlinePool()):
+                    pass
         except JobFailed as failed:
             raise Broken(str(failed)) from failed
         return Finished(Result(execution.folder))

@@ -10,7 +10,8 @@ from raysim.laws.law import Broken, Groups
 from raysim.laws.subject import Subject
 from raysim.laws.world import RUNS
 from raysim.parts.errors import BadInput
-from raysim.parts.rng import globals_kept, seed_globals
+from raysim.parts.rng import seed_globals
+from raysim.parts.standard_state import standard_state
 from raysim.world.mixing import Neighbours, Weighting
 from raysim.world.topology import Topology, require_graph
 
@@ -45,7 +46,7 @@ def the_same_seed_gives_the_same_graph(subject: Subject) -> None:
     """A seed decides the graph, whatever the global generators hold."""
     edges = []
     for seed in (1, 2):
-        with globals_kept():
+        with standard_state():
             seed_globals(seed, "graph")  # so that draws from the global generators show
             graph: Any = topology(subject).graph(peers(subject), np.random.default_rng(0))
         edges.append(sorted(map(sorted, graph.edges)))

@@ -9,8 +9,7 @@ streams in every process, different keys independent ones.
 import hashlib
 import random
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
 from functools import lru_cache
 from typing import Any
 
@@ -65,8 +64,19 @@ class Stream:
         return self._generator
 
 
-stream_of = lru_cache(maxsize=64)(Stream)
-"""Returns the Stream of a seed and a purpose. It is the same object each time, for making one is slow."""
+class _Kept(threading.local):
+    """The streams of one thread: another one must not move them on in the middle of a draw."""
+
+    def __init__(self) -> None:
+        self.stream = lru_cache(maxsize=64)(Stream)
+
+
+_kept = _Kept()
+
+
+def stream_of(seed: int, purpose: str) -> Stream:
+    """Returns the Stream of a seed and a purpose, which each thread makes once, for making one is slow."""
+    return _kept.stream(seed, purpose)
 
 
 def seed_globals(seed: int, purpose: str, *ids: int) -> None:
@@ -82,21 +92,3 @@ def seed_globals(seed: int, purpose: str, *ids: int) -> None:
         torch.default_generator.manual_seed(drawn)
         if torch.cuda.is_initialized():
             torch.cuda.manual_seed(drawn)
-
-
-@contextmanager
-def globals_kept() -> Iterator[None]:
-    """Puts the global generators that `seed_globals` seeds back into their state when the block is over."""
-    torch = sys.modules.get("torch")
-    python, legacy = random.getstate(), np.random.get_state()
-    drawn = torch.get_rng_state() if torch else None
-    on_gpu = torch.cuda.get_rng_state() if torch and torch.cuda.is_initialized() else None
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(legacy)
-        if torch:
-            torch.set_rng_state(drawn)
-        if torch and on_gpu is not None:
-            torch.cuda.set_rng_state(on_gpu)

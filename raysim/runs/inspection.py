@@ -24,7 +24,7 @@ from raysim.engine.server import timeline as server_timeline
 from raysim.engine.server.weights import weigh
 from raysim.parts.errors import BadInput, Problem
 from raysim.parts.refusals import blaming
-from raysim.parts.rng import globals_kept
+from raysim.parts.standard_state import standard_state
 from raysim.runs.folder import run_info
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of
@@ -47,6 +47,11 @@ def inspect(scenario: Scenario) -> Inspected:
 
     What depends on something that is wrong itself is not looked at. One client or peer is trained for one step.
     """
+    with standard_state(torch=True):
+        return _inspect(scenario)
+
+
+def _inspect(scenario: Scenario) -> Inspected:
     found: list[Problem] = []
     with _noting(scenario, found, "data"):
         dataset = load(scenario.data)
@@ -119,14 +124,14 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
         with _noting(scenario, found, "run.metrics", "give numbers for some samples"):
             try_metrics(worker)
     if isinstance(worker, ServerWorker) and not found:
-        with _noting(scenario, found, "algorithm", "update a client"), globals_kept():
+        with _noting(scenario, found, "algorithm", "update a client"):
             worker.cost()  # which trains a client for one step, and a second one if that predicts
     elif isinstance(worker, PeersWorker) and not found and type(scenario.algorithm) not in ALGORITHMS:
         # Those of raysim are right, and some train long on public samples whenever they mix.
-        with _noting(scenario, found, "algorithm", "train and mix a peer"), globals_kept():
+        with _noting(scenario, found, "algorithm", "train and mix a peer"):
             worker.tried(worker.federation.smallest, scenario.local.model_copy(update={"steps": 1}))
     if not scenario.follows_training:
-        with _noting(scenario, found, "world", "give a timeline"), globals_kept():
+        with _noting(scenario, found, "world", "give a timeline"):
             _try_timeline(scenario, federation, worker)
     return () if found else tuple(notes_of(scenario))
 
@@ -158,7 +163,7 @@ def write_partition(scenario: Scenario, folder: Path) -> None:
     Raises BadInput if the data cannot be loaded or divided, also where the fault is that of a user's own class.
     """
     found: list[Problem] = []
-    with _noting(scenario, found, "data", "load and divide"):
+    with _noting(scenario, found, "data", "load and divide"), standard_state():
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
     if found:
         raise BadInput(found[0])

@@ -17,7 +17,7 @@ from actors.interrupt import deferring
 from raysim.engine.families import family_of
 from raysim.engine.progress import Progress
 from raysim.parts.errors import RunFailed, StopRun
-from raysim.parts.rng import globals_kept
+from raysim.parts.standard_state import standard_state
 from raysim.runs.dry import dry_run, require_plan
 from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
@@ -165,7 +165,7 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     require_plan(scenario)
     folder = new_folder(out, f"{scenario.name}-dry")
     try:
-        with globals_kept():
+        with standard_state():
             dry_run(scenario, folder)
     except Exception as error:  # the data are missing, scripted picks cannot be followed, or a user's class is at fault
         failed = explained(JobFailed.by(error, "the timeline"), scenario)
@@ -201,7 +201,7 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
     pool = InlinePool()
     steps = execution(pool)
     try:
-        with globals_kept():
+        with standard_state(torch=True):
             while True:
                 with deferring():
                     step = next(steps, None)

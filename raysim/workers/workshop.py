@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from actors import Setup, Value
 from raysim.data import Federation
+from raysim.parts.standard_state import set_standard
 from raysim.scenario import Scenario
 from raysim.workers.device import open_device
 
@@ -33,6 +34,7 @@ class Workshop:
     def __init__(self, scenario: Scenario, gpus: float) -> None:
         import torch
 
+        set_standard()
         torch.set_num_threads(scenario.resources.threads)
         self.scenario = scenario
         self.share = open_device(gpus)

@@ -1,0 +1,129 @@
+"""What of this process decides bits beside a run itself: generators, threads, and settings of torch and numpy.
+
+Ray's workers are new processes. A run in this one goes on as in a new one, whatever the program around it has set, and
+leaves to that program what it had.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from actors.interrupt import deferring
+
+_log = logging.getLogger("raysim")
+_alone = threading.RLock()  # most of this state is shared by all threads
+
+Setting = tuple[Callable[[], Any], Callable[[Any], Any], Any]  # reads it, sets it, and what a new process has
+
+
+@contextmanager
+def standard_state(*, torch: bool = False) -> Iterator[None]:
+    """Within the block, this process computes as a new one would; afterwards it is as before.
+
+    A second thread that comes here waits until the first one leaves. A block within a block begins anew, too.
+
+    torch: loads it first, for blocks that compute with it. Its settings are kept only if it is loaded by then.
+    """
+    if torch:
+        with deferring():  # a process that is interrupted in the import of torch aborts
+            import_module("torch")
+    if not _alone.acquire(blocking=False):
+        _log.info("waits for the run that is under way in another thread of this process")
+        _alone.acquire()
+    try:
+        with ExitStack() as after, np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+            _keep(after, random.getstate, random.setstate)
+            _keep(after, np.random.get_state, np.random.set_state)
+            if loaded := sys.modules.get("torch"):
+                _keep_torch(after, loaded)
+                set_standard()
+            yield
+    finally:
+        _alone.release()
+
+
+def set_standard() -> None:
+    """Gives torch, which must be loaded, the settings that it has in a new process, in this thread.
+
+    Worth it in new processes, too: modules of users' own may have set others when they were imported.
+    """
+    for _, set_to, standard in _settings(sys.modules["torch"]):
+        set_to(standard)
+
+
+def _keep(after: ExitStack, read: Callable[[], Any], set_to: Callable[[Any], Any]) -> None:
+    with suppress(RuntimeError):  # torch does not read a precision that was set by its old and its new names
+        after.callback(set_to, read())
+
+
+def _keep_torch(after: ExitStack, torch: Any) -> None:
+    for read, set_to, _ in reversed(_settings(torch)):  # what is kept last is set first
+        _keep(after, read, set_to)
+    _keep(after, torch.get_num_threads, torch.set_num_threads)
+    _keep(after, torch.get_rng_state, torch.set_rng_state)
+    if torch.cuda.is_initialized():
+        _keep(after, torch.cuda.get_rng_state, torch.cuda.set_rng_state)
+    after.enter_context(torch.inference_mode(False))
+    if torch.get_default_device().type != "cpu":
+        after.enter_context(torch.device("cpu"))
+
+
+def _settings(torch: Any) -> list[Setting]:
+    """Returns the settings that can change bits, in the order in which to set them."""
+    sdp, backends = torch.backends.cuda, torch.backends
+    return [
+        (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
+        (torch.is_grad_enabled, torch.set_grad_enabled, True),
+        *((_autocasts(torch, kind), _autocast(torch, kind), False) for kind in ("cpu", "cuda")),
+        (_flushes, torch.set_flush_denormal, False),
+        (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode, 0),
+        _attribute(backends.cudnn, "enabled", True),
+        _attribute(backends.cudnn, "benchmark", False),
+        _attribute(backends.cudnn, "deterministic", False),
+        _attribute(backends.cudnn, "allow_tf32", True),
+        (torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled, True),
+        (sdp.flash_sdp_enabled, sdp.enable_flash_sdp, True),
+        (sdp.mem_efficient_sdp_enabled, sdp.enable_mem_efficient_sdp, True),
+        (sdp.math_sdp_enabled, sdp.enable_math_sdp, True),
+        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
+        *_precisions(backends),
+    ]
+
+
+def _precisions(backends: Any) -> Iterator[Setting]:
+    """Yields the precisions of float32 by their new names, for versions of torch that have these."""
+    cudnn, onednn = backends.cudnn, getattr(backends.mkldnn, "matmul", None)
+    if not hasattr(backends, "fp32_precision") or onednn is None:
+        return
+    for owner in (backends, backends.mkldnn.conv, backends.mkldnn.rnn):
+        yield _attribute(owner, "fp32_precision", "none")
+    for owner in (onednn, backends.cuda.matmul):
+        yield _attribute(owner, "fp32_precision", "ieee")
+    for owner in (cudnn.conv, cudnn.rnn):
+        yield _attribute(owner, "fp32_precision", "tf32")
+
+
+def _attribute(owner: Any, name: str, standard: Any) -> Setting:
+    return lambda: getattr(owner, name), lambda value: setattr(owner, name, value), standard
+
+
+def _autocasts(torch: Any, kind: str) -> Callable[[], bool]:
+    return lambda: torch.is_autocast_enabled(kind)
+
+
+def _autocast(torch: Any, kind: str) -> Callable[[bool], None]:
+    return lambda enabled: torch.set_autocast_enabled(kind, enabled)
+
+
+def _flushes() -> bool:
+    """Tells whether this thread takes the smallest numbers for 0. torch can set that, but does not tell it."""
+    return sys.float_info.min / 2 == 0
