@@ -5,6 +5,7 @@ from abc import abstractmethod
 from numbers import Real
 from typing import Annotated, Literal
 
+from raysim.parts.errors import BadInput
 from raysim.parts.part import NonNegative, OneOf, Part
 
 
@@ -22,7 +23,7 @@ class StalenessFunction(Part):
         found = self(staleness)
         if not isinstance(found, Real) or isinstance(found, bool) or not math.isfinite(found):
             text = f"must return a finite number, got {found!r} for a staleness of {staleness:g}"
-            raise ValueError(f"algorithm.staleness: {self.name} {text}")
+            raise BadInput("algorithm.staleness", f"{self.name} {text}")
         return found
 
 

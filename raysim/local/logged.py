@@ -6,13 +6,15 @@ from numbers import Real
 
 from torch import Tensor
 
+from raysim.parts.errors import BadValue
+
 
 def require_own(table: str, name: str) -> None:
     """Raises ValueError if a table has a column of this name already."""
     from results import TABLES  # loads pyarrow, which most algorithms do not need in a worker
 
     if name in TABLES[table].names or name == "own":
-        raise ValueError(f"task.log: must name columns that the table {table} does not have, got {name!r}; rename it")
+        raise BadValue(f"task.log: must name columns that the table {table} does not have, got {name!r}; rename it")
 
 
 def number(name: str, value: object) -> float | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from raysim.parts.errors import BadInput
 from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
 from raysim.parts.part import Fraction, NonNegative, Part, Positive
 
@@ -47,9 +48,9 @@ class TrainingLoss(Part):
         if getattr(losses, "shape", None) != labels.shape:
             got = f"shape {tuple(losses.shape)}" if hasattr(losses, "shape") else repr(losses)
             text = f"must give a loss for each sample, shape {tuple(labels.shape)}, got {got}; take no mean of them"
-            raise ValueError(f"run.loss: {text}")
+            raise BadInput("run.loss", text)
         if output.requires_grad and not losses.requires_grad:
-            raise ValueError("run.loss: must give losses that have a gradient, got some without; detach no outputs")
+            raise BadInput("run.loss", "must give losses that have a gradient, got some without; detach no outputs")
         return losses.mean() if reduction == "mean" else losses.sum()
 
 

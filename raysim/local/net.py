@@ -18,6 +18,7 @@ from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layout import Layout
 from raysim.models.part import nearest
 from raysim.models.projection import BoundedLinear
+from raysim.parts.errors import BadValue
 
 
 def quadratic(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -128,7 +129,7 @@ class Net:
                 "task.gradient, predict and train use the module that is being trained: call them before"
             )
         if model.w.shape != self.w.shape:
-            raise ValueError(f"a model must have {len(self.w)} parameters, got {tuple(model.w.shape)}")
+            raise BadValue(f"a model must have {len(self.w)} parameters, got {tuple(model.w.shape)}")
         self.w.copy_(model.w)
         if self.layout.buffers:
             self.layout.load_buffers(self.module, model.buffers)
@@ -175,7 +176,7 @@ class Net:
             return modules[first] if first in modules else modules[first.rpartition(".")[0]]
         linear = [module for module in modules.values() if isinstance(module, nn.Linear)]
         if not linear:
-            raise ValueError("task.embed: the model must have a linear layer, or `model.personal`; it has neither")
+            raise BadValue("task.embed: the model must have a linear layer, or `model.personal`; it has neither")
         return linear[-1]
 
     def named(self, name: str) -> nn.Module:
@@ -184,7 +185,7 @@ class Net:
         del modules[""]
         if name not in modules:
             near = nearest(name, modules)
-            raise ValueError(f"task.embed: must be given the name of a sub-module, got {name!r}; nearest are {near}")
+            raise BadValue(f"task.embed: must be given the name of a sub-module, got {name!r}; nearest are {near}")
         return modules[name]
 
     def take_solves(self) -> Solves:

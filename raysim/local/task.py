@@ -15,7 +15,7 @@ from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.local.train import Correction, Trained, train
-from raysim.parts.errors import nearest
+from raysim.parts.errors import BadValue, nearest
 from raysim.parts.rng import stream_of, torch_seed
 from raysim.terms import Population
 
@@ -72,7 +72,7 @@ class Task:
     def public(self) -> Tensor:
         """The inputs of the scenario's `public:` samples, (n, ...). Everybody has the same, in the same order."""
         if self._public is None:
-            raise ValueError("task.public: the scenario must have public samples, and has none; add `public:`")
+            raise BadValue("task.public: the scenario must have public samples, and has none; add `public:`")
         return self._public()
 
     @property
@@ -144,9 +144,9 @@ class Task:
 
     def _require_part(self, part: str | None) -> None:
         if part not in (None, "shared", "personal"):
-            raise ValueError(f"task.train: part must be 'shared', 'personal' or None, got {part!r}")
+            raise BadValue(f"task.train: part must be 'shared', 'personal' or None, got {part!r}")
         if not self._net.part(part).parameters:
-            raise ValueError(
+            raise BadValue(
                 "task.train: part 'personal' must have parameters, got none; name them in the scenario's model.personal"
             )
 
@@ -218,4 +218,4 @@ def _changed(local: Local, settings: dict[str, Any]) -> Local:
     except ValidationError as error:
         from raysim.scenario.explain import explain  # not at the top, for scenarios import this package
 
-        raise ValueError("\n".join(f"task.train: {problem}" for problem in explain(error, Local, settings))) from None
+        raise BadValue("\n".join(f"task.train: {problem}" for problem in explain(error, Local, settings))) from None

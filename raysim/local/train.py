@@ -12,6 +12,7 @@ from raysim.local.net import LossFunction, Net, Trainable
 from raysim.local.optimizer import OPTIMIZERS
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
+from raysim.parts.errors import BadValue
 from raysim.terms import Record
 
 LOADED = 8192  # samples to load at once; fixed, because results depend on it bit by bit
@@ -175,6 +176,6 @@ def train(
             taken += 1
     net.steps += taken
     if last is None:
-        raise ValueError(f"training needs at least one sample, got {len(samples)}")
+        raise BadValue(f"training needs at least one sample, got {len(samples)}")
     measured = (criterion.residual, criterion.tolerance) if criterion else ()
     return Trained(net.model(), torch.tensor(taken), last if first is None else first, last, *measured)

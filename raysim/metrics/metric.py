@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from raysim.parts.errors import BadInput
 from raysim.parts.part import Part
 
 if TYPE_CHECKING:
@@ -54,5 +55,5 @@ class Metric(Part):
             number = float(found)
         except (TypeError, ValueError, RuntimeError):
             got = f"a tensor of shape {tuple(found.shape)}" if hasattr(found, "shape") else repr(found)
-            raise ValueError(f"run.metrics: {self.title} must give one number, got {got}") from None
+            raise BadInput("run.metrics", f"{self.title} must give one number, got {got}") from None
         return None if math.isnan(number) else number

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from raysim.models.part import ModelPart
+from raysim.parts.errors import BadValue
 from raysim.parts.rng import torch_seed
 
 
@@ -22,7 +23,7 @@ def initialise(part: ModelPart, shape: tuple[int, ...], num_classes: int, seed: 
         torch.default_generator.manual_seed(torch_seed(seed, "model"))
         module = part.build(shape, num_classes)
     if not isinstance(module, nn.Module):
-        raise ValueError(f"model: `build` must return a torch.nn.Module, got {type(module).__name__}")
+        raise BadValue(f"must return a torch.nn.Module, got {type(module).__name__}", "build")
     _require_parameters(module)
     module = module.float()
     return module.to(memory_format=torch.channels_last) if part.channels_last else module
@@ -33,10 +34,10 @@ def _require_parameters(module: nn.Module) -> None:
     named = [*module.named_parameters(), *module.named_buffers()]
     if lazy := [name for name, tensor in named if is_lazy(tensor)]:
         text = f"must have parameters whose shapes are known, got lazy ones: {', '.join(lazy)}; give their sizes, or "
-        raise ValueError(f"model: {text}call the module once on zeros of shape (1, *input_shape) where it is made")
+        raise BadValue(f"{text}call the module once on zeros of shape (1, *input_shape) where it is made")
     trained = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
     if not trained:
         frozen = sum(1 for _ in module.parameters())
-        raise ValueError(f"model: must have a parameter that is trained, got none, and {frozen} frozen ones")
+        raise BadValue(f"must have a parameter that is trained, got none, and {frozen} frozen ones")
     if others := [f"{name} ({p.dtype})" for name, p in trained if not p.is_floating_point()]:
-        raise ValueError(f"model: must have real parameters, which become float32, got {', '.join(others)}")
+        raise BadValue(f"must have real parameters, which become float32, got {', '.join(others)}")

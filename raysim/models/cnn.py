@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from raysim.models.part import ModelPart, image_shape
+from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class CNN(ModelPart):
         """Builds layers conv1, conv2, ..., hidden and head, with torch's default initial values."""
         from torch import nn
 
-        planes, height, width = image_shape(self.name, shape)
+        planes, height, width = image_shape(shape)
         layers: OrderedDict[str, nn.Module] = OrderedDict()
         for i, channels in enumerate(self.channels, start=1):
             layers[f"conv{i}"] = nn.Conv2d(planes, channels, self.kernel, self.stride, self._border)
@@ -56,8 +57,8 @@ class CNN(ModelPart):
                 height, width = height // 2, width // 2
             layers[f"relu{i}"] = nn.ReLU()  # after pooling, which gives equal results with a quarter of the work
         if min(height, width) < 1:
-            raise ValueError(
-                f"model cnn: images must be large enough to leave a pixel after {len(self.channels)} convolutions, "
+            raise BadValue(
+                f"images must be large enough to leave a pixel after {len(self.channels)} convolutions, "
                 f"got {shape!r}; use padding: same, a smaller kernel or fewer channels"
             )
         layers["flatten"] = nn.Flatten()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from raysim.models.deq import DEQ
 from raysim.models.part import WidthDivisor, image_shape
+from raysim.parts.errors import BadValue
 
 if TYPE_CHECKING:
     from torch import nn
@@ -36,9 +37,9 @@ class DEQResNet(DEQ):
 
         from raysim.models.blocks import ResidualCell, conv3x3, dense_layers
 
-        planes, height, width = image_shape(self.name, shape)
+        planes, height, width = image_shape(shape)
         if min(height, width) < 4:
-            raise ValueError(f"model deq_resnet: images must have at least 4 x 4 pixels, got shape {shape!r}")
+            raise BadValue(f"images must have at least 4 x 4 pixels, got shape {shape!r}")
         activation = {"softplus": nn.Softplus, "relu": nn.ReLU}[self.activation]
         channels, hidden = (n // self.width_divisor for n in {"S": (64, 128), "M": (128, 256)}[self.size])
         conv = conv3x3(planes, channels)

@@ -42,7 +42,7 @@ class DEQTransformer(TextModel, DEQ):
         from raysim.models.equilibrium import HeldDropout
         from raysim.models.universal import Block, LanguageModel, Layer
 
-        length = text_length(self.name, shape)
+        length = text_length(shape)
         spread = 2 / math.sqrt(self.layers)
         repeated = [Layer(self.width, self.heads, spread, self.dropout, HeldDropout) for _ in range(self.layers)]
         body = self.equilibrium(Block(repeated, nn.LayerNorm(self.width)))

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.models.part import nearest
+from raysim.parts.errors import BadValue
 
 ALIGNMENT = 16  # floats in 64 bytes
 
@@ -149,7 +150,8 @@ def _check(personal: tuple[str, ...], names: dict[str, tuple[int, ...]]) -> None
         if not any(_under(name, (prefix,)) for name in names):
             parts = [name.split(".") for name in names]
             known = {".".join(p[:k]) for p in parts for k in range(1, len(p) + 1)}
-            raise ValueError(
-                f"model.personal: {prefix!r} must be a trainable parameter's name, or its first components; "
-                f"nearest are {nearest(prefix, known)}"
+            raise BadValue(
+                f"{prefix!r} must be a trainable parameter's name, or its first components; "
+                f"nearest are {nearest(prefix, known)}",
+                "personal",
             )

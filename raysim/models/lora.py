@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from raysim.models.part import nearest
+from raysim.parts.errors import BadValue
 from raysim.parts.part import Count, Part, Positive
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ class Lora(Part):
         linear = [name for name, layer in module.named_modules() if isinstance(layer, nn.Linear)]
         for target in self.targets:
             if not any(name == target or name.endswith("." + target) for name in linear):
-                raise ValueError(
-                    f"model.lora.targets: must be linear layers of the model, or ends of their names, got {target!r}; "
-                    f"nearest are {nearest(target, linear)}"
+                raise BadValue(
+                    f"must be linear layers of the model, or ends of their names, got {target!r}; "
+                    f"nearest are {nearest(target, linear)}",
+                    "lora.targets",
                 )
         config = LoraConfig(r=self.rank, lora_alpha=self.scale, target_modules=list(self.targets))
         inject_adapter_in_model(config, module)

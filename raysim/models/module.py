@@ -13,7 +13,7 @@ from pydantic import Field, field_serializer
 
 from raysim.models.given import GivenModule
 from raysim.models.part import ModelPart
-from raysim.parts.errors import Problem
+from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own import WrongClass, import_class, path_of
 from raysim.parts.own_function import Arguments, ImportPath, argument_problems, call, find
 
@@ -84,11 +84,11 @@ class Module(ModelPart):
         else:
             module = _copied(self.given)
         if not isinstance(module, nn.Module):
-            raise ValueError(f"model.module: {self.module} must give a torch.nn.Module, got {module!r}")
+            raise BadValue(f"{self.module} must give a torch.nn.Module, got {module!r}", "module")
         names = [name for name, _ in module.named_modules()]
         if self.head is not None and self.head not in names[1:]:
             near = nearest(self.head, names[1:])
-            raise ValueError(f"model.head: must be a sub-module's name, got {self.head!r}; nearest are {near}")
+            raise BadValue(f"must be a sub-module's name, got {self.head!r}; nearest are {near}", "head")
         if self.weights is not None:
             load_weights(module, self.weights)
         module.register_forward_pre_hook(Contiguous())
@@ -98,7 +98,7 @@ class Module(ModelPart):
 def _copied(given: GivenModule) -> nn.Module:
     if given.content is None:
         text = "must be given from Python again, for a run's folder keeps only its hash"
-        raise ValueError(f"model.given: {text}; give the module, as in Result(folder, model=Module.of(module))")
+        raise BadValue(f"{text}; give the module, as in Result(folder, model=Module.of(module))", "given")
     return copy.deepcopy(given.content)
 
 

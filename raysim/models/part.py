@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raysim.parts.errors import Problem
+from raysim.parts.errors import BadValue, Problem
 from raysim.parts.part import Part
 
 if TYPE_CHECKING:
@@ -49,12 +49,10 @@ class ModelPart(Part):
         """
 
 
-def image_shape(model: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     """Returns the shape if it is an image's (channels, height, width). Raises ValueError if it is not."""
     if len(shape) != 3:
-        raise ValueError(
-            f"model {model}: inputs must be images (channels, height, width), got shape {shape!r}; try mlp"
-        )
+        raise BadValue(f"inputs must be images (channels, height, width), got shape {shape!r}; try mlp")
     return shape[0], shape[1], shape[2]
 
 

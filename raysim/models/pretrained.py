@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.models.layers import Prepare
+from raysim.parts.errors import BadValue
 from results.location import location
 from results.store import local_copy, why
 
@@ -19,7 +20,7 @@ def prepared(module: nn.Module, weights: str | None, channels: int, image_size: 
     numbers of channels, and as `load_weights` does.
     """
     if channels not in (1, 3):
-        raise ValueError(f"model: pretrained architectures take images with 1 or 3 channels, got {channels}; use cnn")
+        raise BadValue(f"pretrained architectures take images with 1 or 3 channels, got {channels}; use cnn")
     if weights is not None:
         load_weights(module, weights)
     if channels == 1 or image_size is not None:
@@ -52,8 +53,8 @@ def load_weights(module: nn.Module, path: str) -> None:
     }
     if any(differences.values()):
         text = "; ".join(f"{what} {_some(keys)}" for what, keys in differences.items() if keys)
-        raise ValueError(
-            f"model.weights: {path!r} must fit the model in all but its head ({head[:-1]}), got differences: {text}"
+        raise BadValue(
+            f"{path!r} must fit the model in all but its head ({head[:-1]}), got differences: {text}", "weights"
         )
     module.load_state_dict(found, strict=False)
 
@@ -61,9 +62,9 @@ def load_weights(module: nn.Module, path: str) -> None:
 def _read(path: str) -> dict[str, Tensor]:
     file = location(path)
     if file.suffix not in {".safetensors", ".pth", ".pt"} or not file.is_file():
-        raise ValueError(
-            f"model.weights: must be the path of a .safetensors, .pth or .pt file that exists, got {path!r}; "
-            "nothing is downloaded"
+        raise BadValue(
+            f"must be the path of a .safetensors, .pth or .pt file that exists, got {path!r}; nothing is downloaded",
+            "weights",
         )
     try:
         with local_copy(file) as copy:
@@ -73,14 +74,14 @@ def _read(path: str) -> dict[str, Tensor]:
                 return dict(load_file(copy))
             found = torch.load(copy, map_location="cpu", weights_only=True)  # it runs no code that the file names
     except pickle.UnpicklingError as error:
-        raise ValueError(f"model.weights: {path!r} must hold tensors only; save module.state_dict()") from error
+        raise BadValue(f"{path!r} must hold tensors only; save module.state_dict()", "weights") from error
     except Exception as error:  # damaged files raise almost anything, such as KeyError
         got = why(error) if isinstance(error, OSError) else "one that cannot be read as such"
         must = f"must be a whole {file.suffix} file of tensors"
-        raise ValueError(f"model.weights: {path!r} {must}, got {got}; fetch or save it again") from error
+        raise BadValue(f"{path!r} {must}, got {got}; fetch or save it again", "weights") from error
     if not isinstance(found, dict) or not all(isinstance(v, Tensor) for v in found.values()):
         what = _some(set(found)) if isinstance(found, dict) else type(found).__name__
-        raise ValueError(f"model.weights: {path!r} must hold a state dict, tensors by name, got {what}; save only that")
+        raise BadValue(f"{path!r} must hold a state dict, tensors by name, got {what}; save only that", "weights")
     return found
 
 

@@ -36,7 +36,7 @@ class ResNet(ModelPart):
 
         from raysim.models.blocks import ResidualBlock, conv3x3, dense_layers
 
-        planes, _, _ = image_shape(self.name, shape)
+        planes, _, _ = image_shape(shape)
         widths = [width // self.width_divisor for width in WIDTHS]
         inputs = widths[0]
         layers: OrderedDict[str, nn.Module] = OrderedDict(

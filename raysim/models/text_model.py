@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from raysim.models.part import ModelPart
+from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
 
 
@@ -31,8 +32,8 @@ class TextModel(ModelPart):
         return self
 
 
-def text_length(model: str, shape: tuple[int, ...]) -> int:
+def text_length(shape: tuple[int, ...]) -> int:
     """Returns the number of tokens of an input of this shape. Raises ValueError if it is not text's (tokens,)."""
     if len(shape) != 1:
-        raise ValueError(f"model {model}: inputs must be text (tokens,), got shape {shape!r}; try cnn or mlp")
+        raise BadValue(f"inputs must be text (tokens,), got shape {shape!r}; try cnn or mlp")
     return shape[0]

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from raysim.models.lora import Lora
 from raysim.models.part import ModelPart, image_shape, nearest
+from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ class Timm(ModelPart):
 
         from raysim.models.pretrained import head_of, prepared
 
-        channels, height, width = image_shape(self.name, shape)
+        channels, height, width = image_shape(shape)
         if not timm.is_model(self.model):
-            raise ValueError(
-                f"model.model: must be a model of timm, got {self.model!r}; "
-                f"nearest are {nearest(self.model, timm.list_models())}"
+            raise BadValue(
+                f"must be a model of timm, got {self.model!r}; nearest are {nearest(self.model, timm.list_models())}",
+                "model",
             )
         config = timm.get_pretrained_cfg(self.model)
         # Most transformers are made for one size of images.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from raysim.models.part import ModelPart, image_shape, nearest
+from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
 
 if TYPE_CHECKING:
@@ -34,13 +35,13 @@ class Torchvision(ModelPart):
 
         from raysim.models.pretrained import prepared
 
-        channels, height, _ = image_shape(self.name, shape)
+        channels, height, _ = image_shape(shape)
         # These two return a tuple of outputs in training.
         known = set(models.list_models(module=models)) - {"googlenet", "inception_v3"}
         if self.model not in known:
-            raise ValueError(
-                f"model.model: must be a classifier of torchvision, got {self.model!r}; "
-                f"nearest are {nearest(self.model, known)}"
+            raise BadValue(
+                f"must be a classifier of torchvision, got {self.model!r}; nearest are {nearest(self.model, known)}",
+                "model",
             )
         # Vision transformers are made for one size of images.
         size = {"image_size": self.image_size or height} if self.model.startswith("vit_") else {}

@@ -32,7 +32,7 @@ class Transformer(TextModel):
 
         from raysim.models.universal import Block, FromZeros, LanguageModel, Layer
 
-        length = text_length(self.name, shape)
+        length = text_length(shape)
         layer = partial(Layer, self.width, self.heads, 2 / math.sqrt(self.layers), self.dropout, nn.Dropout)
         body = Block([layer() for _ in range(self.layers - 1)], nn.Identity())
         last = Block([layer()], nn.LayerNorm(self.width))

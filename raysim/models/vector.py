@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.models.part import ModelPart
+from raysim.parts.errors import BadValue
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,16 +28,17 @@ class Vector(ModelPart):
         from raysim.models.layers import QuadraticLoss
 
         if len(shape) != 1 or shape[0] < 3 or shape[0] % 2 == 0:
-            raise ValueError(
-                f"model vector: inputs must be rows [a, s, h] of 2 size + 1 floats, got shape {shape!r}; "
+            raise BadValue(
+                f"inputs must be rows [a, s, h] of 2 size + 1 floats, got shape {shape!r}; "
                 "use it with the quadratic data set"
             )
         size = shape[0] // 2
         if not isinstance(self.start, tuple):
             return QuadraticLoss(torch.full((size,), self.start))
         if len(self.start) != size:
-            raise ValueError(
-                f"model vector: `start` must have as many values as the data's vectors, which is {size}, "
-                f"got {len(self.start)}: {self.start!r}"
+            raise BadValue(
+                f"must have as many values as the data's vectors, which is {size}, "
+                f"got {len(self.start)}: {self.start!r}",
+                "start",
             )
         return QuadraticLoss(torch.tensor(self.start))

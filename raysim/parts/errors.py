@@ -3,13 +3,15 @@
 RaysimError
 ├── ScenarioError    the scenario file is wrong; nothing was started (exit code 2)
 ├── BadInput         something that the scenario names, such as a file, is missing, damaged or does not fit
+│                    (a BadValue, which parts raise, with the path of the part)
 ├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
 │   └── DamagedCheckpoint
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
 └── StopRun          whoever watches a run raises it to end the run
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,6 +22,7 @@ from results.texts import cut, quoted
 
 __all__ = [
     "BadInput",
+    "BadValue",
     "CannotGoOn",
     "DamagedCheckpoint",
     "Problem",
@@ -27,6 +30,7 @@ __all__ = [
     "RunFailed",
     "ScenarioError",
     "StopRun",
+    "located",
     "nearest",
     "quoted",
 ]
@@ -69,12 +73,44 @@ class ScenarioError(RaysimError):
 class BadInput(RaysimError, Told, ValueError):
     """Something that a scenario names is missing, damaged or does not fit; `problem` says at which key, and what."""
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self.problem = problem
+    def __init__(self, path: str, text: str) -> None:
+        super().__init__(path, text)
+        self.problem = Problem(path, text)
 
     def __str__(self) -> str:
         return str(self.problem)
+
+
+class BadValue(ValueError):
+    """A value that a part of the scenario cannot work with. Code of parts raises it; `located` says whose it is.
+
+    text: what must hold, what was got, what to do; key: the key of the part that it is about, or empty.
+    """
+
+    def __init__(self, text: str, key: str = "") -> None:
+        super().__init__(text, key)
+        self.text, self.key = text, key
+
+    def __str__(self) -> str:
+        return f"`{self.key}` {self.text}" if self.key else self.text
+
+
+@contextmanager
+def located(path: str) -> Iterator[None]:
+    """Turns what the part at a path of the scenario refuses, and files that cannot be opened, into BadInput.
+
+    All other errors pass as they are: they may be faults of a user's code, and then the traceback is what helps.
+    """
+    try:
+        yield
+    except BadInput:  # which says where
+        raise
+    except BadValue as error:
+        raise BadInput(f"{path}.{error.key}" if error.key else path, error.text) from error
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise BadInput(path, f"{error.filename!r} cannot be read: {error.strerror}") from error
 
 
 class CannotGoOn(RaysimError):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from raysim.parts.errors import BadInput, Problem
+from raysim.parts.errors import BadInput, BadValue, Problem
 
 # How raysim's own messages about data and models start: what is wrong, perhaps a part's name, perhaps a key of it.
 _HEAD = re.compile(r"(?P<what>[a-z_]+(?:\.[a-z_0-9]+)*)(?: [a-z0-9_]+)?: (?:`(?P<key>[a-z_]+)` (?=must))?")
@@ -23,12 +23,15 @@ def blaming(key: str) -> Iterator[None]:
         yield
     except BadInput:
         raise
+    except BadValue as error:
+        raise BadInput(f"{key}.{error.key}" if error.key else key, error.text) from error
     except (ValueError, OSError) as error:
         if isinstance(error, OSError) and error.filename is not None:
-            raise BadInput(Problem(key, f"{error.filename!r} cannot be read: {error.strerror}")) from error
+            raise BadInput(key, f"{error.filename!r} cannot be read: {error.strerror}") from error
         if not _of_raysim(error):
             raise
-        raise BadInput(_problem(key, str(error))) from error
+        found = _problem(key, str(error))
+        raise BadInput(found.path, found.text) from error
 
 
 def _of_raysim(error: Exception) -> bool:

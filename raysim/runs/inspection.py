@@ -22,7 +22,7 @@ from raysim.engine.peers import timeline as peers_timeline
 from raysim.engine.recorder import Recorder
 from raysim.engine.server import timeline as server_timeline
 from raysim.engine.server.weights import weigh
-from raysim.parts.errors import BadInput, Problem
+from raysim.parts.errors import BadInput, BadValue, Problem
 from raysim.parts.refusals import blaming
 from raysim.parts.standard_state import standard_state
 from raysim.runs.folder import run_info
@@ -120,7 +120,7 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     with _noting(scenario, found, "model", "predict and train on two samples"):
         if not math.isfinite(loss := try_model(worker)):
             must = "must have a finite loss before any training"
-            raise ValueError(f"model: {must}, got {loss} on two samples; look for a division by zero, or large inputs")
+            raise BadValue(f"{must}, got {loss} on two samples; look for a division by zero, or large inputs")
         with _noting(scenario, found, "run.metrics", "give numbers for some samples"):
             try_metrics(worker)
     if isinstance(worker, ServerWorker) and not found:
@@ -166,7 +166,7 @@ def write_partition(scenario: Scenario, folder: Path) -> None:
     with _noting(scenario, found, "data", "load and divide"), standard_state():
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
     if found:
-        raise BadInput(found[0])
+        raise BadInput(found[0].path, found[0].text)
     folder.mkdir(parents=True)
     write_json(folder, {**run_info(scenario, folder.name, "dry"), "totals": {}})
     writer = Writer(folder, folder.name)

@@ -14,6 +14,7 @@ from torch import Tensor, float32
 
 from raysim.local.model import Model
 from raysim.models.layout import Layout
+from raysim.parts.errors import BadValue
 from raysim.parts.rng import seed_globals
 from raysim.terms import Record, ServerStep
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from raysim.algorithms import Central, Peer
 
 
-class ContractError(ValueError):
+class ContractError(BadValue):
     """A method of an algorithm did what no method may do, or returned something that it may not return."""
 
 

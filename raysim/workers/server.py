@@ -13,6 +13,7 @@ from raysim.data import Split
 from raysim.local.logged import require_own
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
+from raysim.parts.errors import BadValue
 from raysim.parts.rng import SERVER_ID
 from raysim.terms import Buffer, Record, SearchResult
 from raysim.workers import records, returned, wire
@@ -174,6 +175,6 @@ def _own_columns(search: SearchResult | None) -> dict[str, list[float]]:
         require_own("coefficients", name)
         if search and found.shape != search.anchor.shape:
             text = f"must have one number for each of {len(search.anchor)} anchors, got shape {tuple(found.shape)}"
-            raise ValueError(f"SearchResult: the own column {name!r} {text}")
+            raise BadValue(f"SearchResult: the own column {name!r} {text}")
         columns[name] = found.double().tolist()
     return columns

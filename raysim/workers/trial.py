@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raysim.parts.errors import BadValue
+
 if TYPE_CHECKING:
     from raysim.workers.workbench import Workbench
 
@@ -43,7 +45,7 @@ def try_model(bench: Workbench) -> float:
 def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: str) -> None:
     if not isinstance(outputs, Tensor) or not outputs.is_floating_point():
         what = str(outputs.dtype) if isinstance(outputs, Tensor) else type(outputs).__name__
-        raise ValueError(f"model: must return one tensor of floats, got {what}; return the logits alone")
+        raise BadValue(f"must return one tensor of floats, got {what}; return the logits alone")
     n, got = len(y), tuple(outputs.shape)
     if loss == "cross_entropy":
         right = got == (*y.shape, classes) or (got[:1] == (n,) and len(got) == y.ndim + 2 and got[-1] == classes)
@@ -52,7 +54,7 @@ def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: 
     else:
         right, must = outputs.numel() == n, "one number for each input, (n,) or (n, 1)"
     if not right:
-        raise ValueError(f"model: must return {must}, got shape {got} for n = {n} inputs of shape {tuple(x.shape[1:])}")
+        raise BadValue(f"must return {must}, got shape {got} for n = {n} inputs of shape {tuple(x.shape[1:])}")
 
 
 def try_metrics(bench: Workbench) -> None:
@@ -71,10 +73,10 @@ def _try_embedding(bench: Workbench, x: Tensor, at: str | None) -> None:
         embedded = task.embed(bench.start, x, at)
     except Exception as error:
         text = "must give embeddings, and what enters its head is not known; name a sub-module that is called with one "
-        raise ValueError(f"model: {text}tensor, as `head` of the model `module`, for {name}: {error}") from error
+        raise BadValue(f"{text}tensor, as `head` of the model `module`, for {name}: {error}") from error
     if len(embedded) != len(x):
         text = f"must give one embedding for each input, got shape {tuple(embedded.shape)} for {len(x)} inputs"
-        raise ValueError(f"model: {text}, for {name}; name another sub-module")
+        raise BadValue(f"{text}, for {name}; name another sub-module")
 
 
 def _given(error: Exception, x: Tensor, y: Tensor) -> str:

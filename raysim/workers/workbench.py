@@ -19,8 +19,7 @@ from raysim.local.outputs import per_label, predicted
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models.build import initialise
-from raysim.parts.errors import BadInput
-from raysim.parts.refusals import blaming
+from raysim.parts.errors import BadInput, BadValue, located
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmeasurable
 from raysim.terms import Record
@@ -43,8 +42,8 @@ class Workbench:
         self.scenario, self.federation, self.device = scenario, federation, device
         self.shape = _input_shape(federation)
         for problem in unmeasurable(scenario, "labels" if federation.loss == "cross_entropy" else "targets"):
-            raise BadInput(problem)
-        with blaming("model"):
+            raise BadInput(problem.path, problem.text)
+        with located("model"):
             module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed)
             self.net = Net(
                 module,
@@ -57,7 +56,7 @@ class Workbench:
             if self.net.layout.cut == 0:
                 named = ", ".join(scenario.model.personal)
                 text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
-                raise ValueError(f"model.personal: {text}")
+                raise BadValue(f"{text}", "personal")
         self.start = self.net.model()
         self.logged: Logged = {}  # what tasks were given to log; see `take_logged`
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
@@ -66,9 +65,9 @@ class Workbench:
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data and the model, after a trial of the model."""
         federation, layout = self.federation, self.net.layout
-        with blaming("model"):
+        with located("model"):
             try_model(self)
-        with blaming("run.metrics"):
+        with located("run.metrics"):
             try_metrics(self)
         return Described(
             samples=federation.samples,
@@ -123,7 +122,7 @@ class Workbench:
         """Raises ValueError if a method logged numbers that has no row in any table."""
         if taken := self.take_logged():
             text = f"has no row in any table, so task.log must not be called there, got {', '.join(taken)}"
-            raise ValueError(f"{method}: {text}; log in a method that trains, mixes or steps")
+            raise BadValue(f"{method}: {text}; log in a method that trains, mixes or steps")
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))

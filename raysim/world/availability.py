@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from raysim.parts.errors import BadInput
 from raysim.parts.part import Fraction, Part, Positive
 from raysim.parts.rng import generator
 
@@ -63,14 +64,14 @@ class AnyPresence(Presence):
         mask = self._availability.mask(self._seed, self._clients, time)
         if getattr(mask, "shape", None) != (self._clients,) or mask.dtype != bool:
             got = f"{mask.dtype} {mask.shape}" if isinstance(mask, np.ndarray) else type(mask).__name__
-            raise ValueError(f"world.availability: `mask` must return an array of bool ({self._clients},), got {got}")
+            raise BadInput("world.availability.mask", f"must return an array of bool ({self._clients},), got {got}")
         return mask
 
     def next_change(self, time: float) -> float:
         change = self._availability.next_change(time)
         if not isinstance(change, Real) or not change > time:
-            must = f"`next_change` must return a time after {time:g}, math.inf if nothing will change"
-            raise ValueError(f"world.availability: {must}, got {change!r}")
+            must = f"must return a time after {time:g}, math.inf if nothing will change"
+            raise BadInput("world.availability.next_change", f"{must}, got {change!r}")
         return change
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
+from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.part import NonNegative, Part
 from raysim.parts.rng import Stream
 from raysim.world import distribution
@@ -57,8 +58,8 @@ def duration_of(delay: Delay, stream: Stream, client: int, number: int, cost: Co
     """Returns the delay of a dispatch. Raises ValueError unless it is a finite number that is not negative."""
     found = delay.duration(stream, client, number, cost)
     if not isinstance(found, Real) or not 0 <= found < math.inf:
-        must = f"`duration` must return a finite number of {delay.unit}, 0 or more"
-        raise ValueError(f"world.delay: {must}, got {found!r} for client {client}, its dispatch {number}")
+        must = f"must return a finite number of {delay.unit}, 0 or more"
+        raise BadInput("world.delay.duration", f"{must}, got {found!r} for client {client}, its dispatch {number}")
     return found
 
 
@@ -165,12 +166,12 @@ class ComputeDelay(Delay):
 
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         if cost is None:
-            raise ValueError("delay compute: needs the cost of an update")
+            raise BadValue("compute needs the cost of an update")
         generator = stream(client)
         speed, up, down = (d.draw(generator) for d in (self.flops_per_s, self.up_bytes_per_s, self.down_bytes_per_s))
         if min(speed, up, down) <= 0:
             drawn = f"{speed!r}, {up!r}, {down!r} for client {client}"
-            raise ValueError(f"world.delay: speeds must be positive, got {drawn}; take distributions without zero")
+            raise BadInput("world.delay", f"speeds must be positive, got {drawn}; take distributions without zero")
         return self.latency_s + cost.flops / speed + cost.up_bytes / up + cost.down_bytes / down
 
     @property
@@ -215,7 +216,7 @@ class ScriptedDelay(Delay):
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         scripted = self.script[client] if client < len(self.script) else ()
         if number >= len(scripted):
-            raise ValueError(
+            raise BadValue(
                 f"{self.path or 'world.delay.delays'}: must hold a delay for every dispatch, got {len(scripted)} for "
                 f"client {client}, which is dispatched once more; add one"
             )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 from raysim.world import Topology, World
 
@@ -39,8 +40,8 @@ class Network:
         delays = self._delay.durations(self._delays, source, number, targets)
         if wrong := [delay for delay in delays if not 0 <= delay < math.inf]:
             must = "must take a finite number of seconds, 0 or more"
-            raise ValueError(
-                f"world.edge_delay: a message {must}, got {wrong[0]!r} for message {number} of peer {source}"
+            raise BadInput(
+                "world.edge_delay", f"a message {must}, got {wrong[0]!r} for message {number} of peer {source}"
             )
         return tuple(
             Sent(source, target, number, time, None if gone else time + delay)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
+from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 from raysim.world import Cost, Topology, World
 from raysim.world.clock import Clock
@@ -161,9 +162,10 @@ class PeersTimeline:
         """Returns when the training is over. Raises ValueError if it takes no time."""
         duration = self._duration(peer, number)
         if began + duration <= began:
-            raise ValueError(
-                f"world.delay: must be longer than 0 seconds for peers that do not wait, got {duration!r} for peer "
-                f"{peer}, its training {number}; take another distribution"
+            raise BadInput(
+                "world.delay",
+                f"must be longer than 0 seconds for peers that do not wait, got {duration!r} for peer "
+                f"{peer}, its training {number}; take another distribution",
             )
         return began + duration
 

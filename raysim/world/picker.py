@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.rng import Stream
 from raysim.world.policy import UniformPolicy
 from raysim.world.roster import Roster
@@ -74,7 +75,7 @@ class RandomPicker(Picker):
         known = all(client in self.roster for client in picked)
         if not known or len(picked) > wanted or len(set(picked)) < len(picked):
             must = f"at most {wanted} of the idle clients, none of them twice"
-            raise ValueError(f"world.dispatch.policy: {policy.name} must pick {must}, got {picked}; correct its `pick`")
+            raise BadInput("world.dispatch.policy", f"{policy.name} must pick {must}, got {picked}; correct its `pick`")
         return picked
 
 
@@ -95,7 +96,7 @@ class ListPicker(Picker):
                 must = f"idle clients, got {client}, which is under way or gone; pick it after its update has arrived"
             else:
                 continue
-            raise ValueError(f"world.dispatch.picks: round {round} must pick {must}")
+            raise BadInput("world.dispatch.picks", f"round {round} must pick {must}")
         return list(picks)
 
 
@@ -109,7 +110,7 @@ class ScriptPicker(Picker):
         super().__init__(world, samples, seed)
         script.check(len(samples))
         if without := [client for client in np.unique(script.clients).tolist() if samples[client] == 0]:
-            raise ValueError(
+            raise BadValue(
                 f"{script.source}: must dispatch clients with samples to train on, got {without[:3]}, with none"
             )
         self.timed = world.dispatch.given == ["order"]
@@ -146,7 +147,7 @@ class ScriptPicker(Picker):
     def _wait(self, client: int, time: float) -> None:
         """Raises ValueError if a client that is under way must be dispatched now, or should have been before."""
         if self.timed or 0 < self._times[self._next] < time:
-            raise ValueError(
+            raise BadValue(
                 f"{self._source}: dispatch {self._next} is of client {client} at {self._times[self._next]:g}, which is "
                 "then still under way, or gone; correct the times or the delays"
             )

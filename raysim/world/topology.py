@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from actors.fault import frames_of
-from raysim.parts.errors import BadInput, Problem
+from raysim.parts.errors import BadInput
 from raysim.parts.part import Count, OneOf, Part
 from raysim.parts.rng import generator
 from raysim.world.mixing import WEIGHTINGS, Metropolis, Neighbours, Weighting
@@ -59,7 +59,7 @@ class Topology(Part):
         graph.add_edges_from(_edges(self, peers, seed, epoch).tolist())
         rows = self.weights.rows(graph)
         if wrong := self.weights.wrong_with(rows):
-            raise BadInput(Problem("topology.weights", f"{self.weights.name}.weight: {wrong}"))
+            raise BadInput("topology.weights", f"{self.weights.name}.weight: {wrong}")
         return rows
 
     def problems(self, peers: int, seed: int, rounds: int) -> list[str]:

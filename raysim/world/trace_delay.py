@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from raysim.parts.errors import BadValue
 from raysim.parts.rng import Stream
 from raysim.world.delay import Cost, Delay
 from raysim.world.trace_file import TraceFile, read_trace
@@ -72,7 +73,7 @@ class TraceDelay(Delay):
 
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         if cost is None:
-            raise ValueError("delay trace: needs the cost of an update")
+            raise BadValue("trace needs the cost of an update")
         device = self.devices.of(client, stream)
         training = cost.flops / device.flops_per_s + cost.samples * device.seconds_per_sample
         messages = cost.up_bytes / device.up_bytes_per_s + cost.down_bytes / device.down_bytes_per_s

@@ -117,7 +117,7 @@ def test_frozen_parameters_have_no_place() -> None:
 
 
 def test_the_nearest_prefixes_are_named() -> None:
-    with pytest.raises(ValueError, match=r"model.personal: 'haed' must be .* nearest are 'head'"):
+    with pytest.raises(ValueError, match=r"`personal` 'haed' must be .* nearest are 'head'"):
         Layout(Net(), ("haed",))
     with pytest.raises(ValueError, match=r"'frozen' must be a trainable parameter's name"):
         Layout(Net(), ("frozen",))

@@ -59,7 +59,7 @@ def test_weights_are_loaded_under_the_model_s_own_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["attn.qvk", "kv", "blocks.0", "norm1"])
 def test_targets_that_are_no_linear_layers_are_refused(target: str) -> None:
-    with pytest.raises(ValueError, match=rf"model.lora.targets: must be linear layers .* got '{target}'; nearest are"):
+    with pytest.raises(ValueError, match=rf"`lora.targets` must be linear layers .* got '{target}'; nearest are"):
         vit(lora=Lora(targets=("mlp.fc1", target)))
 
 

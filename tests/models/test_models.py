@@ -54,7 +54,7 @@ def test_what_is_no_module_is_refused() -> None:
         def build(self, shape: tuple[int, ...], num_classes: int) -> Any:
             return None
 
-    with pytest.raises(ValueError, match=r"model: `build` must return a torch\.nn\.Module, got NoneType"):
+    with pytest.raises(ValueError, match=r"`build` must return a torch\.nn\.Module, got NoneType"):
         initialise(Odd(), MNIST, 10, seed=0)
 
 
@@ -216,13 +216,13 @@ def test_the_same_seed_gives_the_same_bits_and_the_global_generator_is_untouched
         (Timm(model="vit_tiny_patch16_22"), CIFAR, r"model of timm, got 'vit_tiny_patch16_22'; nearest are 'vit_tiny_"),
         (Timm(model="hf-hub:timm/resnet18"), CIFAR, r"must be a model of timm"),
         (Torchvision(model="mobilenet_v3_small"), (2, 8, 8), r"1 or 3 channels, got 2"),
-        (CNN(), (784,), r"model cnn: inputs must be images .* got shape \(784,\); try mlp"),
-        (CNN(), (1, 12, 12), r"model cnn: images must be large enough .* got \(1, 12, 12\); use padding: same"),
+        (CNN(), (784,), r"inputs must be images .* got shape \(784,\); try mlp"),
+        (CNN(), (1, 12, 12), r"images must be large enough .* got \(1, 12, 12\); use padding: same"),
         (FedFADMMCNN(), (1, 3, 8), r"at least 4 x 4 pixels, got \(1, 3, 8\)"),
-        (DEQResNet(), (1, 8, 3), r"model deq_resnet: images must have at least 4 x 4 pixels, got shape \(1, 8, 3\)"),
-        (ResNet(), (784,), r"model resnet: inputs must be images .* got shape \(784,\)"),
-        (Transformer(), MNIST, r"model transformer: inputs must be text \(tokens,\), got shape \(1, 28, 28\); try cnn"),
-        (DEQTransformer(), MNIST, r"model deq_transformer: inputs must be text"),
+        (DEQResNet(), (1, 8, 3), r"images must have at least 4 x 4 pixels, got shape \(1, 8, 3\)"),
+        (ResNet(), (784,), r"inputs must be images .* got shape \(784,\)"),
+        (Transformer(), MNIST, r"inputs must be text \(tokens,\), got shape \(1, 28, 28\); try cnn"),
+        (DEQTransformer(), MNIST, r"inputs must be text"),
         (Vector(), (4,), r"rows \[a, s, h\] of 2 size \+ 1 floats, got shape \(4,\)"),
         (Vector(start=(1.0,)), (5,), r"`start` must have as many values as the data's vectors, which is 2, got 1"),
     ],

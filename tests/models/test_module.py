@@ -72,7 +72,7 @@ def test_a_module_itself_trains_from_its_values(tmp_path: Path) -> None:
     head = other.module().state_dict()["head.weight"]
     assert torch.equal(head, net.head.weight)  # which stayed with the clients
     assert not torch.equal(result.state_dict()["head.weight"], net.head.weight)
-    with pytest.raises(ValueError, match=r"model\.given: must be given from Python again"):
+    with pytest.raises(ValueError, match=r"`given` must be given from Python again"):
         raysim.Result(result.folder).module()
     again = raysim.Result(result.folder, model=Module.of(own_modules.Net((1, 8, 8), 10)))
     assert torch.equal(again.state_dict()["head.weight"], result.state_dict()["head.weight"])

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from raysim.parts.errors import BadInput, Problem
+from raysim.parts.errors import BadInput
 from raysim.parts.part import Part, Positive
 
 
@@ -32,7 +32,7 @@ class FeatureSkew(Part):
             return
         got = f"{changed.dtype} of shape {changed.shape}" if array else type(changed).__name__
         text = f"{self.name}.change: must return an array of numbers in the inputs' shape, {x.shape}, got {got}"
-        raise BadInput(Problem("data.skew", text))
+        raise BadInput("data.skew", text)
 
     def problems(self, x: np.ndarray) -> list[str]:
         """Lists why the stored inputs (n, ...) cannot be changed so."""

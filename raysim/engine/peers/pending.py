@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from actors import Job, Took, Value
 from actors.job import Outcome
 from raysim.engine.pending import Pending
+from raysim.parts.errors import BadValue
 from raysim.workers.peer_requests import Differences, MixRequest, Mixture
 from raysim.workers.replies import Apart, Evaluated, Logged, MixedPeer, TrainedPeer, TrainingColumns
 from raysim.workers.shared_requests import CLIENT
@@ -102,5 +103,5 @@ def _with_own(trained: TrainedPeer, mixed: Logged) -> TrainedPeer:
     """Adds the own columns of a mix. Raises ValueError if training has logged one of them too."""
     if both := sorted(trained.own.keys() & mixed.keys()):
         text = "must be given other names in `mix` than in `local`, for they share a row"
-        raise ValueError(f"task.log: {text}, got {', '.join(both)} in both; rename them")
+        raise BadValue(f"task.log: {text}, got {', '.join(both)} in both; rename them")
     return trained._replace(own={**trained.own, **mixed})

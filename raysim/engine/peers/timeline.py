@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.parts.errors import BadInput, Problem
+from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
 from raysim.workers.replies import PeerCost
 from raysim.world import Cost
@@ -21,7 +21,7 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
     """
     if without := np.flatnonzero(samples == 0).tolist():
         text = f"every peer must hold a sample to train on, got none for {len(without)} peers, such as {without[:5]}"
-        raise BadInput(Problem("data.partition", f"{text}; take fewer data.clients, or another partition"))
+        raise BadInput("data.partition", f"{text}; take fewer data.clients, or another partition")
     assert scenario.topology is not None
     cost = None
     if scenario.world.delay.needs_cost:

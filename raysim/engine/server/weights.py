@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from numbers import Real
 
+from raysim.parts.errors import BadValue
 from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
 from raysim.terms import Arrival, Population
@@ -23,10 +24,10 @@ def weigh(scenario: Scenario, arrivals: Sequence[Arrival], population: Populatio
     must = f"{type(scenario.central).__name__}.weigh, of the step to version {version}: must return"
     if not isinstance(weights, list | tuple):
         got = type(weights).__name__
-        raise ValueError(f"{must} a list of numbers, or None if `step` needs every update, got {got}; use .tolist()")
+        raise BadValue(f"{must} a list of numbers, or None if `step` needs every update, got {got}; use .tolist()")
     if len(weights) != len(arrivals):
-        raise ValueError(f"{must} a weight for each of {len(arrivals)} arrivals, got {len(weights)}")
+        raise BadValue(f"{must} a weight for each of {len(arrivals)} arrivals, got {len(weights)}")
     for arrival, weight in zip(arrivals, weights, strict=True):
         if not isinstance(weight, Real) or isinstance(weight, bool) or not math.isfinite(weight):
-            raise ValueError(f"{must} finite numbers, got {weight!r} for client {arrival.client}")
+            raise BadValue(f"{must} finite numbers, got {weight!r} for client {arrival.client}")
     return list(weights)
