@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
 from raysim.local.model import Model
 from raysim.local.outputs import predicted
@@ -82,9 +83,10 @@ class Net:
         channels_last: bool = True,
         head: str | None = None,
     ) -> None:
-        """loss: one of LOSSES, or its name there. channels_last: as in Layout. head: the name of the module that `head`
-        gives; None: as is said there."""
+        """loss: one of LOSSES, or its name there. channels_last: as in Layout. head: the name of the module whose input
+        is the embedding; None: the first of the personal part, else the last linear layer."""
         self.module = module.to(device)
+        spare_single_values(self.module)
         self.layout = Layout(self.module, personal, channels_last=channels_last)
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
@@ -95,7 +97,6 @@ class Net:
         self.parameters = self.layout.select(self.module)
         frozen = (parameter for parameter in self.module.parameters() if not parameter.requires_grad)
         self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
-        self._norms = [m for m in self.module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
         self._busy = False
         self.seen = 0  # how many samples gradients were taken of, repeats counted
@@ -141,11 +142,11 @@ class Net:
         return self._unkept.changed
 
     def mode(self, training: bool) -> None:
-        """Sets training or eval mode, unless it is set already: setting it visits every module."""
-        if self.module.training != training:
-            self.module.train(training)
-        for norm in self._norms:  # `gradients` may have changed the mode of these alone
-            norm.train(training)
+        """Puts the module in training or eval mode, in which it may keep parts of it otherwise.
+
+        It is always told, whatever its mode seems to be, so that no training depends on what this process did before.
+        """
+        self.module.train(training)
 
     def seed(self, seed: int) -> None:
         """Seeds the device's generator, which dropout draws from."""
@@ -207,12 +208,9 @@ class Net:
         """Returns a batch's loss, 0-d, and its gradient for each parameter. loss: by default the data's own, a mean.
 
         The next call may overwrite the gradients.
-        A batch of one sample has no statistics, so BatchNorm takes its running statistics, as in eval mode.
         """
         self.seen += len(y)
         self.passes += 3 * len(y)
-        for norm in self._norms:
-            norm.train(self.module.training and len(y) > 1)
         if self._chain and loss is None and len(parameters) == len(self.parameters) and self._chain.takes(x, y):
             return self._chain(x, y)
         value = (loss or self.loss)(self.module(x), y)

@@ -40,9 +40,10 @@ class Layout:
     """Names, shapes and places of a module's trainable parameters in w (size,), and of its buffers in another vector.
 
     size: number of elements of w, including padding. parameters: number of elements without padding. cut: where the
-    personal part starts, or size if there is none. entries: the parameters in the order of w. buffers: the persistent
-    floating-point buffers, such as BatchNorm's running mean and variance; integer ones, such as num_batches_tracked,
-    have no place, and start anew in each training.
+    personal part starts, or size if there is none. entries: the parameters in the order of w; one with several
+    names (tied weights) has the first. buffers: the persistent floating-point buffers, such as BatchNorm's running mean
+    and variance. Integer ones, such as num_batches_tracked, have no place, and start anew in each training, as do those
+    that are not finite at first, such as attention masks: they are constants, and no mean of them exists.
 
     personal: prefixes of parameter names, in whole components: "head" matches "head.weight", but not "header.weight".
     channels_last: whether convolutions' weights are stored channels-last, as above, or like all others.
@@ -61,7 +62,7 @@ class Layout:
         self.entries = (*shared, *personals)
         self.parameters = self.size - self._padding
         kept = module.state_dict().keys()  # buffers that are not persistent are constants
-        floats = {n: tuple(b.shape) for n, b in module.named_buffers() if n in kept and b.is_floating_point()}
+        floats = {n: tuple(b.shape) for n, b in module.named_buffers() if n in kept and _is_averaged(b)}
         self.buffers, self._buffers_size = _place(floats, 0)
 
     def views(self, w: Tensor) -> list[Tensor]:
@@ -106,20 +107,15 @@ class Layout:
         for piece, buffer in self._pair(vector, module):
             buffer.copy_(piece)
 
-    def state_dict(self, w: Tensor, buffers: Tensor) -> dict[str, Tensor]:
-        """Returns named copies, contiguous in standard layout. Frozen parameters and integer buffers are left out."""
-        named = {e.name: view for e, view in zip(self.entries, self.views(w), strict=True)}
-        named |= {e.name: piece for e, piece in zip(self.buffers, self._buffer_views(buffers), strict=True)}
-        return {name: t.detach().clone(memory_format=torch.contiguous_format) for name, t in named.items()}
-
-    def _buffer_views(self, vector: Tensor) -> list[Tensor]:
-        pieces = vector.split_with_sizes([entry.size for entry in self.buffers])
-        return [piece.view(entry.shape) for piece, entry in zip(pieces, self.buffers, strict=True)]
-
     def _pair(self, vector: Tensor, module: nn.Module) -> list[tuple[Tensor, Tensor]]:
         """Pairs each buffer's view of the vector with the module's buffer."""
         found = dict(module.named_buffers())
-        return [(view, found[e.name]) for e, view in zip(self.buffers, self._buffer_views(vector), strict=True)]
+        pieces = vector.split_with_sizes([entry.size for entry in self.buffers])
+        return [(piece.view(e.shape), found[e.name]) for e, piece in zip(self.buffers, pieces, strict=True)]
+
+
+def _is_averaged(buffer: Tensor) -> bool:
+    return buffer.is_floating_point() and bool(buffer.isfinite().all())
 
 
 def _place(

@@ -38,10 +38,15 @@ def load_weights(module: nn.Module, path: str) -> None:
     """Copies a file's tensors into the module: .safetensors, or .pth or .pt with a state dict.
 
     The head keeps its initial values if the file has it in another shape or not at all. BatchNorm's batch counts may be
-    missing. Raises ValueError for any other difference, naming the keys, and for a file that is missing or cannot be
-    read.
+    missing, and all but one of the names of a tensor that has several (tied weights). Raises ValueError for any other
+    difference, naming the keys, and for a file that is missing or cannot be read.
     """
-    found, expected = _read(path), module.state_dict()
+    found, expected = _read(path), module.state_dict(keep_vars=True)
+    first: dict[int, str] = {}  # of each tensor, its first name in the file
+    for name, tensor in expected.items():
+        if name in found:
+            first.setdefault(id(tensor), name)
+    found |= {name: found[first[id(t)]] for name, t in expected.items() if name not in found and id(t) in first}
     head = head_of(module) + "."
     if any(found[k].shape != v.shape for k, v in expected.items() if k.startswith(head) and k in found):
         found = {k: v for k, v in found.items() if not k.startswith(head)}

@@ -12,9 +12,8 @@ from results.texts import cut
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-    from torch import Tensor, nn
+    from torch import nn
 
-    from raysim.models.layout import Layout
     from raysim.models.part import ModelPart
 
 
@@ -67,19 +66,22 @@ class Result:
         return self._final("clients.safetensors")
 
     def state_dict(self, peer: int | None = None) -> dict[str, Any]:
-        """Returns the final model's tensors by name, for torch's `load_state_dict`. Frozen parameters are left out.
+        """Returns the final model's tensors by name, all that torch's `load_state_dict` wants, in standard layout.
 
         peer: see `module`.
         """
-        _, layout, vectors = self._bound(self._of_peer(peer))
-        return layout.state_dict(vectors["w"], vectors["buffers"])
+        import torch
+
+        named = self.module(peer).state_dict()
+        standard = torch.contiguous_format
+        return {n: t.clone(memory_format=standard) if isinstance(t, torch.Tensor) else t for n, t in named.items()}
 
     def module(self, peer: int | None = None) -> nn.Module:
         """Returns the final global model, or in a run of peers the model of one peer, in eval mode.
 
         peer: the peer's number, by default 0. Raises ValueError if there is no such peer.
         """
-        return self._bound(self._of_peer(peer))[0].eval()
+        return self._bound(self._of_peer(peer)).eval()
 
     def client_module(self, client: int) -> nn.Module:
         """Returns a client's own last model in eval mode, if the scenario had `run.save_clients`.
@@ -91,7 +93,7 @@ class Result:
         if client not in clients:
             raise ValueError(f"client: must be one with a saved model, got {client}; they are {cut(str(clients), 200)}")
         row = clients.index(client)
-        return self._bound({key: rows[row] for key, rows in saved.items()})[0].eval()
+        return self._bound({key: rows[row] for key, rows in saved.items()}).eval()
 
     def _final(self, name: str) -> dict[str, Any]:
         """Returns the arrays in a file that a run leaves at its end. Raises FileNotFoundError if that is not reached.
@@ -114,8 +116,8 @@ class Result:
             raise ValueError(f"peer: must be from 0 to {peers - 1}, got {peer}; take one of the run's peers")
         return {key: rows[row] for key, rows in vectors.items()}
 
-    def _bound(self, saved: dict[str, Any]) -> tuple[nn.Module, Layout, dict[str, Tensor]]:
-        """Returns the scenario's module filled with flat vectors, its layout, and the vectors as tensors."""
+    def _bound(self, saved: dict[str, Any]) -> nn.Module:
+        """Returns the scenario's module filled with flat vectors."""
         import torch
 
         from raysim.models.build import initialise
@@ -130,7 +132,7 @@ class Result:
         layout = Layout(module, model.personal, channels_last=model.channels_last)
         layout.bind(module, vectors["w"])
         layout.load_buffers(module, vectors["buffers"])
-        return module, layout, vectors
+        return module
 
 
 def _tensors(file: Path) -> dict[str, Any]:

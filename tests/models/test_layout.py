@@ -1,12 +1,10 @@
 """Parameters in one flat vector: its order, its parts, and the modules that are bound to it."""
 
 import pickle
-from pathlib import Path
 
 import pytest
 import torch
 from model_inputs import MNIST, images
-from safetensors.torch import save_file
 from torch import nn
 
 from raysim.models import (
@@ -136,21 +134,6 @@ def test_buffers_make_a_vector_of_their_own() -> None:
     assert torch.equal(other.norm.running_var, module.norm.running_var)
     mlp = initialise(MLP(), MNIST, 10, seed=0)
     assert Layout(mlp).flatten_buffers(mlp).shape == (0,)
-
-
-def test_a_state_dict_is_in_torch_order_and_loads_into_a_fresh_module(tmp_path: Path) -> None:
-    module, fresh = Net(), Net()
-    layout = Layout(module, ("head",))
-    module(images(2, 3, 8, 8))
-    w = layout.flatten(module)
-    named = layout.state_dict(w, layout.flatten_buffers(module))
-    w.zero_()
-    save_file(named, tmp_path / "model.safetensors")
-    missing, unexpected = fresh.load_state_dict(named, strict=False)
-    assert (set(missing), unexpected) == ({"frozen"}, [])
-    assert all(t.is_contiguous() for t in named.values())
-    x = images(2, 3, 8, 8)
-    torch.testing.assert_close(fresh.eval()(x), module.eval()(x), atol=1e-6, rtol=0)
 
 
 def test_a_layout_can_be_pickled() -> None:

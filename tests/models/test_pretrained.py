@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from model_inputs import MNIST, images
+from own_modules import Tied
 from safetensors.torch import save_file
 from torch import nn
 
@@ -87,3 +88,13 @@ def test_a_transformer_of_timm_is_made_for_the_images_it_sees() -> None:
     assert module.pos_embed.shape == (1, 1 + 4, 192)
     assert module(images(2, 1, 32, 32)).shape == (2, 5)
     assert Layout(module, ("head",)).entries[-1].name == "head.bias"
+
+
+@pytest.mark.parametrize("kept", ["first", "second"])
+def test_of_tied_weights_a_file_needs_one_name(kept: str, tmp_path: Path) -> None:
+    saved, module = Tied(), Tied()
+    dropped = {"first": "second.weight", "second": "first.weight"}[kept]
+    save_file({n: t for n, t in saved.state_dict().items() if n != dropped}, tmp_path / "tied.safetensors")
+    load_weights(module, str(tmp_path / "tied.safetensors"))
+    assert module.second.weight is module.first.weight
+    assert module.first.weight.equal(saved.first.weight)

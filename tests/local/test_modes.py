@@ -1,0 +1,133 @@
+"""Modules keep their own modes: whatever a module is, training is a plain loop of PyTorch, with any history."""
+
+import copy
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import digits
+from drawn_modules import drawn
+from local_tasks import CPU
+from torch import nn
+
+import raysim
+from raysim.algorithms import Population
+from raysim.local import Local
+from raysim.local.model import Model
+from raysim.local.net import Net
+from raysim.local.samples import Samples
+from raysim.local.task import Task
+from raysim.local.train import batches
+from raysim.parts.rng import generator
+
+CLIENTS = 3
+
+
+def samples(client: int) -> Samples:
+    draw = generator(0, "samples", client)
+    x = torch.from_numpy(draw.standard_normal((7, 1, 4, 4), dtype=np.float32))
+    return Samples.of(x, torch.from_numpy(draw.integers(0, 10, 7)))
+
+
+def task(net: Net, start: Model, client: int, local: Local) -> Task:
+    return Task(net, start, samples(client), local, Population(CLIENTS, 21), (0, client, 0))
+
+
+def plain(seed: int, client: int, local: Local) -> nn.Module:
+    """Trains as one would without raysim."""
+    module = drawn(seed)
+    order = generator(0, "train 0", client, 0)
+    torch.manual_seed(int(order.integers(2**63)))
+    module.train()
+    optimizer = torch.optim.SGD([p for p in module.parameters() if p.requires_grad], lr=local.lr)
+    for x, y, _ in batches(samples(client), local, order):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(module(x), y).backward()
+        optimizer.step()
+    return module
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, None])
+@pytest.mark.parametrize("seed", range(12))
+def test_training_is_a_plain_loop_whatever_the_process_did_before(seed: int, batch_size: int | None) -> None:
+    local = Local(lr=0.05, epochs=2, batch_size=batch_size)
+    busy = Net(drawn(seed), (), "cross_entropy", CPU, channels_last=False)
+    start = busy.model()
+    for client in range(CLIENTS):
+        found = task(busy, start, client, local).train(start).model
+        fresh = Net(drawn(seed), (), "cross_entropy", CPU, channels_last=False)
+        if client == 1:
+            task(fresh, start, 0, local).predict(start, samples(0).all[0])
+        alone = task(fresh, start, client, local).train(start).model
+        assert found.w.equal(alone.w)
+        assert found.buffers.equal(alone.buffers)
+        assert found.buffers.isfinite().all()
+        expected = plain(seed, client, local)
+        assert found.w == pytest.approx(busy.layout.flatten(expected), abs=1e-5)
+        assert found.buffers == pytest.approx(busy.layout.flatten_buffers(expected), abs=1e-5)
+        with torch.no_grad():
+            outputs = expected.eval()(samples(client).all[0])
+        assert task(busy, found, client, local).predict(found, samples(client).all[0]).numpy() == pytest.approx(
+            outputs.numpy(), abs=1e-4
+        )
+
+
+SCENARIO = digits(
+    model={"name": "module", "module": "drawn_modules:whole"}, algorithm="fedavg", run__rounds=4, run__evaluate_every=2
+)
+
+
+def test_when_a_process_evaluates_does_not_matter(tmp_path: Any) -> None:
+    """A mask of minus infinity is no divergence."""
+    often, seldom = (raysim.run({**SCENARIO, "run": run}, out=tmp_path, inline=True) for run in EVALUATED)
+    assert often.info["diverged"] is None
+    assert all((often.vectors()[key] == seldom.vectors()[key]).all() for key in ("w", "buffers"))
+
+
+EVALUATED = ({"rounds": 4, "evaluate_every": 1}, {"rounds": 4, "evaluate_every": 4})
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_session")
+def test_neither_does_the_number_of_actors(tmp_path: Any) -> None:
+    runs = [raysim.run(SCENARIO, out=tmp_path, inline=True).digest]
+    for actors in (1, 2):
+        asked = {**SCENARIO["resources"], "client_actors": actors}
+        runs.append(raysim.run({**SCENARIO, "resources": asked}, out=tmp_path).digest)
+    assert len(set(runs)) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (1, 4, 1), (1, 4, 1, 1)])
+def test_one_value_a_channel_has_no_variance(shape: tuple[int, ...]) -> None:
+    """The running statistics are taken instead, and left as they are."""
+    kind = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d}[len(shape)]
+    net = Net(nn.Sequential(kind(4), nn.Flatten()), (), "cross_entropy", CPU)
+    net.mode(training=True)
+    x, norm = torch.full(shape, 3.0), net.module[0]
+    assert net.module(x).flatten().tolist() == pytest.approx([3.0] * 4, abs=1e-3)
+    assert (norm.running_mean.tolist(), norm.training) == ([0.0] * 4, True)
+    net.module(torch.cat([x, x + 2]))
+    assert norm.running_mean.tolist() == pytest.approx([0.4] * 4)
+
+
+def test_a_batch_of_one_image_has_statistics() -> None:
+    net = Net(nn.Sequential(nn.BatchNorm2d(1), nn.Flatten()), (), "cross_entropy", CPU)
+    net.mode(training=True)
+    net.module(torch.tensor([[[[1.0, 3.0]]]]))
+    assert net.module[0].running_mean.tolist() == pytest.approx([0.2])
+
+
+def test_the_state_dict_loads_strictly(tmp_path: Any) -> None:
+    """With frozen parameters, tied weights, masks and counts."""
+    from raysim.models import Module
+
+    for seed in itertools.islice(itertools.count(), 6):
+        module = drawn(seed)
+        result = raysim.run({**SCENARIO, "model": Module.of(copy.deepcopy(module))}, out=tmp_path, inline=True)
+        found = result.state_dict()
+        assert list(found) == list(module.state_dict())
+        module.load_state_dict(found)
+        assert all(tensor.is_contiguous() for tensor in found.values())
+        assert found["fourth.weight"].equal(found["third.weight"]) == (module.third.weight is module.fourth.weight)
