@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from results.paper import Paper
-    from results.runs import Runs
+    from results.run_set import RunSet
 
 Values: TypeAlias = tuple[Value, ...]
 
@@ -51,7 +51,7 @@ class Comparison:
 
 
 def compare(
-    runs: Runs, by: Iterable[str] | None, columns: Iterable[str], measure: Measure, unfinished: bool
+    runs: RunSet, by: Iterable[str] | None, columns: Iterable[str], measure: Measure, unfinished: bool
 ) -> Comparison:
     """Groups runs by the values of the keys `by` and `columns`; see `Runs.compare` for the arguments.
 
@@ -67,7 +67,7 @@ def compare(
     return Comparison(_frame(keys, groups, numbers), tuple(rows), tuple(heads), measure, tuple(notes))
 
 
-def _scored(runs: Runs, measure: Measure, notes: list[str]) -> tuple[Runs, dict[str, dict[Run, float | None]]]:
+def _scored(runs: RunSet, measure: Measure, notes: list[str]) -> tuple[RunSet, dict[str, dict[Run, float | None]]]:
     """Returns the runs that have any of the metrics, and numbers by name and run. Adds a note on the other runs."""
     found = {name: dict(zip(runs.runs, numbers, strict=True)) for name, numbers in score(runs, measure).items()}
     have = {run for run in runs.runs if any(found[metric][run] is not None for metric in measure.metrics)}
@@ -79,7 +79,7 @@ def _scored(runs: Runs, measure: Measure, notes: list[str]) -> tuple[Runs, dict[
     return runs.only(run for run in runs.runs if run in have), found
 
 
-def grouped(runs: Runs, keys: list[str], notes: list[str]) -> dict[Values, list[Run]]:
+def grouped(runs: RunSet, keys: list[str], notes: list[str]) -> dict[Values, list[Run]]:
     """Returns one run for each seed by the values of keys, and adds a note for each run that is left out.
 
     Raises NotComparable where runs of a group differ in more than their seed.
@@ -92,7 +92,7 @@ def grouped(runs: Runs, keys: list[str], notes: list[str]) -> dict[Values, list[
     return groups
 
 
-def counted_runs(runs: Runs, unfinished: bool) -> tuple[Runs, list[str]]:
+def counted_runs(runs: RunSet, unfinished: bool) -> tuple[RunSet, list[str]]:
     """Returns the finished runs, or all of them, and a note on each that is not finished."""
     notes = []
     for run in runs.runs:
@@ -108,14 +108,14 @@ def counted_runs(runs: Runs, unfinished: bool) -> tuple[Runs, list[str]]:
     return counted, notes
 
 
-def note_picked(runs: Runs, measure: Measure) -> list[str]:
+def note_picked(runs: RunSet, measure: Measure) -> list[str]:
     """Returns a note on clients that never took part, if the comparison counts any."""
     if measure.subject != "client" or measure.picked or not (note := never_picked(runs)):
         return []
     return [f"{note}; --picked leaves them out"]
 
 
-def axes(runs: Runs, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[list[str], list[str]]:
+def axes(runs: RunSet, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[list[str], list[str]]:
     """Returns the keys that make rows and those that make columns, each with its whole path."""
     known = {key for scenario in runs.scenarios for key in scenario}
     heads = list(dict.fromkeys(spell_out(key, known) for key in columns))
@@ -127,7 +127,7 @@ def axes(runs: Runs, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[
     return rows, heads
 
 
-def _differing(runs: Runs, heads: list[str]) -> list[str]:
+def _differing(runs: RunSet, heads: list[str]) -> list[str]:
     """Returns the keys that tell groups apart, without those that a part's name already stands for.
 
     For example, `algorithm.buffer` is left out where it is the same in all runs that have it: `algorithm.name` says as
@@ -149,7 +149,7 @@ def tells(key: str) -> bool:
     return not (key in _SILENT or key.startswith("run.checkpoint.") or key.endswith("forked_from.run"))
 
 
-def _groups(runs: Runs, keys: list[str]) -> Iterator[tuple[Values, Runs]]:
+def _groups(runs: RunSet, keys: list[str]) -> Iterator[tuple[Values, RunSet]]:
     """Yields runs by the values of keys, in rising order of the values; a missing value comes first."""
     columns = [values.to_pylist() for values in runs.keys(keys).values()]
     of_values: dict[Values, list[Run]] = {}
@@ -159,7 +159,7 @@ def _groups(runs: Runs, keys: list[str]) -> Iterator[tuple[Values, Runs]]:
         yield values, runs.only(of_values[values])
 
 
-def _require_alike(values: Values, group: Runs, keys: list[str]) -> None:
+def _require_alike(values: Values, group: RunSet, keys: list[str]) -> None:
     if other := [key for key in group.varying if tells(key) and key not in keys]:
         which = ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
         raise NotComparable(
@@ -168,7 +168,7 @@ def _require_alike(values: Values, group: Runs, keys: list[str]) -> None:
         )
 
 
-def _once_a_seed(group: Runs) -> tuple[list[Run], list[str]]:
+def _once_a_seed(group: RunSet) -> tuple[list[Run], list[str]]:
     """Returns the newest run of each seed, finished ones first, and a note on each run that is left out."""
     seeds = {run: scenario.get("seed") for run, scenario in zip(group.runs, group.scenarios, strict=True)}
     oldest_first = sorted(seeds, key=lambda run: (run.status == "finished", run.info.get("finished_at") or "", run.id))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from results.location import location
 from results.reader import NotARun, Run
-from results.runs import READERS, Runs
+from results.run_set import READERS
+from results.runs import Runs
 from results.store import reaching, why
 
 

@@ -24,7 +24,7 @@ from results.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
-    from results.runs import Runs
+    from results.run_set import RunSet
 
 LEVEL = 0.95  # of all intervals
 RESAMPLES = 10_000  # of the bootstrap
@@ -66,7 +66,9 @@ class Paired:
     """A line for each run that does not count, with the reason."""
 
 
-def paired(runs: Runs, by: Iterable[str] | None, baseline: Sequence[str], measure: Measure, unfinished: bool) -> Paired:
+def paired(
+    runs: RunSet, by: Iterable[str] | None, baseline: Sequence[str], measure: Measure, unfinished: bool
+) -> Paired:
     """Pairs each case with the baseline by seed; see `Runs.paired` for the arguments.
 
     Raises UnknownKey; NotARun; NotComparable where runs differ in more than their seed and the keys `by`, or where
@@ -124,7 +126,7 @@ def _bootstrap(differences: NDArray[np.float64]) -> tuple[float, float]:
 # --- who is paired with whom ------------------------------------------------------------------------------------------
 
 
-def _require_one_scenario(runs: Runs, keys: list[str]) -> None:
+def _require_one_scenario(runs: RunSet, keys: list[str]) -> None:
     """Raises NotComparable if runs differ in a key that is neither given nor of a part whose name is.
 
     The names of runs tell the cases of a sweep apart, whatever keys these set.

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from results.runs import Runs
+    from results.run_set import RunSet
 
 
-def never_picked(runs: Runs) -> str | None:
+def never_picked(runs: RunSet) -> str | None:
     """Says how many clients had never taken part when they were last evaluated; None if all had in every run."""
     own = (pc.field("subject") == "client") & pc.is_valid(pc.field("picked"))
     rows = runs.table("evaluations", ["run", "round", "member", "picked"], own, keys=[])

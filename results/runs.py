@@ -1,186 +1,42 @@
-"""Many runs together: their tables as one, with the keys of their scenarios as further columns."""
+"""Many runs together, compared with each other."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from results.compare import Comparison
-from results.compare import compare as compare_runs
-from results.keys import ORIGIN, Value, column, spell_out, varying
+from results.compare import Comparison, compare
 from results.measure import Measure
-from results.metrics import directions
-from results.own_columns import with_own
-from results.paired import Paired
-from results.paired import paired as pair_runs
-from results.reader import DamagedTable, NotARun, Run, check_schema, read_files
-from results.schemas import dictionary, require
+from results.paired import Paired, paired
+from results.run_set import RunSet, whole
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
-
-T = TypeVar("T")
-
-READERS = 16  # threads that read small files
 
 
-def whole(runs: Runs, use: Callable[[Runs], T], notes: list[str]) -> T:
-    """Returns what `use` makes of runs, without those whose tables turn out to be damaged, and adds a note for each.
+class How(TypedDict, total=False):
+    """How a comparison takes one number from each run. Each has the meaning, and the default, that `Measure` says."""
 
-    Raises NotARun where all are damaged.
-    """
-    while True:
-        try:
-            return use(runs)
-        except DamagedTable as error:
-            left = [run for run in runs.runs if run.folder != error.folder]
-            if not left:
-                raise
-            notes.append(f"{error}; left out")
-            runs = runs.only(left)
+    metric: str | Iterable[str]  # `Measure.metrics`
+    reduce: str
+    target: Iterable[tuple[str, float]]  # `Measure.targets`; each adds the rounds, virtual time and bytes up to it
+    subject: str | None  # None: peer if no run has a server, else global
+    split: str
+    over: str
+    picked: bool
 
 
-class Runs:
-    """Several runs, in the order in which they were given. Tables are read when they are asked for."""
-
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self.runs = tuple(runs)
-        self._places: dict[str, int] = {}
-        for place, run in enumerate(self.runs):
-            if run.id in self._places:
-                other = self.runs[self._places[run.id]].folder
-                raise NotARun(f"{run.folder}: holds the run {run.id!r}, which {other} holds too; give one of them")
-            self._places[run.id] = place
-
-    def __len__(self) -> int:
-        return len(self.runs)
-
-    def __getitem__(self, place: int) -> Run:
-        return self.runs[place]
-
-    def only(self, runs: Iterable[Run]) -> Runs:
-        """Returns some of the runs, in the given order."""
-        return Runs(list(runs))
-
-    @property
-    def subject(self) -> str:
-        """Whose models are compared by default: those of peers if no run has a server, else the global one."""
-        return "peer" if all("topology.name" in scenario for scenario in self.scenarios) else "global"
-
-    @cached_property
-    def scenarios(self) -> tuple[dict[str, Value], ...]:
-        """The values of each run's scenario, by dotted path of their keys; for a fork, also its origin."""
-        return tuple(run.keys for run in self.runs)
-
-    @cached_property
-    def varying(self) -> list[str]:
-        """The scenario keys whose values differ between the runs."""
-        return varying(self.scenarios)
-
-    @property
-    def directions(self) -> dict[str, bool]:
-        """Whether larger is better, by metric; without metrics of which that is not known."""
-        return directions(*(run.info for run in self.runs))
-
-    def keys(self, names: Iterable[str] | None = None) -> dict[str, pa.Array[Any]]:
-        """Returns the values, shape (runs,), of scenario keys by whole path.
-
-        By default it is those of the keys that differ and, if there is a fork, of the keys in `results.keys.ORIGIN`.
-        Raises UnknownKey for a key that no run has.
-        """
-        known = {key for scenario in self.scenarios for key in scenario}
-        default = dict.fromkeys([*self.varying, *(key for key in ORIGIN if key in known)])
-        wanted = default if names is None else [spell_out(name, known) for name in names]
-        return {key: column([scenario.get(key) for scenario in self.scenarios]) for key in wanted}
-
-    def info(self, keys: Iterable[str] | None = None) -> pd.DataFrame:
-        """Returns one row for each run: its id, name, status, seed and folder, and the keys as in `table`."""
-        about: dict[str, Any] = {
-            "run": [run.id for run in self.runs],
-            "name": [run.info.get("name") for run in self.runs],
-            "status": [run.status for run in self.runs],
-            "seed": [run.info.get("seed") for run in self.runs],
-            "folder": [str(run.folder) for run in self.runs],
-        }
-        frame: pd.DataFrame = pa.table({**self.keys(keys), **about}).to_pandas()
-        return frame[[*about, *(key for key in frame if key not in about)]]
-
-    def table(
-        self,
-        name: str,
-        columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
-        keys: Iterable[str] | None = None,
-    ) -> pa.Table:
-        """Returns a table's rows of all runs, run by run, with scenario keys as further columns.
-
-        columns, filter: the table's columns to read, and the rows, as in `Run.table`; nothing else is read from the
-        files. keys: scenario keys to add, such as ["algorithm", "world.delay.sigma"]; by default those that differ
-        between the runs and, if there is a fork, from where each is.
-
-        Raises ValueError for an unknown table, column or key, and NotARun where a file's columns are not this
-        version's.
-        """
-        require(name)
-        values = self.keys(keys)
-        schema = self.schema(name)
-        wanted = [column.name for column in schema] if columns is None else list(columns)
-        if unknown := [column for column in wanted if column not in schema.names]:
-            raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
-        rows = self._read(name, list(dict.fromkeys(["run", *wanted])), filter)
-        place = self._place(rows["run"])
-        rows = rows.select(wanted)
-        for key, of_runs in values.items():
-            rows = rows.append_column(key, of_runs.take(pa.array(place)))
-        return rows
-
-    def pandas(
-        self,
-        name: str,
-        columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
-        keys: Iterable[str] | None = None,
-    ) -> pd.DataFrame:
-        """Returns `table` as a pandas data frame, with texts as categories, and `attrs` like those of `Run.pandas`."""
-        frame: pd.DataFrame = self.table(name, columns, filter, keys).to_pandas()
-        frame.attrs = dictionary(name)
-        return frame
-
-    def polars(
-        self,
-        name: str,
-        columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
-        keys: Iterable[str] | None = None,
-    ) -> pl.DataFrame:
-        """Returns `table` as a Polars data frame. Raises ImportError where Polars is not installed."""
-        import polars
-
-        frame = polars.from_arrow(self.table(name, columns, filter, keys))
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+class Runs(RunSet):
+    """Several runs, in the order in which they were given, and what they have in common."""
 
     def compare(
         self,
         by: str | Iterable[str] | None = None,
         columns: str | Iterable[str] = (),
         *,
-        metric: str | Iterable[str] = "accuracy",
-        reduce: str = "last",
-        target: Iterable[tuple[str, float]] = (),
-        subject: str | None = None,
-        split: str = "test",
-        over: str = "mean",
-        picked: bool = False,
         unfinished: bool = False,
+        **how: Unpack[How],
     ) -> pd.DataFrame:
         """Compares groups of runs that differ in their seed alone.
 
@@ -188,38 +44,21 @@ class Runs:
         many have the number) and missing (how many do not). Warns of runs that do not count.
 
         by, columns: the keys whose values make the groups; `by` is by default all keys that differ.
-        metric: evaluated metrics, or totals: virtual_time, up_bytes, down_bytes, local_steps, seconds.
-        reduce: how to take one number from a run's evaluations: last, best, max_of_last_K, min_of_last_K or
-            mean_of_last_K.
-        target: pairs such as ("accuracy", 0.8); adds the rounds, virtual time and bytes until an evaluation first is
-            at least as good.
-        subject, split: which evaluations to take; see the table `evaluations`. The subject is by default peer if no
-            run has a server, else global.
-        over: how to take one number from the clients or peers of an evaluation: mean, micro (weighted by samples),
-            min, max, gap, p10, p50 or p90.
-        picked: whether clients that had not taken part by an evaluation are left out of it; for subject client.
         unfinished: whether runs that are not finished count.
+        how: see `How`.
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
-        whose, larger = subject or self.subject, self.directions
-        measure = Measure(_listed(metric), reduce, tuple(target), whose, split, over, larger, picked)
-        rows = None if by is None else _listed(by)
-        return self._told(lambda runs: compare_runs(runs, rows, _listed(columns), measure, unfinished))
+        rows, measure = _listed_or_none(by), self.measure(**how)
+        return self._frame_of(lambda runs: compare(runs, rows, _listed(columns), measure, unfinished))
 
     def paired(
         self,
         by: str | Iterable[str] | None = None,
         baseline: str | Iterable[str] = (),
         *,
-        metric: str | Iterable[str] = "accuracy",
-        reduce: str = "last",
-        target: Iterable[tuple[str, float]] = (),
-        subject: str | None = None,
-        split: str = "test",
-        over: str = "mean",
-        picked: bool = False,
         unfinished: bool = False,
+        **how: Unpack[How],
     ) -> pd.DataFrame:
         """Compares runs seed by seed with a baseline, which must have the same scenario but for the keys `by`.
 
@@ -227,18 +66,23 @@ class Runs:
         not count.
 
         by: the keys that tell cases apart; by default all keys that differ.
-        baseline: values of keys, such as "fedavg" or "algorithm=fedavg"; by default the first
-            algorithm or, if that is the same everywhere, the first value of the first key.
-        All others are as for `compare`.
+        baseline: values of keys, such as "fedavg" or "algorithm=fedavg"; by default the first algorithm or, if that is
+            the same everywhere, the first value of the first key.
+        unfinished, how: as for `compare`.
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
         """
-        whose, larger = subject or self.subject, self.directions
-        measure = Measure(_listed(metric), reduce, tuple(target), whose, split, over, larger, picked)
-        keys = None if by is None else _listed(by)
-        return self._told(lambda runs: pair_runs(runs, keys, _listed(baseline), measure, unfinished))
+        keys, measure = _listed_or_none(by), self.measure(**how)
+        return self._frame_of(lambda runs: paired(runs, keys, _listed(baseline), measure, unfinished))
 
-    def _told(self, comparing: Callable[[Runs], Comparison | Paired]) -> pd.DataFrame:
+    def measure(self, **how: Unpack[How]) -> Measure:
+        """Returns how these runs are measured. Raises NotComparable for settings that make no sense together."""
+        others: dict[str, Any] = dict(how)
+        metrics, targets = _listed(others.pop("metric", "accuracy")), tuple(others.pop("target", ()))
+        subject = others.pop("subject", None) or self.subject
+        return Measure(metrics, targets=targets, subject=subject, larger=self.directions, **others)
+
+    def _frame_of(self, comparing: Callable[[Runs], Comparison | Paired]) -> pd.DataFrame:
         """Returns the frame of a comparison, and warns the caller's caller of what it leaves out."""
         notes: list[str] = []
         found = whole(self, comparing, notes)
@@ -246,44 +90,10 @@ class Runs:
             warnings.warn(note, stacklevel=3)
         return found.frame
 
-    def schema(self, name: str) -> pa.Schema:
-        """Returns the columns of a table: those of every run, and after them those of algorithms' own in any run.
-
-        Raises ValueError for an unknown table, and NotARun where a file's columns are not this version's.
-        """
-        require(name)
-        try:
-            return self._schema_now(name)
-        except FileNotFoundError:  # a run under way has merged its part files in between
-            return self._schema_now(name)
-
-    def _schema_now(self, name: str) -> pa.Schema:
-        files = [file for run in self.runs for file in run.files(name)]
-        with ThreadPoolExecutor(READERS) as readers:
-            own = readers.map(lambda file: check_schema(file, name), files)
-            return with_own(name, dict.fromkeys(column for names in own for column in names))
-
-    def _read(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
-        try:
-            return self._read_now(name, columns, filter)
-        except FileNotFoundError:  # a run under way has merged its part files in between
-            return self._read_now(name, columns, filter)
-
-    def _read_now(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
-        files = [file for run in self.runs for file in run.files(name)]
-        return read_files(files, self.schema(name), columns, filter).unify_dictionaries()
-
-    def _place(self, ids: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
-        """Returns, for each row, the index of its run."""
-        if not len(ids):
-            return np.empty(0, np.int64)
-        encoded = ids.combine_chunks()
-        places = np.array([self._places.get(id, -1) for id in encoded.dictionary.to_pylist()])
-        place: np.ndarray[Any, Any] = places[encoded.indices.to_numpy()]
-        if (place < 0).any():
-            raise NotARun(f"tables must name the run that run.json names, got {encoded.dictionary.to_pylist()!r}")
-        return place
-
 
 def _listed(names: str | Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _listed_or_none(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else _listed(names)

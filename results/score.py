@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from results.measure import QUANTILES, TOTALS, Measure, NotComparable
 
 if TYPE_CHECKING:
-    from results.runs import Runs
+    from results.run_set import RunSet
 
 Numbers: TypeAlias = list[float | None]  # one for each run; None where it has no such number
 
@@ -44,7 +44,7 @@ class Point(NamedTuple):
     value: float
 
 
-def score(runs: Runs, measure: Measure) -> dict[str, Numbers]:
+def score(runs: RunSet, measure: Measure) -> dict[str, Numbers]:
     """Returns the numbers of all runs by metric. Those of a target are named rounds_to_accuracy_0.8 and so on.
 
     Raises NotComparable where no run evaluated a metric.
@@ -64,7 +64,7 @@ def score(runs: Runs, measure: Measure) -> dict[str, Numbers]:
     return numbers
 
 
-def _series(runs: Runs, measure: Measure) -> dict[tuple[str, str], list[Point]]:
+def _series(runs: RunSet, measure: Measure) -> dict[tuple[str, str], list[Point]]:
     """Returns the evaluations in order, by metric and run."""
     metrics = {*measure.evaluated, *(metric for metric, _ in measure.targets)}
     if not metrics:
@@ -111,7 +111,7 @@ def _together(over: str, *aggregates: Any) -> float:
     return float(aggregates[0])
 
 
-def _none(runs: Runs, lacking: list[str], measure: Measure) -> str:
+def _none(runs: RunSet, lacking: list[str], measure: Measure) -> str:
     """Returns the message for metrics that no run evaluated."""
     key = ["subject", "split", "metric"]
     there = sorted(set(_rows(runs.table("evaluations", key, keys=[]), *key)))
@@ -122,7 +122,7 @@ def _none(runs: Runs, lacking: list[str], measure: Measure) -> str:
     )
 
 
-def _total(runs: Runs, name: str) -> Numbers:
+def _total(runs: RunSet, name: str) -> Numbers:
     if name == "seconds":
         return [(run.info.get("seconds") or {}).get("total") for run in runs.runs]
     table, column, aggregate = _SOURCES[name]
@@ -136,7 +136,7 @@ def _first(points: list[Point], target: float, larger: bool | None) -> Point | N
     return next((point for point in points if (point.value >= target if larger else point.value <= target)), None)
 
 
-def _costs(runs: Runs, hits: list[Point | None]) -> dict[str, Numbers]:
+def _costs(runs: RunSet, hits: list[Point | None]) -> dict[str, Numbers]:
     """Returns what each run spent until its hit: rounds, virtual time, and bytes up and down."""
     steps = runs.table("steps", ["run", "step", "up_bytes", "down_bytes"], keys=[])
     steps = steps.append_column("bytes", pc.add(steps["up_bytes"], steps["down_bytes"]))

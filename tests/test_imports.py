@@ -24,7 +24,7 @@ NAMES = ("session", "cluster", "connection", "recovery", "crew", "worker", "mete
 USES_RAY = {ROOT / "actors" / f"{name}.py" for name in NAMES}
 PACKAGES = ["raysim", "raysim.algorithms", "raysim.data", "raysim.local", "raysim.models", "raysim.world"]
 PACKAGES += ["actors", "results", "results.report"]
-CIRCLES = {"raysim.workers.client", "results.runs"}
+CIRCLES = {"raysim.workers.client"}
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 

@@ -89,21 +89,27 @@ def compare(
     """
     from results import load
     from results.compare import compare as compare_runs
-    from results.measure import Measure, parse_target
+    from results.measure import parse_target
     from results.paired import paired as pair_runs
     from results.paper import beside, read_paper
-    from results.runs import whole
+    from results.run_set import whole
 
     if (paired and (columns or paper)) or (baseline and not paired):
         wrong = "--columns and --paper: must not be given with --paired" if paired else "--baseline: needs --paired"
         typer.echo(f"{wrong}; leave them out" if paired else f"{wrong} beside it; add that", err=True)
         raise typer.Exit(2)
     with refusing_wrong_runs():
-        targets = tuple(map(parse_target, target or []))
         notes: list[str] = []
         found = load(*runs, damaged=notes)
-        metrics, whose = tuple(metric or ["accuracy"]), subject or found.subject
-        measure = Measure(metrics, reduce, targets, whose, split, over, found.directions, picked=picked)
+        measure = found.measure(
+            metric=metric or "accuracy",
+            reduce=reduce,
+            target=map(parse_target, target or []),
+            subject=subject,
+            split=split,
+            over=over,
+            picked=picked,
+        )
         published = None if paper is None else read_paper(paper)
 
         def compared(some: Runs) -> Comparison | Paired:
@@ -159,7 +165,7 @@ def report(
         require_writable(svg, folder=True)
     from results import load
     from results.report import report as make_report
-    from results.runs import whole
+    from results.run_set import whole
     from results.texts import count
 
     notes: list[str] = []

@@ -1,0 +1,202 @@
+"""Many runs together: their tables as one, with the keys of their scenarios as further columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.keys import ORIGIN, Value, column, spell_out, varying
+from results.metrics import directions
+from results.own_columns import with_own
+from results.reader import DamagedTable, NotARun, Run, check_schema, read_files
+from results.schemas import dictionary, require
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+T = TypeVar("T")
+SetT = TypeVar("SetT", bound="RunSet")
+
+READERS = 16  # threads that read small files
+
+
+def whole(runs: SetT, use: Callable[[SetT], T], notes: list[str]) -> T:
+    """Returns what `use` makes of runs, without those whose tables turn out to be damaged, and adds a note for each.
+
+    Raises NotARun where all are damaged.
+    """
+    while True:
+        try:
+            return use(runs)
+        except DamagedTable as error:
+            left = [run for run in runs.runs if run.folder != error.folder]
+            if not left:
+                raise
+            notes.append(f"{error}; left out")
+            runs = runs.only(left)
+
+
+class RunSet:
+    """Several runs, in the order in which they were given. Tables are read when they are asked for."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = tuple(runs)
+        self._places: dict[str, int] = {}
+        for place, run in enumerate(self.runs):
+            if run.id in self._places:
+                other = self.runs[self._places[run.id]].folder
+                raise NotARun(f"{run.folder}: holds the run {run.id!r}, which {other} holds too; give one of them")
+            self._places[run.id] = place
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __getitem__(self, place: int) -> Run:
+        return self.runs[place]
+
+    def only(self, runs: Iterable[Run]) -> Self:
+        """Returns some of the runs, in the given order."""
+        return type(self)(list(runs))
+
+    @property
+    def subject(self) -> str:
+        """Whose models are compared by default: those of peers if no run has a server, else the global one."""
+        return "peer" if all("topology.name" in scenario for scenario in self.scenarios) else "global"
+
+    @cached_property
+    def scenarios(self) -> tuple[dict[str, Value], ...]:
+        """The values of each run's scenario, by dotted path of their keys; for a fork, also its origin."""
+        return tuple(run.keys for run in self.runs)
+
+    @cached_property
+    def varying(self) -> list[str]:
+        """The scenario keys whose values differ between the runs."""
+        return varying(self.scenarios)
+
+    @property
+    def directions(self) -> dict[str, bool]:
+        """Whether larger is better, by metric; without metrics of which that is not known."""
+        return directions(*(run.info for run in self.runs))
+
+    def keys(self, names: Iterable[str] | None = None) -> dict[str, pa.Array[Any]]:
+        """Returns the values, shape (runs,), of scenario keys by whole path.
+
+        By default it is those of the keys that differ and, if there is a fork, of the keys in `results.keys.ORIGIN`.
+        Raises UnknownKey for a key that no run has.
+        """
+        known = {key for scenario in self.scenarios for key in scenario}
+        default = dict.fromkeys([*self.varying, *(key for key in ORIGIN if key in known)])
+        wanted = default if names is None else [spell_out(name, known) for name in names]
+        return {key: column([scenario.get(key) for scenario in self.scenarios]) for key in wanted}
+
+    def info(self, keys: Iterable[str] | None = None) -> pd.DataFrame:
+        """Returns one row for each run: its id, name, status, seed and folder, and the keys as in `table`."""
+        about: dict[str, Any] = {
+            "run": [run.id for run in self.runs],
+            "name": [run.info.get("name") for run in self.runs],
+            "status": [run.status for run in self.runs],
+            "seed": [run.info.get("seed") for run in self.runs],
+            "folder": [str(run.folder) for run in self.runs],
+        }
+        frame: pd.DataFrame = pa.table({**self.keys(keys), **about}).to_pandas()
+        return frame[[*about, *(key for key in frame if key not in about)]]
+
+    def table(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        keys: Iterable[str] | None = None,
+    ) -> pa.Table:
+        """Returns a table's rows of all runs, run by run, with scenario keys as further columns.
+
+        columns, filter: the table's columns to read, and the rows, as in `Run.table`; nothing else is read from the
+        files. keys: scenario keys to add, such as ["algorithm", "world.delay.sigma"]; by default those that differ
+        between the runs and, if there is a fork, from where each is.
+
+        Raises ValueError for an unknown table, column or key, and NotARun where a file's columns are not this
+        version's.
+        """
+        require(name)
+        values = self.keys(keys)
+        schema = self.schema(name)
+        wanted = [column.name for column in schema] if columns is None else list(columns)
+        if unknown := [column for column in wanted if column not in schema.names]:
+            raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
+        rows = self._read(name, list(dict.fromkeys(["run", *wanted])), filter)
+        place = self._place(rows["run"])
+        rows = rows.select(wanted)
+        for key, of_runs in values.items():
+            rows = rows.append_column(key, of_runs.take(pa.array(place)))
+        return rows
+
+    def pandas(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        keys: Iterable[str] | None = None,
+    ) -> pd.DataFrame:
+        """Returns `table` as a pandas data frame, with texts as categories, and `attrs` like those of `Run.pandas`."""
+        frame: pd.DataFrame = self.table(name, columns, filter, keys).to_pandas()
+        frame.attrs = dictionary(name)
+        return frame
+
+    def polars(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        keys: Iterable[str] | None = None,
+    ) -> pl.DataFrame:
+        """Returns `table` as a Polars data frame. Raises ImportError where Polars is not installed."""
+        import polars
+
+        frame = polars.from_arrow(self.table(name, columns, filter, keys))
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def schema(self, name: str) -> pa.Schema:
+        """Returns the columns of a table: those of every run, and after them those of algorithms' own in any run.
+
+        Raises ValueError for an unknown table, and NotARun where a file's columns are not this version's.
+        """
+        require(name)
+        try:
+            return self._schema_now(name)
+        except FileNotFoundError:  # a run under way has merged its part files in between
+            return self._schema_now(name)
+
+    def _schema_now(self, name: str) -> pa.Schema:
+        files = [file for run in self.runs for file in run.files(name)]
+        with ThreadPoolExecutor(READERS) as readers:
+            own = readers.map(lambda file: check_schema(file, name), files)
+            return with_own(name, dict.fromkeys(column for names in own for column in names))
+
+    def _read(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
+        try:
+            return self._read_now(name, columns, filter)
+        except FileNotFoundError:  # a run under way has merged its part files in between
+            return self._read_now(name, columns, filter)
+
+    def _read_now(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
+        files = [file for run in self.runs for file in run.files(name)]
+        return read_files(files, self.schema(name), columns, filter).unify_dictionaries()
+
+    def _place(self, ids: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
+        """Returns, for each row, the index of its run."""
+        if not len(ids):
+            return np.empty(0, np.int64)
+        encoded = ids.combine_chunks()
+        places = np.array([self._places.get(id, -1) for id in encoded.dictionary.to_pylist()])
+        place: np.ndarray[Any, Any] = places[encoded.indices.to_numpy()]
+        if (place < 0).any():
+            raise NotARun(f"tables must name the run that run.json names, got {encoded.dictionary.to_pylist()!r}")
+        return place
