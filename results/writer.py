@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class Writer:
     run: the id to put in every row.
     keep: how many rows of each table stay of those that the folder holds; all others are deleted. A table that is not
     named keeps none. None: the folder must hold no rows; raises ValueError if it does.
+    heard: tables whose rows are also kept for `new_rows`.
     flush_seconds: how much real time may pass between two flushes, as long as rows are added; by default 5, or 30 on
     an object store.
     """
@@ -49,6 +50,7 @@ class Writer:
         run: str,
         *,
         keep: dict[str, int] | None = None,
+        heard: Iterable[str] = (),
         flush_seconds: float | None = None,
     ) -> None:
         folder = location(folder)
@@ -60,6 +62,7 @@ class Writer:
         for table, buffer in self._buffers.items():
             if keep is not None:
                 buffer.restore(keep.get(table, 0))
+        self._heard: dict[str, list[dict[str, Any]]] = {table: [] for table in heard}
         default = FLUSH_S if is_local(folder) else STORE_FLUSH_S
         self._flush_seconds = default if flush_seconds is None else flush_seconds
         self._flushed_at = time.monotonic()
@@ -74,6 +77,8 @@ class Writer:
         if table not in self._buffers:
             require(table)
         held = self._buffers[table].add(row, own or {})
+        if table in self._heard:
+            self._heard[table].append({**row, **(own or {})})
         if held >= BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
             self.flush()
 
@@ -82,6 +87,15 @@ class Writer:
         if table not in self._buffers:
             require(table)
         self._buffers[table].add_columns(columns)
+        if table in self._heard:
+            cells = zip(*(column.tolist() for column in columns.values()), strict=True)
+            self._heard[table] += [dict(zip(columns, row, strict=True)) for row in cells]
+
+    def new_rows(self) -> dict[str, list[dict[str, Any]]]:
+        """Returns the rows of the heard tables that were added since the last call, for each table that has some."""
+        found = {table: rows for table, rows in self._heard.items() if rows}
+        self._heard |= {table: [] for table in found}
+        return found
 
     @property
     def rows(self) -> dict[str, int]:

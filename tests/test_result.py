@@ -49,7 +49,7 @@ def test_a_result_holds_tables_vectors_and_the_model(simulate: Simulate) -> None
 def test_python_runs_scenarios_too(tmp_path: Path) -> None:
     seen: list[int] = []
     scenario = raysim.parse_scenario(quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, 3))
-    result = raysim.run(scenario, out=tmp_path, inline=True, progress=lambda progress: seen.append(progress.round))
+    result = raysim.run(scenario, out=tmp_path, inline=True, observers=[lambda progress: seen.append(progress.round)])
     assert result.vectors()["w"].tolist() == [2.0]
     assert seen[-1] == 3
     assert raysim.Result(str(result.folder)).digest == result.digest
@@ -104,7 +104,7 @@ def test_whoever_watches_may_end_a_run(tmp_path: Path) -> None:
             raise raysim.StopRun("seen enough")
 
     scenario = raysim.parse_scenario(digits(run__rounds=4, run__evaluate_every=2))
-    result = raysim.run(scenario, out=tmp_path / "runs", inline=True, progress=watch)
+    result = raysim.run(scenario, out=tmp_path / "runs", inline=True, observers=[watch])
     assert (result.info["status"], result.info["ended_early"]) == ("stopped", "seen enough")
     assert result.pandas("evaluations")["round"].max() < 3
 

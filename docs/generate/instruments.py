@@ -5,7 +5,7 @@ from __future__ import annotations
 from generate.words import cell, plain
 
 from actors.instrument import OF_POOLS, Instrument
-from raysim.engine.instruments import OF_RUNS
+from raysim.observers.gauges import OF_RUNS
 
 HEADER = "| Name in Prometheus | Kind | Labels | Unit | Meaning |\n|---|---|---|---|---|"
 

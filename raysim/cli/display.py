@@ -2,81 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
-from raysim.cli.progress_lines import ProgressLines, describe
 from raysim.cli.telling import telling
-from raysim.engine.progress import Progress
+from raysim.observers import Lines, Observer
+from raysim.observers.bar import Bar, bars
 from raysim.parts.errors import RunFailed
 from raysim.runs.result import Result
-from raysim.runs.run import run
 from raysim.scenario import Scenario
 from results import open_run, summary
 from results.show import render
 from results.texts import count
 
 
-def carry_out(
-    scenario: Scenario, *, inline: bool, dry: bool, address: str | None, out: Path, resume: bool = False
-) -> Result:
-    """Runs a scenario with a progress display, prints its summary and where its folder is, and returns its result."""
-
-    def start(progress: Callable[[Progress], None]) -> Result:
-        return run(scenario, out=out, inline=inline, dry=dry, address=address, resume=resume, progress=progress)
-
-    return watch(scenario, start, where="this process" if inline or dry else "Ray", dry=dry)
-
-
-def watch(
-    scenario: Scenario, start: Callable[[Callable[[Progress], None]], Result], *, where: str, dry: bool = False
-) -> Result:
+def watch(scenario: Scenario, start: Callable[[Observer], Result], *, where: str, dry: bool = False) -> Result:
     """Shows the progress of a run, then its summary and where its folder is, and returns its result.
 
-    start: runs the scenario; gets the function to call with progress. where: where it runs, for the display.
+    start: runs the scenario; gets the observer that shows it. where: where it runs, for the display.
     """
     console = Console()
-    shown = _bar if console.is_interactive else _lines
-    with telling(console), shown(console, scenario, f"starting in {where}", dry) as show:
-        result = start(show)
+    with telling(console), bars(console, transient=dry) if console.is_interactive else nullcontext() as shown:
+        state = f"starting in {where}"
+        if shown:
+            name = f"[bold]{escape(scenario.name)}"
+            result = start(Bar(shown, shown.add_task(name, total=scenario.run.rounds, state=state)))
+        else:
+            console.print(f"{escape(scenario.name)}  {state}", soft_wrap=True, highlight=False)
+            result = start(Lines())
     console.print(render(summary(open_run(result.folder))))
     if dry:
         console.print(timeline(result.run.first("updates", 20)))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
     return result
-
-
-@contextmanager
-def _bar(console: Console, scenario: Scenario, state: str, transient: bool) -> Iterator[Callable[[Progress], None]]:
-    """Yields a function that shows progress in one line of a terminal. transient: whether the line goes in the end."""
-    bar = Bar(
-        TextColumn("[bold]{task.description}"),  # there is no bar, because all of this must fit in 80 columns
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=transient,
-    )
-    with bar:
-        task = bar.add_task(scenario.name, total=scenario.run.rounds, state=state)
-        yield lambda progress: bar.update(task, completed=progress.round, state=describe(progress))
-
-
-@contextmanager
-def _lines(console: Console, scenario: Scenario, state: str, transient: bool) -> Iterator[Callable[[Progress], None]]:
-    """Yields a function that prints a line of progress now and then."""
-    del transient  # lines stay
-    console.print(f"{escape(scenario.name)}  {state}", soft_wrap=True, highlight=False)
-    lines = ProgressLines(console)
-    yield lambda progress: lines.show(scenario.name, progress)
 
 
 def sum_up(scenarios: Sequence[Scenario], ends: Sequence[Result | Exception]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from actors.instrument import BUSY, DEATHS, DONE, JOBS, WORKERS, Instrument
-from raysim.engine.instruments import (
+from raysim.observers.gauges import (
     IN_FLIGHT,
     MESSAGES,
     METRIC,

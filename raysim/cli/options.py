@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from results.location import UnknownLocation, is_local, location
+
+if TYPE_CHECKING:
+    from raysim.observers import Observer
 
 ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenario files (YAML).", show_default=False)]
 Overrides = Annotated[
@@ -20,6 +23,34 @@ Address = Annotated[
     str | None,
     typer.Option(help="Ray cluster, such as auto or host:port; by default RAY_ADDRESS, or else a new local Ray."),
 ]
+
+Observe = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--observe",
+        metavar="NAME|MODULE:CLASS",
+        help="Tell this observer how runs go on, beside those of run.observers; can be repeated.",
+    ),
+]
+
+
+def named_observers(texts: list[str] | None) -> list[Observer]:
+    """Returns the observers that the option names. Ends the command with exit code 2 if there is none of a name."""
+    from pydantic import ValidationError
+
+    from raysim.cli.bad_input import refuse
+    from raysim.parts.errors import ScenarioError
+    from raysim.parts.plain import as_tuples
+    from raysim.scenario.explain import explain
+    from raysim.scenario.schema import Schedule
+    from results.yaml import parse
+
+    block = {"rounds": 1, "observers": [*map(parse, texts or [])]}
+    try:
+        return list(Schedule.model_validate(as_tuples(block)).observers)
+    except ValidationError as error:
+        refuse([ScenarioError("--observe", explain(error, Schedule, block))])
+        raise AssertionError from error  # refuse has ended the command
 
 
 def to_location(text: str) -> Path:

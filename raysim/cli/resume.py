@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import Address, Out, Overrides, RunFolder
+from raysim.cli.options import Address, Observe, Out, Overrides, RunFolder, named_observers
 from raysim.cli.signals import ending_by_signals
 from raysim.scenario import Scenario
 
 Inline = Annotated[bool, typer.Option("--inline", help="Go on in this process, without Ray; the numbers are the same.")]
 
 
-def resume(folder: RunFolder, overrides: Overrides = None, inline: Inline = False, address: Address = None) -> None:
+def resume(
+    folder: RunFolder,
+    overrides: Overrides = None,
+    inline: Inline = False,
+    address: Address = None,
+    observe: Observe = None,
+) -> None:
     """Go on with a run that ended early, or with a finished one for more rounds."""
     from raysim.cli.display import exit_code, watch
     from raysim.engine.checkpoint import Checkpoint
     from raysim.runs.resume import resume as go_on
     from raysim.runs.resume import scenario_to_resume
 
+    watchers = named_observers(observe)
     with refusing_wrong_runs():
         scenario = scenario_to_resume(folder, overrides or [])
     checkpoint = Checkpoint.read(folder)
@@ -31,7 +38,7 @@ def resume(folder: RunFolder, overrides: Overrides = None, inline: Inline = Fals
         _connect(scenario, address, inline)
         result = watch(
             scenario,
-            lambda show: go_on(folder, overrides or [], inline=inline, address=address, progress=show),
+            lambda shown: go_on(folder, overrides or [], observers=[shown, *watchers], inline=inline, address=address),
             where="this process" if inline else "Ray",
         )
     raise typer.Exit(exit_code(result))
@@ -44,19 +51,22 @@ def fork(
     inline: Inline = False,
     address: Address = None,
     out: Out = Path("runs"),
+    observe: Observe = None,
 ) -> None:
     """Start a new run from a version of another one, with other settings from there on."""
     from raysim.cli.display import exit_code, watch
     from raysim.runs.fork import fork as start
     from raysim.runs.fork import scenario_to_fork
 
+    watchers = named_observers(observe)
     with refusing_wrong_runs():
         _, scenario = scenario_to_fork(folder, at, overrides or [])
+    where: dict[str, Any] = {"inline": inline, "address": address}
     with ending_by_signals():
         _connect(scenario, address, inline)
         result = watch(
             scenario,
-            lambda show: start(folder, at, overrides or [], out=out, inline=inline, address=address, progress=show),
+            lambda shown: start(folder, at, overrides or [], observers=[shown, *watchers], out=out, **where),
             where="this process" if inline else "Ray",
         )
     raise typer.Exit(exit_code(result))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refuse, tell
-from raysim.cli.options import Address, Case, Out, Overrides, ScenarioFiles
+from raysim.cli.options import Address, Case, Observe, Out, Overrides, ScenarioFiles, named_observers
 from raysim.cli.signals import ending_by_signals
 from raysim.parts.errors import ScenarioError
 from raysim.scenario import Scenario, load_scenario
@@ -27,24 +27,32 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the scenario's last run below --out, if it ended early.")
     ] = False,
+    observe: Observe = None,
 ) -> None:
     """Run scenarios, one after another. One that fails does not stop the next. The exit code is 3 if one diverged."""
     loaded = _load(scenarios, overrides or [], case)
-    from raysim.cli.display import carry_out, exit_code, sum_up
+    watchers = named_observers(observe)
+    from raysim.cli.display import exit_code, sum_up, watch
     from raysim.runs.result import Result
+    from raysim.runs.run import connect
+    from raysim.runs.run import run as start
 
     how: dict[str, Any] = {"inline": inline, "dry": dry, "address": address, "out": out, "resume": resume}
+    where = "this process" if inline or dry else "Ray"
+
+    def carry_out(scenario: Scenario) -> Result:
+        own = [observer.for_run() for observer in watchers]
+        return watch(scenario, lambda shown: start(scenario, observers=[shown, *own], **how), where=where, dry=dry)
+
     with ending_by_signals():
         if not (inline or dry):
-            from raysim.runs.run import connect
-
             connect(loaded, address)  # before the progress display starts, because Ray prints something
         if len(loaded) == 1:
-            raise typer.Exit(exit_code(carry_out(loaded[0], **how)))
+            raise typer.Exit(exit_code(carry_out(loaded[0])))
         ends: list[Result | Exception] = []
         for scenario in loaded:
             try:
-                ends.append(carry_out(scenario, **how))
+                ends.append(carry_out(scenario))
             except Exception as error:  # whatever it is, the next scenario is run
                 tell(error)
                 ends.append(error)

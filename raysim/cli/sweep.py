@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from raysim.cli.bad_input import refuse
-from raysim.cli.options import Address, Out
+from raysim.cli.options import Address, Observe, Out, named_observers
 from raysim.cli.signals import ending_by_signals
 from raysim.parts.errors import ScenarioError
 
@@ -36,17 +36,20 @@ def sweep(
     ] = False,
     address: Address = None,
     out: Out = Path("runs"),
+    observe: Observe = None,
 ) -> None:
     """Run every combination of a scenario's sweep, side by side, or tune its keys."""
     from raysim.sweep import load_sweep
 
+    watchers = named_observers(observe)
     overrides = [*(overrides or []), *([f"seed={seeds}"] if seeds is not None else [])]
     try:
         plan = load_sweep(scenario, overrides, search or [], None if cases is None else cases.split(","))
         from raysim.cli.sweep_display import carry_out
 
         with ending_by_signals():
-            succeeded = carry_out(plan, out=out, inline=inline, address=address, parallel=parallel)
+            where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
+            succeeded = carry_out(plan, out=out, observers=watchers, **where)
     except ScenarioError as error:  # a search may also find, after it started, that values do not fit together
         refuse([error])
     else:

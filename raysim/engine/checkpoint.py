@@ -163,6 +163,15 @@ def write_durably(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def position(run: Path) -> tuple[int, int]:
+    """Returns the version and the rounds of the checkpoint in a run's folder, unchecked; zeros if there is none."""
+    try:
+        content = json.loads((run / FOLDER / INDEX).read_text(encoding="utf-8"))
+        return content["version"], content["round"]
+    except (OSError, ValueError, KeyError, TypeError):  # whoever goes on from it tells what is wrong
+        return 0, 0
+
+
 def _require_same(path: Path, copy: Path, digest: str) -> None:
     """Raises DamagedCheckpoint, which names the path, if its local copy is not a file with this SHA-256."""
     try:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from typing import Generic
 
 from actors import Pool
 from raysim.engine.committed import Change
 from raysim.engine.family import HappeningT, PendingT, Simulation
-from raysim.engine.instruments import readings
 from raysim.engine.progress import Mark, Progress, Stopwatch
 from raysim.engine.recorder import Recorder
 from raysim.engine.saver import Saver
@@ -27,8 +26,8 @@ class Loop(Generic[HappeningT, PendingT]):
         self, simulation: Simulation[HappeningT, PendingT], pool: Pool, saver: Saver, recorder: Recorder, rounds: int
     ) -> None:
         """recorder: counts what happens as the run goes on. rounds: how many the whole run has."""
-        self._simulation, self._pool, self._saver, self._recorder = simulation, pool, saver, recorder
-        self._teller = Teller(simulation.stopwatch, recorder.totals, rounds)
+        self._simulation, self._pool, self._saver = simulation, pool, saver
+        self._teller = Teller(simulation.stopwatch, recorder, rounds)
         self._queue: deque[tuple[HappeningT, PendingT | None, Change]] = deque()  # submitted, not yet written
 
     def __iter__(self) -> Iterator[Progress]:
@@ -44,7 +43,7 @@ class Loop(Generic[HappeningT, PendingT]):
         while True:
             while self._queue and not _undone(self._queue[0][1]) and not self._saver.reached:
                 if mark := self._record(*self._queue.popleft()):
-                    yield from self._tell(mark)
+                    yield from self._teller.progress(mark)
             if self._saver.reached or sum(_undone(pending) for _, pending, _ in self._queue) <= ahead:
                 return
             self._pool.wait()
@@ -55,11 +54,6 @@ class Loop(Generic[HappeningT, PendingT]):
         self._saver.after(happening, change, mark)
         return mark
 
-    def _tell(self, mark: Mark) -> Iterator[Progress]:
-        if progress := self._teller.progress(mark):
-            self._pool.show(readings(progress, self._recorder))
-            yield progress
-
 
 def _undone(pending: PendingT | None) -> int:
     return pending.undone if pending else 0
@@ -68,28 +62,32 @@ def _undone(pending: PendingT | None) -> int:
 class Teller:
     """Decides at which marks progress is reported, and remembers the metrics of the last evaluation."""
 
-    def __init__(self, stopwatch: Stopwatch, totals: Counter[str], rounds: int) -> None:
-        self._stopwatch, self._totals, self._rounds = stopwatch, totals, rounds
+    def __init__(self, stopwatch: Stopwatch, recorder: Recorder, rounds: int) -> None:
+        self._stopwatch, self._recorder, self._rounds = stopwatch, recorder, rounds
         self._metrics: dict[str, float] = {}
         self._evaluated: int | None = None  # rounds that were over at the last evaluation
         self._told = -PROGRESS_S  # when progress was last reported, in seconds on the stopwatch
 
-    def progress(self, mark: Mark) -> Progress | None:
-        """Returns the progress to report at a mark; None if there was a report just before."""
+    def progress(self, mark: Mark) -> Iterator[Progress]:
+        """Yields the progress to report at a mark, unless there was a report just before."""
         seconds = self._stopwatch.seconds
         if mark.metrics is not None:
             self._metrics, self._evaluated = mark.metrics, mark.round
         elif seconds - self._told < PROGRESS_S:
-            return None
+            return
         self._told = seconds
-        return Progress(
+        totals = dict(self._recorder.totals)
+        yield Progress(
             round=mark.round,
             rounds=self._rounds,
             virtual_time=mark.virtual_time,
-            steps=self._totals["steps"],
+            steps=totals["steps"],
             in_flight=mark.in_flight,
-            used=self._totals["used"],
+            used=totals["used"],
             seconds=seconds,
             evaluated=self._evaluated,
             metrics=self._metrics,
+            totals=totals,
+            traffic=dict(self._recorder.traffic),
+            staleness=self._recorder.staleness,
         )

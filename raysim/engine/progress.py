@@ -1,4 +1,4 @@
-"""Progress of a run, for displays and for functions that watch it."""
+"""Progress of a run, which observers see."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """How far a run is, as `raysim.run` passes it to `progress`."""
+    """How far a run is, as observers see it."""
 
     round: int  # rounds that are over
     rounds: int  # rounds of the whole run, if it does not end early
@@ -18,6 +18,9 @@ class Progress(NamedTuple):
     seconds: float  # wall seconds since the timeline began
     evaluated: int | None  # rounds that were over when the model was last evaluated
     metrics: dict[str, float]  # means over clients or peers whose own models it evaluated, else of the global model
+    totals: dict[str, int]  # counts so far, as run.json has them: dispatched, used, discarded and others
+    traffic: dict[str, int]  # bytes of simulated messages since the run began or went on, up and down
+    staleness: float | None  # mean over the updates of the last server step; None if it used none
 
 
 class Mark(NamedTuple):

@@ -13,7 +13,7 @@ from results.holder import state
 from results.keys import Value, flatten
 
 # Keys with which a run may go on, because what it has written does not depend on them.
-LATER = ("run.rounds", "run.save_clients", "run.checkpoint.", "run.on_divergence", "resources.")
+LATER = ("run.rounds", "run.save_clients", "run.checkpoint.", "run.observers", "run.on_divergence", "resources.")
 BITS = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads"))  # on which bits depend
 
 

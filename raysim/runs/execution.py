@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from raysim.engine.loop import Loop
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
+from raysim.observers.gauges import Gauges
 from raysim.runs.explained import explained
 from raysim.runs.folder import digest, now, run_info, save
 from raysim.runs.machines import differences, kinds_of, workers_of
+from raysim.runs.observing import NewRows
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import changes
 from raysim.scenario.schema import computes_on
@@ -39,6 +42,7 @@ class Execution:
     folder: Path
     goes_on: bool = False  # whether the folder holds a run that ended early, which goes on from its checkpoint
     until: int | None = None  # the version of the model, or rounds of peers, after which it stops with a checkpoint
+    tables: frozenset[str] = frozenset()  # whose new rows it yields, too
     facts: dict[str, Any] = field(default_factory=dict)  # what run.json says besides, such as where a fork is from
     holder: dict[str, Any] = field(default_factory=this_process)  # the process that made this; if it ends, the run does
 
@@ -54,8 +58,8 @@ class Execution:
             return "`raysim fork` starts it again"
         return f"`raysim resume {as_word(self.folder)}` goes on"
 
-    def __call__(self, pool: Pool) -> Generator[Progress, None, None]:
-        """Does the run, and yields Progress on the way.
+    def __call__(self, pool: Pool) -> Generator[Progress | NewRows, None, None]:
+        """Does the run, and yields Progress on the way, and before it new rows of the tables that are asked for.
 
         Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can go on
         from its checkpoint. Raises DamagedCheckpoint if it goes on and a file of the checkpoint is damaged. A run that
@@ -73,6 +77,7 @@ class Execution:
             recorder.virtual_time = checkpoint.virtual_time
         saver: Saver | None = None
         loop_s = None
+        gauges = Gauges(pool)
         try:
             simulation = family.start(pool, recorder, checkpoint)
             self._check_workers(pool, info, before)
@@ -81,6 +86,8 @@ class Execution:
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
             for progress in Loop(simulation, pool, saver, recorder, self.scenario.run.rounds):
                 self._check_workers(pool, info, before)
+                gauges.progress(progress)
+                yield from starmap(NewRows, writer.new_rows().items())
                 yield progress
             if self.until is None:
                 info |= self._finish(simulation, writer)
@@ -116,6 +123,7 @@ class Execution:
             already = checkpoint.seconds if checkpoint else 0.0
             info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
             self._conclude(writer, pool, info)
+        yield from starmap(NewRows, writer.new_rows().items())
 
     def _save_if_possible(self, saver: Saver, pool: Pool, info: dict[str, Any]) -> None:
         """Makes a checkpoint of a run that ends early. If that fails, the one before stays."""
@@ -152,7 +160,7 @@ class Execution:
         """Writes run.json, and opens the tables after the rows that the checkpoint counts on."""
         try:
             write_json(self.folder, info)
-            return Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None)
+            return Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None, heard=self.tables)
         except CannotWrite as problem:
             raise self._unwritten(problem) from None
 

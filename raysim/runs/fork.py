@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from raysim.engine.checkpoint import FOLDER, Checkpoint
-from raysim.engine.progress import Progress
+from raysim.observers.callback import Watcher
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.changes import BITS, LATER, changed, differences, refuse, require_ended
 from raysim.runs.execution import Execution
 from raysim.runs.lock import locked
+from raysim.runs.observing import Observing, observers_of
 from raysim.runs.result import Result
 from raysim.runs.run import launch, new_folder
 from raysim.scenario import Scenario
@@ -33,7 +34,7 @@ def fork(
     out: str | Path = "runs",
     inline: bool = False,
     address: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    observers: Sequence[Watcher] = (),
 ) -> Result:
     """Starts a new run from a version of another one, with other settings from there on, and returns its result.
 
@@ -59,7 +60,8 @@ def fork(
             goes_on = _copy(source, made[0], at, origin)
         return Execution(old, made[0], goes_on=goes_on, until=at, facts={"forking": origin})
 
-    where: dict[str, Any] = {"inline": inline, "address": address, "progress": progress}
+    observing = Observing(after, observers_of(after, observers))
+    where: dict[str, Any] = {"inline": inline, "address": address, "observing": observing}
     past = launch(old, first, **where)
     if past.info["status"] != "forking":  # it was stopped before, or has diverged
         return past

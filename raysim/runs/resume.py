@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from raysim.engine.checkpoint import Checkpoint
-from raysim.engine.progress import Progress
+from raysim.observers.callback import Watcher
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.changes import BITS, LATER, changed, refuse, require_ended
 from raysim.runs.execution import Execution
 from raysim.runs.lock import locked
+from raysim.runs.observing import Observing, observers_of
 from raysim.runs.result import Result
 from raysim.runs.run import launch
 from raysim.scenario import Scenario
@@ -26,7 +27,7 @@ def resume(
     *,
     inline: bool = False,
     address: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    observers: Sequence[Watcher] = (),
 ) -> Result:
     """Goes on with a run that ended early, or with a finished one for more rounds, and returns its result.
 
@@ -42,7 +43,8 @@ def resume(
     with locked(folder) as lockable:
         scenario = _to_resume(open_run(folder), lockable, overrides)
         execution = Execution(scenario, folder, goes_on=True)
-        return launch(scenario, lambda: execution, inline=inline, address=address, progress=progress)
+        observing = Observing(scenario, observers_of(scenario, observers))
+        return launch(scenario, lambda: execution, inline=inline, address=address, observing=observing)
 
 
 def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:

@@ -16,6 +16,7 @@ from actors import InlinePool, JobFailed, SchedulerDied, ValuesLost
 from actors.interrupt import deferring
 from raysim.engine.families import family_of
 from raysim.engine.progress import Progress
+from raysim.observers.callback import Watcher
 from raysim.parts.errors import RunFailed, StopRun
 from raysim.parts.standard_state import standard_state
 from raysim.runs.dry import dry_run, require_plan
@@ -23,6 +24,7 @@ from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
 from raysim.runs.lock import locked
 from raysim.runs.machines import environment, pin
+from raysim.runs.observing import NewRows, Observing, observers_of
 from raysim.runs.origin import record_origin
 from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
 from raysim.runs.recoveries import Recoveries
@@ -49,7 +51,7 @@ def run(
     dry: bool = False,
     address: str | None = None,
     resume: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    observers: Sequence[Watcher] = (),
 ) -> Result:
     """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`,
     which may also be a URI, such as s3://bucket/runs.
@@ -59,8 +61,9 @@ def run(
 
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default the Ray to which this process is connected, or else that in
-    RAY_ADDRESS, or else a new local one. progress: called with a `Progress` as the run goes on; if it raises StopRun,
-    the run ends there with the status "stopped".
+    RAY_ADDRESS, or else a new local one. observers: who is told how the run goes on, beside those of `run.observers`:
+    each an `Observer`, or a function that is called with a `Progress`. If one raises StopRun, the run ends there with
+    the status "stopped".
     resume: if `out` holds a run of the scenario that is over and not out of date, return its result; if it holds one
     that ended early, go on with that. A run that diverges ends there with the status "diverged", unless
     `run.on_divergence` is go_on.
@@ -89,7 +92,7 @@ def run(
             lambda: Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None),
             inline=inline,
             address=address,
-            progress=progress,
+            observing=Observing(scenario, observers_of(scenario, observers)),
         )
 
 
@@ -99,7 +102,7 @@ def launch(
     *,
     inline: bool,
     address: str | None,
-    progress: Callable[[Progress], None] | None,
+    observing: Observing,
 ) -> Result:
     """Reserves what a run needs, and carries it out, as `run` does.
 
@@ -109,21 +112,22 @@ def launch(
     if inline:
         pin(scenario.resources.cpu_capability)
     with nullcontext() if inline else _reserved(scenario, address) as placement:
-        return carry_out(make(), placement, progress)
+        execution = replace(make(), tables=observing.tables)
+        with observing.run(execution.folder):
+            return carry_out(execution, placement, observing.take)
 
 
-def carry_out(execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None) -> Result:
-    """Carries out a run in its folder, which is there, and returns its result. placement: None for this process.
+def carry_out(execution: Execution, placement: Placement | None, take: Callable[[Progress | NewRows], None]) -> Result:
+    """Carries out a run in its folder, which is there, and returns its result.
 
-    Raises RunFailed. Whatever else it raises, such as KeyboardInterrupt, run.json says how the run ended.
+    placement: None for this process. take: called with what the run yields; it may raise StopRun. Raises RunFailed.
+    Whatever else it raises, such as KeyboardInterrupt, run.json says how the run ended.
     """
     with nullcontext() if execution.goes_on else locked(execution.folder):  # what goes on is locked by who decided so
-        return _carry_out(execution, placement, progress)
+        return _carry_out(execution, placement, take)
 
 
-def _carry_out(
-    execution: Execution, placement: Placement | None, progress: Callable[[Progress], None] | None
-) -> Result:
+def _carry_out(execution: Execution, placement: Placement | None, take: Callable[[Progress | NewRows], None]) -> Result:
     _log.info(f"{execution.run} writes to {execution.folder}")
     origin = record_origin(execution.scenario, execution.folder)
     execution = replace(execution, facts=origin | execution.facts)
@@ -132,9 +136,8 @@ def _carry_out(
         for attempt in itertools.count():
             try:
                 with closing(_on_ray(execution, placement, attempt) if placement else _inline(execution)) as steps:
-                    for step in steps:
-                        if progress is not None:
-                            progress(step)
+                    for news in steps:
+                        take(news)
                 break
             except ValuesLost as lost:
                 recoveries.count(lost)
@@ -197,7 +200,7 @@ def new_folder(out: Path, name: str) -> Path:
     raise FileExistsError(f"{out}: already holds a thousand runs that started in this second")
 
 
-def _inline(execution: Execution) -> Generator[Progress, None, None]:
+def _inline(execution: Execution) -> Generator[Progress | NewRows, None, None]:
     pool = InlinePool()
     steps = execution(pool)
     try:
@@ -221,12 +224,12 @@ def _inline(execution: Execution) -> Generator[Progress, None, None]:
 
 
 def _log_all(warnings: list[str]) -> None:
-    """Logs warnings, and empties the list."""
+    """Logs warnings, the first one first, and empties the list."""
     while warnings:
-        _log.warning(warnings.pop())
+        _log.warning(warnings.pop(0))
 
 
-def _on_ray(execution: Execution, placement: Placement, attempt: int) -> Generator[Progress, None, None]:
+def _on_ray(execution: Execution, placement: Placement, attempt: int) -> Generator[Progress | NewRows, None, None]:
     from actors.session import run_on_ray
 
     asked = execution.scenario.resources

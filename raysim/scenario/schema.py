@@ -21,6 +21,7 @@ from raysim.metrics import METRICS, Metric
 from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
 from raysim.models.module import spelled as model_block
+from raysim.observers import OBSERVERS, Observer
 from raysim.parts.part import Count, Fraction, NonNegative, OneOf, Part
 from raysim.scenario.nodes import Nodes
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
@@ -76,6 +77,9 @@ class Schedule(Part):
     on_divergence: Literal["stop", "go_on"] = "stop"
     """What to do when a loss, an update or a model is not finite. stop: the run ends there, with status diverged, and
     its tables stay. go_on: it goes on to the end. Either way, run.json says what was not finite first."""
+    observers: tuple[Annotated[Observer, OneOf(OBSERVERS, "raysim.observers")], ...] = ()
+    """Who is told how the run goes on: names, or classes of your own as my_module:MyObserver. Results do not depend on
+    them."""
     checkpoint: Checkpointing = Checkpointing()
     """When the run makes a checkpoint. The newest one is kept, in the folder `checkpoint` of the run."""
 
@@ -220,7 +224,8 @@ class Scenario(Part):
         """A hash of everything that the run's results depend on: not of its name, nor of how many workers it has."""
         resolved = self.resolved()
         resolved.pop("name")
-        resolved["run"].pop("checkpoint")
+        for key in ("checkpoint", "observers"):
+            resolved["run"].pop(key)
         asked = resolved.pop("resources")
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}
         resolved["resources"] = {**deciding, **computes_on(asked)}

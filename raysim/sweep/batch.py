@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
-from raysim.engine.progress import Progress
+from raysim.observers.callback import Watcher
+from raysim.observers.observer import Observer
 from raysim.parts.errors import Problem, RunFailed, ScenarioError
+from raysim.runs.observing import observers_of
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.scenario.load import scenario_of
 from raysim.sweep.expand import load_sweep
 from raysim.sweep.slots import Slots, open_slots
+from results.keys import flatten, varying
 from results.location import location
 
 
@@ -25,10 +28,6 @@ class RunOutcome(NamedTuple):
     why: str | None = None  # why it failed, was stopped or ended early, or what was not finite
 
 
-# Called, from many threads, with a run's place among the scenarios and its progress or, at the end, its outcome.
-News = Callable[[int, Progress | RunOutcome | OutOfDate], None]
-
-
 def run_all(
     scenarios: Sequence[Scenario | dict[str, Any]] | str | Path,
     *,
@@ -36,7 +35,7 @@ def run_all(
     inline: bool = False,
     address: str | None = None,
     parallel: int | None = None,
-    news: News | None = None,
+    observers: Sequence[Watcher] = (),
 ) -> list[RunOutcome]:
     """Runs scenarios side by side and returns their outcomes, in order. A run that fails does not stop the others.
 
@@ -46,54 +45,79 @@ def run_all(
     A run that ended early goes on from its checkpoint.
 
     inline: without Ray, in processes of this machine. parallel: number of runs at a time; by default as many as the
-    cluster has room for or, inline, as this machine has cores. Raises actors.MissingResources if there is no cluster.
+    cluster has room for or, inline, as this machine has cores. observers: see `run`; each run has copies of its own,
+    but functions are called for all of them, from many threads. Raises actors.MissingResources if there is no cluster.
     """
     scenarios = _of_file(scenarios) if isinstance(scenarios, str | Path) else [*map(scenario_of, scenarios)]
-    tell = news or (lambda place, what: None)
-    outcomes: dict[int, RunOutcome] = {}
+    where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel, "observers": observers}
+    outcomes = dict(outcomes_of(scenarios, labels(scenarios), location(out), **where))
+    return [outcomes[place] for place in range(len(scenarios))]  # type: ignore[misc]  # the last one of each place
 
-    def settle(places: list[int], outcome: RunOutcome) -> None:
-        for place in places:
-            outcomes[place] = outcome
-            tell(place, outcome)
 
+def outcomes_of(
+    scenarios: Sequence[Scenario],
+    labels: Sequence[str],
+    out: Path,
+    *,
+    inline: bool,
+    address: str | None,
+    parallel: int | None,
+    observers: Sequence[Watcher],
+) -> Iterator[tuple[int, RunOutcome | OutOfDate]]:
+    """Runs scenarios as `run_all`, and yields the place of each with its outcome as soon as that is known.
+
+    It first yields why runs that were over are run again. labels: what observers are told to call the runs.
+    """
     todo: list[list[int]] = []
-    out = location(out)
     earlier = EarlierRuns(out)
     for places in _by_hash(scenarios).values():
         found = earlier.find(scenarios[places[0]])
         if isinstance(found, OutOfDate):
-            tell(places[0], found)
+            yield places[0], found
         elif found is not None:
-            settle(places, RunOutcome("done before", found))
+            yield from ((place, RunOutcome("done before", found)) for place in places)
             continue
         todo.append(places)
 
-    def carry_out(places: list[int]) -> None:
-        scenario = scenarios[places[0]]
-        before = earlier.to_resume(scenario)
-        settle(places, attempt(slots, scenario, out, lambda progress: tell(places[0], progress), before))
+    def carry_out(places: list[int]) -> RunOutcome:
+        scenario, label = scenarios[places[0]], labels[places[0]]
+        own = observers_of(scenario, observers, one_of_several=True)
+        return attempt(slots, scenario, out, own, earlier.to_resume(scenario), label)
 
     if todo:
         chosen = [scenarios[places[0]] for places in todo]
         with open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
-            slots.each(carry_out, todo)
-    return [outcomes[place] for place in range(len(scenarios))]
+            for places, outcome in slots.each(carry_out, todo):
+                yield from ((place, outcome) for place in places)
 
 
 def attempt(
-    slots: Slots, scenario: Scenario, out: Path, watch: Callable[[Progress], None], before: Path | None = None
+    slots: Slots, scenario: Scenario, out: Path, observers: Sequence[Observer], before: Path | None, label: str
 ) -> RunOutcome:
     """Runs a scenario and returns how that ended, even if it failed. before: a folder of a run that is to go on."""
     try:
-        result = slots.run(scenario, out, watch, before)
+        result = slots.run(scenario, out, observers, before, label)
     except RunFailed as error:
         return RunOutcome("failed", error.folder, str(error))
-    except ScenarioError:  # of a search: no run measures its metric
-        raise
     except (Exception, SystemExit) as error:  # such as missing resources: whatever it is, the other runs go on
         return RunOutcome("failed", why=describe(error))
     return RunOutcome(result.info["status"], result.folder, result.run.diverged or result.info["ended_early"])
+
+
+def labels(scenarios: Sequence[Scenario]) -> list[str]:
+    """Returns a label for each scenario: the keys in which the scenarios differ, or its name if they do not."""
+    keys = [flatten(scenario.resolved()) for scenario in scenarios]
+    differ = varying(keys)
+    given = {key for key in differ if all(key in of_run for of_run in keys)} or set(differ)
+    return [
+        ", ".join(_spell(key, of_run[key]) for key in differ if key in given and key in of_run) or scenario.name
+        for of_run, scenario in zip(keys, scenarios, strict=True)
+    ]
+
+
+def _spell(key: str, value: object) -> str:
+    """Returns a key and its value as text for a label. For names of parts and of scenarios, the key is left out."""
+    return str(value) if key == "name" or key.endswith(".name") else f"{key.rpartition('.')[2]}={value}"
 
 
 def _of_file(path: str | Path) -> list[Scenario]:

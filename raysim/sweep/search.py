@@ -9,13 +9,15 @@ go on from their checkpoints.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raysim.engine.checkpoint import Checkpoint
-from raysim.engine.progress import Progress
+from raysim.observers.callback import Watcher
+from raysim.observers.pruner import Pruner
 from raysim.parts.errors import DamagedCheckpoint, Problem, ScenarioError, StopRun
+from raysim.runs.observing import observers_of
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt
@@ -51,34 +53,30 @@ def search(
     inline: bool = False,
     address: str | None = None,
     parallel: int | None = None,
-    news: Callable[[Trial], None] | None = None,
-) -> list[Trial]:
-    """Tunes each group of the plan's scenarios and returns all trials, group by group.
+    observers: Sequence[Watcher] = (),
+) -> Iterator[Trial]:
+    """Tunes each group of the plan's scenarios, and yields all trials when they are over, group by group.
 
-    news: called with each trial that is over. For the other arguments, see `run_all`. Raises ScenarioError if a
-    suggestion makes a wrong scenario.
+    For the arguments, see `run_all`. Raises ScenarioError if a suggestion makes a wrong scenario.
     """
     settings = plan.search
     if settings is None:
         raise ValueError("the sweep must have a search")
     groups = len(plan.groups())
-    trials: list[Trial] = []
     chosen = plan.scenarios() * settings.batch
     out = location(out)
     earlier = EarlierRuns(out)
     with open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
         for group in range(groups):
             study = _study(plan, group)
-            trier = _Trier(plan, settings, group, out, slots, earlier)
+            trier = _Trier(plan, settings, group, out, slots, earlier, observers)
             for first in range(0, settings.trials, settings.batch):
                 number = min(settings.batch, settings.trials - first)
                 asked = [study.ask(_distributions(settings)) for _ in range(number)]
-                for suggestion, trial in zip(asked, slots.each(trier, asked), strict=True):
-                    _tell(study, suggestion, trial)
-                    trials.append(trial)
-                    if news:
-                        news(trial)
-    return trials
+                over = {trial.number: trial for _, trial in slots.each(trier, asked)}
+                for suggestion in asked:
+                    _tell(study, suggestion, over[suggestion.number])
+                    yield over[suggestion.number]
 
 
 def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
@@ -97,10 +95,19 @@ def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
 class _Trier:
     """Tries suggestions for one group: runs its seeds one after another, unless one lags behind."""
 
-    def __init__(self, plan: Plan, settings: Search, group: int, out: Path, slots: Slots, earlier: EarlierRuns) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        settings: Search,
+        group: int,
+        out: Path,
+        slots: Slots,
+        earlier: EarlierRuns,
+        observers: Sequence[Watcher],
+    ) -> None:
         self._plan, self._settings, self._group = plan, settings, group
         self._out, self._slots = out, slots
-        self._done = earlier
+        self._done, self._observers = earlier, observers
 
     def __call__(self, suggestion: optuna.Trial) -> Trial:
         outcomes: list[RunOutcome] = []
@@ -112,7 +119,7 @@ class _Trier:
             if isinstance(found, OutOfDate):
                 again.append(found.why)
             folder = None if isinstance(found, OutOfDate) else found
-            outcome = self._run(scenario, folder, _Pruner(suggestion, self._settings, rounds))
+            outcome = self._run(scenario, folder, suggestion, rounds)
             outcomes.append(outcome)
             if outcome.status in ("stopped", "diverged", "failed"):
                 break
@@ -127,13 +134,15 @@ class _Trier:
         values = dict(suggestion.params)
         return Trial(self._group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
-    def _run(self, scenario: Scenario, folder: Path | None, pruner: _Pruner) -> RunOutcome:
+    def _run(self, scenario: Scenario, folder: Path | None, suggestion: optuna.Trial, rounds: int) -> RunOutcome:
         """Runs a scenario, or takes what it gave before. folder: of a run that is over; None: no such.
 
-        If a run of it ended early, that goes on, once its evaluations until there have been reported again.
+        If a run of it ended early, that goes on, once its evaluations until there have been reported again. rounds: of
+        the trial's earlier runs.
         """
         early = None if folder else self._done.to_resume(scenario)
         metric, split = self._settings.metric, scenario.evaluated_splits[0]
+        pruner = Pruner(suggestion, self._settings, rounds)
         try:
             for round, value in _history(folder, metric, split) if folder else _until_checkpoint(early, metric, split):
                 pruner.report(round, value)
@@ -144,35 +153,13 @@ class _Trier:
         if folder:
             run = open_run(folder)
             return RunOutcome("diverged" if run.status == "diverged" else "done before", folder, run.diverged)
-        return attempt(self._slots, scenario, self._out, pruner.watch, early)
-
-
-class _Pruner:
-    """Reports a run's evaluations to Optuna. before: the number of rounds of the trial's earlier runs."""
-
-    def __init__(self, suggestion: optuna.Trial, settings: Search, before: int) -> None:
-        self._suggestion, self._settings, self._before = suggestion, settings, before
-        self._reported = -1
-
-    def watch(self, progress: Progress) -> None:
-        if progress.evaluated is not None:
-            self.report(progress.evaluated, self._measured(progress.metrics))
-
-    def _measured(self, metrics: dict[str, float]) -> float:
-        metric = self._settings.metric
-        if metric not in metrics:
-            raise _unmeasured(metric, metrics)
-        return metrics[metric]
-
-    def report(self, round: int, value: float) -> None:
-        """Reports a value, unless one of this round was reported. Raises StopRun if the trial is to be pruned."""
-        if round <= self._reported:
-            return
-        self._reported = round
-        self._suggestion.report(value, self._before + round)
-        if self._settings.prune and self._suggestion.should_prune():
-            metric = self._settings.metric
-            raise StopRun(f"pruned: {metric} {value:.4g} after round {round} is behind the median of other trials")
+        values = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in suggestion.params.items())
+        label = f"{scenario.name}  trial {suggestion.number}: {values}, seed={scenario.seed}"
+        observers = [pruner, *observers_of(scenario, self._observers, one_of_several=True)]
+        outcome = attempt(self._slots, scenario, self._out, observers, early, label)
+        if pruner.measured:
+            raise _unmeasured(metric, pruner.measured)
+        return outcome
 
 
 def _study(plan: Plan, seed: int) -> optuna.Study:

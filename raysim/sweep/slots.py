@@ -6,27 +6,31 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import Child, ChildDied
 from raysim.engine.progress import Progress
+from raysim.observers.observer import Observer
 from raysim.parts.errors import RunFailed, StopRun
 from raysim.runs.execution import Execution
 from raysim.runs.machines import pin
+from raysim.runs.observing import NewRows, Observing
 from raysim.runs.previous import going_on
 from raysim.runs.result import Result
-from raysim.runs.run import carry_out, connect, demand_of, launch, new_folder, run
+from raysim.runs.run import carry_out, connect, demand_of, launch, new_folder
 from raysim.scenario import Scenario
+from results import this_process
 
 if TYPE_CHECKING:
     from actors.placement import Budget
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-Watch = Callable[[Progress], None]  # ends the run by raising StopRun or KeyboardInterrupt
 
 MOST_THREADS = 64  # threads that wait for runs on a cluster
 
@@ -34,7 +38,7 @@ MOST_THREADS = 64  # threads that wait for runs on a cluster
 class Rooms(Protocol):
     """Where runs are carried out."""
 
-    def run(self, scenario: Scenario, out: Path, watch: Watch, before: Path | None) -> Result:
+    def run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
         """Waits for room and runs the scenario. Many threads may call it. Raises what `raysim.run` does.
 
         before: the folder of a run of the scenario that ended early, and is to go on; None: a new one.
@@ -54,46 +58,60 @@ class Slots:
         self._rooms, self._size = rooms, size
         self._stopping = threading.Event()
 
-    def run(self, scenario: Scenario, out: Path, watch: Watch, before: Path | None = None) -> Result:
+    def run(
+        self,
+        scenario: Scenario,
+        out: Path,
+        observers: Sequence[Observer],
+        before: Path | None = None,
+        label: str | None = None,
+    ) -> Result:
         """Runs a scenario once there is room. before: the folder of a run of it that is to go on; None: a new one.
 
-        Raises what `raysim.run` does, and KeyboardInterrupt once `each` or a watch was interrupted.
+        observers: of this run. label: what they are told to call it. Raises what `raysim.run` does, and
+        KeyboardInterrupt once `each` or an observer was interrupted.
         """
         if self._stopping.is_set():
             raise KeyboardInterrupt
-
-        def guarded(progress: Progress) -> None:
-            if self._stopping.is_set():
-                raise KeyboardInterrupt
-            try:
-                watch(progress)
-            except KeyboardInterrupt:
-                self._stopping.set()
-                raise
-
+        observing = Observing(scenario, [_Stopping(self._stopping), *observers], sweep=out.name, label=label)
         try:
-            return self._rooms.run(scenario, out, guarded, before)
+            return self._rooms.run(scenario, out, observing, before)
+        except SystemExit:  # as Rich raises it if nobody reads any more, below `| head`; it would end this run only
+            raise KeyboardInterrupt from None
         except RunFailed:
             if self._stopping.is_set():  # the interruption made it fail
                 raise KeyboardInterrupt from None
             raise
 
-    def each(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-        """Calls the function with each item, in threads; returns the answers in order.
+    def each(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> Iterator[tuple[Item, Answer]]:
+        """Calls the function with each item, in threads; yields each item with its answer, when that is there.
 
-        The first exception ends all runs, whichever item it is of.
+        The first exception ends all runs, whichever item it is of, and so does closing the iterator.
         """
         with ThreadPoolExecutor(self._size) as threads:
-            futures: list[Future[Answer]] = [threads.submit(function, item) for item in items]
+            futures: dict[Future[Answer], Item] = {threads.submit(function, item): item for item in items}
             try:
-                for future in wait(futures, return_when=FIRST_EXCEPTION).done:
-                    future.result()
-                return [future.result() for future in futures]
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
             except BaseException:
                 self._stopping.set()
                 self._rooms.interrupt()
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
+
+
+class _Stopping(Observer):
+    """Interrupts a run at its next progress, once all are to end."""
+
+    _event: threading.Event
+
+    def __init__(self, event: threading.Event) -> None:
+        super().__init__()
+        self._event = event
+
+    def progress(self, progress: Progress) -> None:
+        if self._event.is_set():
+            raise KeyboardInterrupt
 
 
 @contextmanager
@@ -133,31 +151,37 @@ class ProcessRooms:
         for child in self._children:
             self._free.put(child)
 
-    def run(self, scenario: Scenario, out: Path, watch: Watch, before: Path | None) -> Result:
-        def answer(progress: Progress) -> BaseException | None:
+    def run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
+        def answer(news: Progress | NewRows) -> BaseException | None:
             try:
-                watch(progress)
+                observing.take(news)
             except (StopRun, KeyboardInterrupt) as stop:
                 return stop
+            except SystemExit:
+                return KeyboardInterrupt()
             return None
 
-        execution = Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None)
-        folder = execution.folder
-        child = self._free.get()
+        execution = replace(_execution(scenario, out, before), tables=observing.tables)
+        with observing.run(execution.folder):
+            self._run(execution, answer)
+        return Result(execution.folder)
+
+    def _run(self, execution: Execution, answer: Callable[[Progress | NewRows], BaseException | None]) -> None:
+        """Runs in a child process. answer: returns the exception that is to end the run, if any."""
+        scenario, child = execution.scenario, self._free.get()
         try:
             if self._pinned.get(child) != (pinned := scenario.resources.cpu_capability):
                 child.close()  # torch cannot change its instruction set once it is loaded
                 self._pinned[child] = pinned
-            child.call(_run_here, scenario, folder, before is not None, tell=answer)
+            child.call(_run_here, execution, tell=answer)
         except ChildDied as death:
             if self._interrupted:  # the process had just begun
                 execution.settle("interrupted")
                 raise KeyboardInterrupt from None
             execution.settle("failed", str(death))
-            raise RunFailed(scenario.name, str(death), folder=folder) from None
+            raise RunFailed(scenario.name, str(death), folder=execution.folder) from None
         finally:
             self._free.put(child)
-        return Result(folder)
 
     def interrupt(self) -> None:
         self._interrupted = True
@@ -169,18 +193,21 @@ class ProcessRooms:
             child.close()
 
 
-def _run_here(
-    scenario: Scenario, folder: Path, goes_on: bool, tell: Callable[[Progress], BaseException | None]
-) -> None:
-    """Runs a scenario in a child process. tell: returns the exception that is to end the run, if any."""
+def _run_here(execution: Execution, tell: Callable[[Progress | NewRows], BaseException | None]) -> None:
+    """Carries out a run in a child process. tell: returns the exception that is to end the run, if any."""
 
-    def watch(progress: Progress) -> None:
-        if stop := tell(progress):
+    def take(news: Progress | NewRows) -> None:
+        if stop := tell(news):
             raise stop
 
-    pin(scenario.resources.cpu_capability)
-    with going_on(folder, scenario) if goes_on else nullcontext():
-        carry_out(Execution(scenario, folder, goes_on=goes_on), None, watch)
+    execution = replace(execution, holder=this_process())
+    pin(execution.scenario.resources.cpu_capability)
+    with going_on(execution.folder, execution.scenario) if execution.goes_on else nullcontext():
+        carry_out(execution, None, take)
+
+
+def _execution(scenario: Scenario, out: Path, before: Path | None) -> Execution:
+    return Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None)
 
 
 class RayRooms:
@@ -190,15 +217,13 @@ class RayRooms:
         self._budget = budget
         self._interrupted = False
 
-    def run(self, scenario: Scenario, out: Path, watch: Watch, before: Path | None) -> Result:
+    def run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
         with self._budget.spent(demand_of(scenario)):
             if self._interrupted:  # while this run waited for room
                 raise KeyboardInterrupt
-            if before is None:
-                return run(scenario, out=out, progress=watch)
-            execution = Execution(scenario, before, goes_on=True)
-            with going_on(before, scenario):
-                return launch(scenario, lambda: execution, inline=False, address=None, progress=watch)
+            with going_on(before, scenario) if before else nullcontext():
+                make = partial(_execution, scenario, out, before)
+                return launch(scenario, make, inline=False, address=None, observing=observing)
 
     def interrupt(self) -> None:
         """Keeps runs that wait for room from starting. Those that go on end at their next progress."""

@@ -210,6 +210,6 @@ def test_a_killed_aggregator_changes_no_bit(tmp_path: Path) -> None:
             killed.append(progress.round)
             ray.kill(ray.get_actor(f"{folder.name}/aggregator-1", namespace="raysim"))
 
-    result = run(raw, tmp_path / "ray", progress=kill_once)
+    result = run(raw, tmp_path / "ray", observers=[kill_once])
     assert result.digest == expected
     assert killed[0] < 100

@@ -6,7 +6,7 @@ import pytest
 
 from actors import Instrument, Reading, meter
 from actors.instrument import OF_POOLS
-from raysim.engine.instruments import OF_RUNS
+from raysim.observers.gauges import OF_RUNS
 
 LEVEL = Instrument("level", "gauge", "A level.", tags=("place",))
 COUNT = Instrument("count", "counter", "A count.", unit="bytes")

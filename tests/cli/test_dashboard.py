@@ -9,7 +9,7 @@ from command_line import command
 
 from actors.instrument import OF_POOLS
 from raysim.cli.grafana import dashboard
-from raysim.engine.instruments import OF_RUNS
+from raysim.observers.gauges import OF_RUNS
 from results import CannotWrite
 
 

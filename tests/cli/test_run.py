@@ -1,7 +1,9 @@
 """`raysim run`: what it prints, what it writes, how it ends."""
 
+import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from conftest import Simulate, digits, quadratic
 from safetensors import safe_open
 
 import raysim
-from raysim.cli import progress_lines
+from raysim.observers import lines as of_lines
 from results import TABLES, summary
 
 
@@ -43,7 +45,7 @@ def test_a_log_names_the_folder_first_and_then_has_lines_of_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is no terminal here. By default, a line comes every ten seconds."""
-    monkeypatch.setattr(progress_lines, "EVERY_S", 0.0)
+    monkeypatch.setattr(of_lines, "time", SimpleNamespace(monotonic=itertools.count(step=10).__next__))
     path = write(tmp_path, digits(run__rounds=3, run__evaluate_every=1))
     lines = command("run", path, "--inline", "--out", tmp_path / "runs").stdout.splitlines()
     (folder,) = (tmp_path / "runs").iterdir()

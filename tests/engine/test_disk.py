@@ -61,7 +61,7 @@ def test_a_disk_that_is_full_when_a_run_goes_on_fails_it_with_one_message(
         if progress.round >= 5:
             raise raysim.StopRun("enough")
 
-    folder = raysim.run(scenario, out=tmp_path, inline=True, progress=stop).folder
+    folder = raysim.run(scenario, out=tmp_path, inline=True, observers=[stop]).folder
     there = len(open_run(folder).table("updates"))
 
     def no_room(file: Path, *_: object) -> None:
@@ -103,7 +103,7 @@ def test_a_run_that_ends_early_tells_that_there_is_no_room_for_its_end(
             raise end
 
     with suppress(KeyboardInterrupt):
-        raysim.run(raysim.parse_scenario(digits(run__rounds=10)), out=tmp_path, inline=True, progress=stop)
+        raysim.run(raysim.parse_scenario(digits(run__rounds=10)), out=tmp_path, inline=True, observers=[stop])
     (folder,) = tmp_path.iterdir()
     info = open_run(folder).info
     assert info["status"] == status and "No space left on device" in info["error"]

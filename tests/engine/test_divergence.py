@@ -186,7 +186,7 @@ def test_a_search_takes_what_diverges_for_the_worst(tmp_path: Path) -> None:
         tmp_path / "s.yaml",
     )
     for _ in range(2):  # the second time, all runs were done before
-        trials = search(load_sweep(path), out=tmp_path / "runs", inline=True, parallel=1)
+        trials = list(search(load_sweep(path), out=tmp_path / "runs", inline=True, parallel=1))
         found = {trial.values["local.lr"]: (trial.status, trial.score) for trial in trials}
         assert found[1e30] == ("diverged", -float("inf"))
         assert found[0.1][0] == "finished"

@@ -147,7 +147,7 @@ def test_a_search_goes_the_metrics_way(tmp_path: Path) -> None:
         path = tmp_path / f"{metric}.yaml"
         YAML().dump({**digits(run__metrics=["ece", "mcc"], **SHORT), "sweep": {"search": tuned}}, path)
         plan = load_sweep(path)
-        trials = search(plan, out=tmp_path / metric, inline=True)
+        trials = list(search(plan, out=tmp_path / metric, inline=True))
         scores = [trial.score for trial in trials if trial.score is not None]
         assert [trial.score for trial in best(trials, plan)] == [better(scores)]
         assert len(set(scores)) == 2

@@ -83,7 +83,7 @@ def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
             ray.kill(ray.get_actor(f"{folder.name}/client-1", namespace="raysim"))
             killed.append(time.monotonic())
 
-    result = raysim.run(scenario, out=tmp_path / "ray", progress=kill_once)
+    result = raysim.run(scenario, out=tmp_path / "ray", observers=[kill_once])
     assert killed and result.digest == expected
 
 

@@ -114,6 +114,6 @@ def test_the_tables_of_peers(simulate: Simulate) -> None:
 def test_the_accuracy_shown_is_the_mean_over_peers(tmp_path: Path) -> None:
     told: list[Progress] = []
     scenario = raysim.parse_scenario(peers())
-    result = raysim.run(scenario, out=tmp_path, inline=True, progress=told.append)
+    result = raysim.run(scenario, out=tmp_path, inline=True, observers=[told.append])
     assert told[-1].metrics["accuracy"] == of_all(result, "accuracy")[-1]
     assert (told[-1].round, told[-1].rounds, told[-1].used) == (6, 6, 60)

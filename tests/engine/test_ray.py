@@ -83,7 +83,7 @@ def test_a_killed_client_actor_is_replaced_and_changes_no_bit(tmp_path: Path) ->
             kill_and_see_another(folder.name)
             killed.append(folder.name)
 
-    assert run(raw, tmp_path / "ray", progress=kill_once).digest == expected
+    assert run(raw, tmp_path / "ray", observers=[kill_once]).digest == expected
     assert killed
 
 
@@ -195,7 +195,7 @@ def test_an_interrupted_run_has_every_row_that_was_told(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(digits(run__rounds=100_000), tmp_path, progress=interrupt)
+        run(digits(run__rounds=100_000), tmp_path, observers=[interrupt])
     (folder,) = tmp_path.iterdir()
     info = raysim.Result(folder).info
     assert info["status"] == "interrupted"
@@ -211,7 +211,7 @@ def test_a_dead_scheduler_fails_the_run(tmp_path: Path) -> None:
         ray.kill(ray.get_actor(f"{folder.name}/scheduler", namespace="raysim"))
 
     with pytest.raises(raysim.RunFailed) as failed:
-        run(digits(run__rounds=100_000), tmp_path, progress=kill)
+        run(digits(run__rounds=100_000), tmp_path, observers=[kill])
     (folder,) = tmp_path.iterdir()
     died = "the scheduler actor died: The actor is dead because it was killed by `ray.kill`"
     told = f"scheduler: {died}; `raysim resume {folder}` goes on"

@@ -72,7 +72,7 @@ def stopped(raw: Raw, tmp_path: Path, after: int) -> Result:
         if progress.round >= after:
             raise StopRun("enough")
 
-    return raysim.run(raysim.parse_scenario(raw), out=tmp_path / "stopped", inline=True, progress=watch)
+    return raysim.run(raysim.parse_scenario(raw), out=tmp_path / "stopped", inline=True, observers=[watch])
 
 
 def killed(raw: Raw, tmp_path: Path, after: int) -> Path:
@@ -85,7 +85,7 @@ def killed(raw: Raw, tmp_path: Path, after: int) -> Path:
             shutil.copytree(folder, left)
             raise StopRun("killed")
 
-    raysim.run(raysim.parse_scenario(raw), out=tmp_path / "running", inline=True, progress=watch)
+    raysim.run(raysim.parse_scenario(raw), out=tmp_path / "running", inline=True, observers=[watch])
     return left
 
 
@@ -126,7 +126,7 @@ def test_a_run_that_was_killed_goes_on(name: str, tmp_path: Path) -> None:
         if progress.round >= 5:
             raise StopRun("once more")
 
-    raysim.resume(left, inline=True, progress=again)
+    raysim.resume(left, inline=True, observers=[again])
     assert_same(raysim.resume(left, inline=True), whole)
 
 
@@ -141,7 +141,7 @@ def test_a_run_that_goes_on_makes_checkpoints_at_the_rounds_of_one_that_was_neve
     def watch(progress: Any) -> None:
         made.add(Checkpoint.read(left).round + 1)  # type: ignore[union-attr]
 
-    result = raysim.resume(left, inline=True, progress=watch)
+    result = raysim.resume(left, inline=True, observers=[watch])
     assert made == set(range(2, result.info["scenario"]["run"]["rounds"], 2))
 
 
@@ -193,7 +193,7 @@ def test_it_goes_on_on_ray_with_another_number_of_workers(name: str, tmp_path: P
         if progress.round >= 5:
             raise StopRun("once more")
 
-    raysim.resume(early.folder, ["resources.client_actors=2"], progress=once_more)
+    raysim.resume(early.folder, ["resources.client_actors=2"], observers=[once_more])
     assert_same(raysim.resume(early.folder, inline=True), whole)
 
 
@@ -493,7 +493,8 @@ def test_a_run_under_way_is_refused(tmp_path: Path) -> None:
             refused.append(str(folder))
         raise StopRun("enough")
 
-    folder = raysim.run(raysim.parse_scenario(digits()), out=tmp_path / "stopped", inline=True, progress=watch).folder
+    scenario = raysim.parse_scenario(digits())
+    folder = raysim.run(scenario, out=tmp_path / "stopped", inline=True, observers=[watch]).folder
     assert refused == [str(folder)] * 2
     info = json.loads((folder / "run.json").read_text())
     elsewhere = info | {"status": "running", "holder": {"host": "elsewhere", "pid": 1}}
@@ -522,7 +523,7 @@ def test_a_fork_that_has_not_come_to_its_version_cannot_go_on(tmp_path: Path) ->
 
     whole = undisturbed(digits(run__checkpoint={"at_end": False}), tmp_path)
     changed = ["algorithm.server_lr=0.3"]
-    half = raysim.fork(whole.folder, 3, changed, out=tmp_path / "forks", inline=True, progress=stop)
+    half = raysim.fork(whole.folder, 3, changed, out=tmp_path / "forks", inline=True, observers=[stop])
     assert half.info["status"] == "stopped"
     with pytest.raises(CannotGoOn, match=r"this is a fork, .* fork again"):
         raysim.resume(half.folder, inline=True)
@@ -562,7 +563,7 @@ def test_a_run_that_is_extended_has_no_model_until_its_end(tmp_path: Path) -> No
     def stop(progress: Any) -> None:
         raise StopRun("enough")
 
-    half = raysim.resume(whole.folder, ["run.rounds=12"], inline=True, progress=stop)
+    half = raysim.resume(whole.folder, ["run.rounds=12"], inline=True, observers=[stop])
     with pytest.raises(FileNotFoundError, match=r"must be finished to have model\.safetensors, got .* stopped"):
         half.vectors()
 
@@ -629,7 +630,7 @@ def test_a_checkpoint_writes_only_what_has_changed(tmp_path: Path) -> None:
         (folder,) = (tmp_path / "runs").iterdir()
         sizes.append({path.name: path.stat().st_size for path in folder.glob("checkpoint/records-*")})
 
-    raysim.run(raysim.parse_scenario(raw), out=tmp_path / "runs", inline=True, progress=watch)
+    raysim.run(raysim.parse_scenario(raw), out=tmp_path / "runs", inline=True, observers=[watch])
     kept = [set(later) & set(earlier) for earlier, later in pairwise(sizes)]
     assert any(kept)  # files of earlier checkpoints stay as long as they are needed
     numbers = [int(name[8:14]) for name in sizes[-1]]

@@ -192,7 +192,7 @@ def stop(progress):
     if progress.round >= 2:
         raise raysim.StopRun("enough")
 
-print(raysim.run(raysim.load_scenario(sys.argv[1]), inline=True, progress=stop).info["status"])
+print(raysim.run(raysim.load_scenario(sys.argv[1]), inline=True, observers=[stop]).info["status"])
 """
 
 

@@ -34,4 +34,4 @@ def end(progress: Progress) -> None:
 
 rounds = 10 if HOW == "gcs" else 100_000
 with ending_by_signals():
-    run(parse_scenario(digits(run__rounds=rounds)), out=OUT / "runs", progress=end)
+    run(parse_scenario(digits(run__rounds=rounds)), out=OUT / "runs", observers=[end])

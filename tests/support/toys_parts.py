@@ -8,9 +8,11 @@ import numpy as np
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
 from raysim.data import Dataset, FeatureSkew, Partitioner, PooledData, ServerData, Sizes, Split
 from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
+from raysim.engine.progress import Progress
 from raysim.local import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver
+from raysim.observers import Observer, RunBegin, RunEnd
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream, generator
 from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
@@ -239,3 +241,22 @@ class Surprise(TrainingLoss):
 
     def each(self, outputs: Any, labels: Any) -> Any:
         return 1 - outputs.softmax(-1).gather(1, labels[:, None])[:, 0]
+
+
+class Counting(Observer):
+    """Counts reports of progress, in a file beside the run."""
+
+    name: str = "counting"
+    file: str = "counted.txt"
+    """Name of the file."""
+    _seen: int = 0
+    _folder: Any = None
+
+    def begin(self, run: RunBegin) -> None:
+        self._folder = run.folder
+
+    def progress(self, progress: Progress) -> None:
+        self._seen += 1
+
+    def end(self, end: RunEnd) -> None:
+        (self._folder / self.file).write_text(f"{self._seen} {end.status}")

@@ -181,9 +181,10 @@ def git(*words: str) -> str:
 
 NOTEBOOK = """
 import linecache, sys
-sys.path[:0] = [{tests!r}]
+from pathlib import Path
+sys.path[:0] = [{tests!r}, {tests!r} + "/support"]
 import conftest, raysim
-from raysim.sweep.batch import OutOfDate
+from raysim.sweep.batch import outcomes_of
 
 def run_cell(number, text):
     name = f"<cell {{number}}>"
@@ -210,9 +211,9 @@ class Next(Mine):
 def sweep(made=None):
     world = {{"dispatch": {{"per_round": 2}}, "delay": made or Mine()}}
     scenario = raysim.parse_scenario(conftest.quadratic([1.0, 3.0], "fedavg", world, 3))
-    said = []
-    (outcome,) = raysim.run_all([scenario], out="runs", inline=True, news=lambda place, news: said.append(news))
-    print(outcome.status, *(news.why for news in said if isinstance(news, OutOfDate)), sep="; ")
+    where = {{"inline": True, "address": None, "parallel": None, "observers": ()}}
+    *said, outcome = [news for _, news in outcomes_of([scenario], ["one"], Path("runs"), **where)]
+    print(outcome.status, *(news.why for news in said), sep="; ")
     return raysim.Result(outcome.folder)
 
 run_cell(1, CELL.replace("VALUE", "0.0"))
@@ -231,7 +232,7 @@ sweep(Next())
 
 
 def test_a_sweep_of_classes_of_a_notebook(tmp_path: Path) -> None:
-    code = NOTEBOOK.format(tests=str(ROOT / "tests" / "support"), value="VALUE")
+    code = NOTEBOOK.format(tests=str(ROOT / "tests"), value="VALUE")
     answer = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert answer.stdout.splitlines() == [
         "finished",

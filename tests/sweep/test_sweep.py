@@ -14,9 +14,10 @@ from ruamel.yaml import YAML
 from typer.testing import Result
 
 import raysim
-from raysim.cli.sweep_display import labels
+from raysim.engine.progress import Progress
 from raysim.runs.previous import EarlierRuns
 from raysim.sweep import load_sweep, run_all
+from raysim.sweep.batch import labels
 from raysim.sweep.slots import ProcessRooms, Slots
 
 
@@ -303,14 +304,14 @@ def test_the_first_exception_ends_all_runs_whichever_run_it_is_of() -> None:
         assert interrupted.wait(20)
 
     with pytest.raises(KeyboardInterrupt):
-        Slots(Rooms(0), 2).each(carry_out, [0, 1])
+        list(Slots(Rooms(0), 2).each(carry_out, [0, 1]))
 
 
 def test_an_interrupted_sweep_tells_how_it_goes_on(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("raysim.cli.sweep_display.run_all", interrupted)
+    monkeypatch.setattr("raysim.cli.sweep_display.outcomes_of", interrupted)
     answer = sweep(write({"grid": {"seed": [0, 1]}}), tmp_path / "runs")
     assert answer.exit_code == 130
     assert answer.stdout.splitlines()[-1] == "the sweep was interrupted; the same command goes on with it"
@@ -323,13 +324,13 @@ def test_ctrl_c_starts_no_run_that_waited_for_room(ray_session: None, write: Any
     scenarios = load_sweep(write({"grid": {"seed": [0, 1, 2]}}, run__rounds=2000, **asked)).scenarios()
     pressed = threading.Event()
 
-    def press(place: int, what: Any) -> None:
+    def press(progress: Progress) -> None:
         if not pressed.is_set():
             pressed.set()
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        run_all(scenarios, out=tmp_path / "runs", news=press)
+        run_all(scenarios, out=tmp_path / "runs", observers=[press])
     (run,) = raysim.load(tmp_path / "runs").runs
     assert run.status == "interrupted"
 
@@ -413,7 +414,7 @@ def test_trials_that_were_interrupted_go_on(write: Any, tmp_path: Path) -> None:
                 raise raysim.StopRun("enough")
 
         scenario = raysim.parse_scenario(run.info["scenario"])
-        raysim.run(scenario, out=tmp_path / "early" / "digits", inline=True, progress=stop)
+        raysim.run(scenario, out=tmp_path / "early" / "digits", inline=True, observers=[stop])
     early = {run.id for run in raysim.load(tmp_path / "early").runs}
     assert sweep(path, tmp_path / "early").stdout == whole.stdout
     runs = raysim.load(tmp_path / "early").runs

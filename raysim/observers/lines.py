@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-
-from rich.console import Console
-from rich.markup import escape
+from typing import Any
 
 from raysim.engine.progress import Progress
+from raysim.observers.observer import Observer, RunBegin
+from raysim.parts.part import NonNegative
 
-EVERY_S = 10.0
 
+class Lines(Observer):
+    """Prints a line of progress when a run ends its first round, and from then on at most one in `every_s`."""
 
-class ProgressLines:
-    """Prints a line when a run begins its rounds, and from then on at most one in `EVERY_S` seconds."""
+    name: str = "lines"
+    every_s: NonNegative = 10.0
+    """Least wall seconds between two lines."""
+    _console: Any = None
+    _label: str = ""
+    _first: Progress | None = None
+    _printed: float = 0.0  # when the last line was printed
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._first: dict[str, Progress] = {}  # by run, as displayed: what was told first
-        self._printed: dict[str, float] = {}  # by run: when its last line was printed
+    def begin(self, run: RunBegin) -> None:
+        from rich.console import Console  # `import raysim` need not wait for it
 
-    def show(self, run: str, progress: Progress) -> None:
-        """Tells how far a run is. run: how it is called in the line."""
-        first = self._first.setdefault(run, progress)
+        self._console, self._label = Console(), run.label
+
+    def progress(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now - self._printed.get(run, -EVERY_S) < EVERY_S:
+        if self._first and now - self._printed < self.every_s:
             return
-        self._printed[run] = now
-        end = f"  {left}" if (left := _left(first, progress)) else ""
-        line = f"{run}  round {progress.round} of {progress.rounds}  {describe(progress)}{end}"
-        self._console.print(escape(line), soft_wrap=True, highlight=False)
+        self._first, self._printed = self._first or progress, now
+        end = f"  {left}" if (left := _left(self._first, progress)) else ""
+        line = f"{self._label}  round {progress.round} of {progress.rounds}  {describe(progress)}{end}"
+        self._console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 def describe(progress: Progress) -> str:

@@ -1,10 +1,10 @@
-"""What a run shows on dashboards beside what its pool of workers measures."""
+"""What a run shows on Ray's dashboards beside what its pool of workers measures."""
 
 from __future__ import annotations
 
-from actors import Instrument, Reading
+from actors import Instrument, Pool, Reading
 from raysim.engine.progress import Progress
-from raysim.engine.recorder import Recorder
+from raysim.observers.observer import Observer
 
 ROUND = Instrument("round", "gauge", "Rounds that are over.")
 ROUNDS = Instrument("rounds", "gauge", "Rounds of the whole run, if it does not end early.")
@@ -42,7 +42,20 @@ OF_RUNS = (ROUND, ROUNDS, VIRTUAL_TIME, METRIC, IN_FLIGHT, STALENESS, STEPS, UPD
 ENDS = ("used", "discarded", "dropped", "unfinished")
 
 
-def readings(progress: Progress, recorder: Recorder) -> list[Reading]:
+class Gauges(Observer):
+    """Shows readings on dashboards, through the pool: it is in the process of the scheduler, where the pool is."""
+
+    _pool: Pool
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__()
+        self._pool = pool
+
+    def progress(self, progress: Progress) -> None:
+        self._pool.show(readings(progress))
+
+
+def readings(progress: Progress) -> list[Reading]:
     """Returns what a run shows."""
     shown = [
         Reading(ROUND, progress.round),
@@ -51,9 +64,9 @@ def readings(progress: Progress, recorder: Recorder) -> list[Reading]:
         Reading(IN_FLIGHT, progress.in_flight),
         Reading(STEPS, progress.steps),
         *(Reading(METRIC, value, (name,)) for name, value in progress.metrics.items()),
-        *(Reading(UPDATES, recorder.totals[status], (status,)) for status in ENDS if status in recorder.totals),
-        *(Reading(MESSAGES, size, (direction,)) for direction, size in recorder.traffic.items()),
+        *(Reading(UPDATES, progress.totals[status], (status,)) for status in ENDS if status in progress.totals),
+        *(Reading(MESSAGES, size, (direction,)) for direction, size in progress.traffic.items()),
     ]
-    if recorder.staleness is not None:
-        shown.append(Reading(STALENESS, recorder.staleness))
+    if progress.staleness is not None:
+        shown.append(Reading(STALENESS, progress.staleness))
     return shown

@@ -1,0 +1,76 @@
+"""The base of observers, and what they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from raysim.engine.progress import Progress
+from raysim.parts.part import Part
+
+
+class RunBegin(NamedTuple):
+    """The run that an observer is about to see, as `begin` gets it."""
+
+    run: str  # the run's id, which is the name of its folder
+    folder: Path  # where it writes
+    scenario: dict[str, Any]  # all keys as plain data, with defaults filled in
+    round: int  # rounds that are over already, of a run that goes on from a checkpoint; else 0
+    steps: int  # server steps that are done already; with peers, rounds
+    sweep: str | None  # name of the sweep that the run belongs to, which is that of its folder; None: a run alone
+    label: str  # how displays call the run: in a sweep by what tells it from the others, else by its scenario's name
+
+
+class RunEnd(NamedTuple):
+    """How a run ended, as `end` gets it."""
+
+    status: str  # finished, stopped, diverged, failed or interrupted
+    why: str | None  # why it failed or ended early, or what was not finite; None if it went to its end
+    progress: Progress | None  # the last one; None if the run ended before its first
+    info: dict[str, Any]  # the content of run.json, such as its totals and its digest
+
+
+class Observer(Part):
+    """Is told how a run goes on. Subclasses define what they want to know of; what they leave out does nothing.
+
+    Observers are called in the process that starts the run or the sweep, one call after another; on Ray, too, so that
+    they may hold open files and connections of that process. The numbers of a run do not depend on them: its scheduler
+    goes on while they work, and what it tells waits for them. A dry run, and one that is over already, is told to none.
+
+    Its keys in a scenario are fields, as those of every part, and its state is in fields with an underscore, such as
+    `_file: Any = None`. Each run of a sweep has an observer of its own, see `for_run`.
+
+    An observer that raises an exception ends no run: the run warns of it once, and goes on; one whose `begin` fails is
+    not called again. But StopRun ends the run, with the status "stopped", and so does KeyboardInterrupt, as Ctrl-C.
+    """
+
+    @property
+    def title(self) -> str:
+        """What warnings call it: its name or, if it has none, that of its class."""
+        return str(vars(self).get("name", type(self).__name__))
+
+    @property
+    def tables(self) -> Collection[str]:
+        """The tables whose new rows it wants, such as ("evaluations", "steps"). Only these are sent here."""
+        return ()
+
+    def for_run(self) -> Self:
+        """Returns the observer of one run of several. By default, it is a copy of this one, with its state."""
+        return self.model_copy(deep=True)
+
+    def begin(self, run: RunBegin) -> None:
+        """Called once, before anything else, when the run has a folder. A fork begins with what it does again."""
+
+    def progress(self, progress: Progress) -> None:
+        """Called when rounds are over: after each evaluation, and else ten times a second at most."""
+
+    def rows(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Called with the rows of a table that are new since the last call, in the order of the table.
+
+        rows: by column, without the run's id; columns that are missing are null, and an algorithm's own are among the
+        others. A run that goes on from a checkpoint writes the rows since then again, and they come again.
+        """
+
+    def end(self, end: RunEnd) -> None:
+        """Called once, after everything else, when the run's files are written."""

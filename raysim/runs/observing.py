@@ -1,0 +1,113 @@
+"""Tells the observers of a run how it goes on."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from actors.fault import describe, frames_of
+from raysim.engine.checkpoint import position
+from raysim.engine.progress import Progress
+from raysim.observers.callback import Callback, Watcher
+from raysim.observers.observer import Observer, RunBegin, RunEnd
+from raysim.parts.errors import StopRun
+from raysim.scenario import Scenario
+from results.schemas import require
+
+_log = logging.getLogger("raysim")
+
+
+class NewRows(NamedTuple):
+    """New rows of a table, on their way to observers."""
+
+    table: str
+    rows: list[dict[str, Any]]
+
+
+def observers_of(scenario: Scenario, given: Iterable[Watcher] = (), *, one_of_several: bool = False) -> list[Observer]:
+    """Returns the observers of one run: those that the scenario names, and the given ones.
+
+    one_of_several: whether the given ones are for other runs, too, so that this one has copies of its own.
+    """
+    named = [observer.for_run() for observer in scenario.run.observers]
+    return named + [_observer(watcher, one_of_several) for watcher in given]
+
+
+def _observer(watcher: Watcher, one_of_several: bool) -> Observer:
+    if not isinstance(watcher, Observer):
+        return Callback(watcher)
+    return watcher.for_run() if one_of_several else watcher
+
+
+class Observing:
+    """The observers of one run. One that fails ends no run: that is warned of, once."""
+
+    def __init__(
+        self, scenario: Scenario, observers: Sequence[Observer], *, sweep: str | None = None, label: str | None = None
+    ) -> None:
+        """sweep, label: see `RunBegin`. Raises ValueError if an observer wants a table that there is not."""
+        self.tables = frozenset(table for observer in observers for table in observer.tables)
+        for table in self.tables:
+            require(table)
+        self._scenario, self._sweep, self._label = scenario, sweep, label or scenario.name
+        self._observers, self._warned = list(observers), set[int]()
+        self._folder: Path | None = None  # of the run, once it has begun
+        self._progress: Progress | None = None
+        self._stop: StopRun | None = None  # raised by an observer, to end the run
+
+    @contextmanager
+    def run(self, folder: Path) -> Iterator[None]:
+        """Around the run in a folder: tells that it begins, unless that was told, and then how it ended.
+
+        The first half of a fork, which does again what another run did, is no end.
+        """
+        try:
+            if self._observers and not self._folder:
+                self._begin(folder)
+            yield
+        finally:
+            if self._folder:
+                self._end(folder / "run.json")
+
+    def take(self, news: Progress | NewRows) -> None:
+        """Passes on what a run yields. Raises StopRun if an observer has, after all others were told."""
+        if isinstance(news, NewRows):
+            self._tell(lambda observer: observer.rows(*news) if news.table in observer.tables else None)
+        else:
+            self._progress = news
+            self._tell(lambda observer: observer.progress(news))
+        if self._stop:
+            raise self._stop
+
+    def _begin(self, folder: Path) -> None:
+        self._folder = folder
+        steps, rounds = position(folder)
+        resolved = self._scenario.resolved()
+        began = RunBegin(folder.name, folder, resolved, rounds, steps, self._sweep, self._label)
+        self._tell(lambda observer: observer.begin(began))
+        self._observers = [observer for observer in self._observers if id(observer) not in self._warned]
+
+    def _end(self, path: Path) -> None:
+        info: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"status": "failed"}
+        if info["status"] == "forking":
+            return
+        diverged = (info.get("diverged") or {}).get("what")
+        why = info.get("error") or info.get("ended_early") or diverged
+        ended = RunEnd(info["status"], why, self._progress, info)
+        self._tell(lambda observer: observer.end(ended))
+
+    def _tell(self, call: Callable[[Observer], None]) -> None:
+        for observer in self._observers:
+            try:
+                call(observer)
+            except StopRun as stop:
+                self._stop = self._stop or stop
+            except Exception as error:  # whatever an observer does wrong, the run goes on
+                if id(observer) not in self._warned:
+                    self._warned.add(id(observer))
+                    place = "".join(f", at {frame.place}" for frame in frames_of(error)[-1:])
+                    _log.warning(f"the observer {observer.title} failed, and the run goes on: {describe(error)}{place}")
