@@ -4,6 +4,7 @@ import copy
 import os
 import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,28 @@ def simulate(tmp_path: Path) -> Simulate:
         return raysim.Result(folder)
 
     return run
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps carry out their runs in this process, one at a time: starting another takes longer than a small run."""
+    monkeypatch.setattr("raysim.sweep.slots.Child", NoChild)
+
+
+class NoChild:
+    """What `actors.Child` is, without a process: calls are made here."""
+
+    _one_at_a_time = threading.Lock()
+
+    def call(self, function: Callable[..., Any], *args: Any, tell: Callable[[Any], Any]) -> Any:
+        with self._one_at_a_time:
+            return function(*args, tell=tell)
+
+    def interrupt(self) -> None:
+        """Does nothing: runs end at their next progress."""
+
+    def close(self) -> None:
+        """Does nothing: there is nothing to end."""
 
 
 @pytest.fixture(scope="session")

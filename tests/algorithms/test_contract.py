@@ -6,43 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from conftest import Raw, Simulate, digits, quadratic
-from witness import WitnessPool, execute, worker_of
+from conftest import Simulate, digits, quadratic
+from server_runs import NAMES, with_own_models
+from witness import WitnessPool, execute
 
-from actors import Alone, InlinePool, Job, Request, Value
+from actors import InlinePool, Job, Request
 from actors.job import values_of
 from raysim import RunFailed, parse_scenario, run
-from raysim.algorithms import ALGORITHMS, Arrival, Central, Record
 from raysim.laws.runs import PicklingPool
-from raysim.workers import records
-from raysim.workers.requests import StepRequest, TrainRequest
-from raysim.workers.server import ServerWorker
-from raysim.workers.stored_state import load
-from raysim.workers.workbench import LOGGED
+from raysim.workers.requests import TrainRequest
 
-NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
 TOYS = ["toys:Counting", "toys:Median", "toys:Heads"]
-HEADED = ["toys:Heads", "fedper", "fedrep", "fedeq"]
 # What a bare vector will do for, and gets as near as one likes: a step of fadas is never short.
-OTHERS = [*HEADED, "local_only", "knn_per", "fed_ft", "hfcl", "feddf", "feddle", "center", "fadas"]
+OTHERS = ["fedper", "fedrep", "fedeq", "local_only", "knn_per", "fed_ft", "hfcl", "feddf", "feddle", "center", "fadas"]
 WHOLE = [name for name in NAMES if name not in OTHERS]
-WITH_HEADS = {"name": "mlp", "hidden": [16], "personal": ["head"]}
-
-
-def scenario_of(algorithm: str, **more: Any) -> Raw:
-    if algorithm in HEADED:
-        more["model"] = WITH_HEADS
-    return digits(algorithm=algorithm, server_data={"name": "in_domain", "samples": 100}, **more)
-
-
-@pytest.mark.parametrize("algorithm", NAMES + TOYS)
-def test_the_same_seed_gives_the_same_bits_and_another_seed_others(simulate: Simulate, algorithm: str) -> None:
-    one, again = (simulate(scenario_of(algorithm)) for _ in range(2))
-    other = simulate(scenario_of(algorithm), "--set", "seed=1")
-    assert one.info["digest"] == again.info["digest"]
-    assert one.info["digest"]["model"] != other.info["digest"]["model"]
-    assert one.info["digest"]["tables"] != other.info["digest"]["tables"]
 
 
 @pytest.mark.parametrize("algorithm", WHOLE + TOYS[:2])
@@ -55,16 +32,8 @@ def test_it_converges_on_a_strongly_convex_quadratic(simulate: Simulate, algorit
     assert simulate(raw).vectors()["w"] == pytest.approx([1.0, -2.0, 3.0], abs=1e-3)
 
 
-@pytest.mark.parametrize("algorithm", TOYS)  # tests/laws has the others
-def test_state_survives_pickling_in_the_middle(algorithm: str, tmp_path: Any) -> None:
-    finals = []
-    for pool in (InlinePool(), PicklingPool()):
-        finals.append(execute(scenario_of(algorithm), tmp_path / type(pool).__name__, pool).digest)
-    assert finals[0] == finals[1]
-
-
-class WatchingPool(InlinePool):
-    """Compares what requests name with a copy made before."""
+class WatchingPool(PicklingPool):
+    """Compares what requests name with a copy made before, and pickles what jobs leave."""
 
     def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
         contents = [value.content for value in values_of(request)]
@@ -78,48 +47,13 @@ class WatchingPool(InlinePool):
 
 
 @pytest.mark.parametrize("algorithm", NAMES + TOYS)
-def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Any) -> None:
-    assert execute(scenario_of(algorithm), tmp_path, WatchingPool()).info["status"] == "finished"
-
-
-@pytest.mark.parametrize("algorithm", NAMES + TOYS)
-def test_states_keep_their_shapes_and_types(algorithm: str) -> None:
-    """Clients' states do, and the server's, but for what is empty before the first step. Inputs stay."""
-    worker = worker_of(scenario_of(algorithm), ServerWorker)
-    made = worker.algorithm
-    server, client = worker.first_state(), made.client(worker.start)
-    message = made.message(server)
-    task = worker.client_task(0, 0, worker.message(server))
-    given = {key: value.clone() for key, value in {**message, **client}.items()}
-    update, after = made.update(task, message, client)
-    assert shapes(after) == shapes(client)
-    assert all(value.equal(given[key]) for key, value in {**message, **client}.items())
-    arrivals = (Arrival(0, 0, 0, 0, 0.0, task.samples),)
-    sums, _ = records.split(update, *LOGGED)
-    summed = not made.needs_every_update and made.weigh(arrivals, worker.population) is not None
-    if not summed:
-        sums = {key: value if key == "buffers" else value[None] for key, value in sums.items()}
-    state = {name: Value(entry.numpy()) for name, entry in server.items()}
-    chunk = Value({name: entry.numpy() for name, entry in sums.items()})
-    request = StepRequest(
-        version=1,
-        arrivals=arrivals,
-        summed=summed,
-        weights=None,
-        shares=None,
-        compared=False,
-        message=Value({}),
-        state=state,
-        chunks=(chunk,),
-    )
-    left = worker.step(request, Alone()).left
-    stepped = {name: torch.tensor(entry) for name, entry in load(left.state, left.message.content).items()}
-    there = {name: entry for name, entry in server.items() if entry.numel() or name == "buffers"}
-    assert shapes({name: stepped[name] for name in there}) == shapes(there)
-
-
-def shapes(record: Record) -> dict[str, Any]:
-    return {key: (value.shape, value.dtype) for key, value in record.items()}
+def test_a_seed_decides_all_bits_and_workers_change_nothing_that_they_are_given(algorithm: str, tmp_path: Any) -> None:
+    """Clients' own models too, though all that is kept is pickled on the way; and another seed gives other bits."""
+    raw = with_own_models(algorithm)
+    one = execute(raw, tmp_path / "one", InlinePool()).info["digest"]
+    assert one == execute(raw, tmp_path / "again", WatchingPool()).info["digest"]
+    other = execute({**raw, "seed": 1}, tmp_path / "other", InlinePool()).info["digest"]
+    assert one["model"] != other["model"] and one["tables"] != other["tables"]
 
 
 def trained(pool: WitnessPool) -> list[int]:

@@ -10,15 +10,13 @@ import pyarrow.dataset as ds
 import pytest
 from conftest import Raw, digits
 from ruamel.yaml import YAML
+from server_runs import ON_RAY, with_own_models
 
 import raysim
 from actors import MissingResources
-from raysim.algorithms import ALGORITHMS, Central
 from raysim.engine.progress import Progress
 from raysim.runs.execution import Execution
 
-NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
-QUICK = ("fedavg", "fedbuff", "feddle", "ditto", "scaffold")  # one of each kind; the others are tried with -m slow
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
 
 
@@ -28,26 +26,11 @@ def run(raw: Raw, out: Path, **options: object) -> raysim.Result:
 
 @pytest.mark.parametrize(
     ("algorithm", "actors"),
-    [
-        *(pytest.param(name, 2, marks=[] if name in QUICK else pytest.mark.slow) for name in NAMES),
-        ("fedbuff", 1),
-        ("toys:Counting", 3),
-        ("toys:Median", 2),
-        ("toys:Heads", 2),
-    ],
+    [*((name, 2) for name in ON_RAY), ("fedbuff", 1), ("toys:Counting", 3), ("toys:Median", 2), ("toys:Heads", 2)],
 )
 def test_ray_with_any_number_of_actors_equals_inline(algorithm: str, actors: int, tmp_path: Path) -> None:
     """Clients' own models too, of those that took part and of those that did not."""
-    headed = {"name": "mlp", "hidden": [16], "personal": ["head"]}
-    own: Raw = {
-        "model": headed,
-        "data__local_test": 0.2,
-        "data__validation": 0.1,
-        "data__unseen": 0.2,
-        "run__evaluate_clients": "all",
-    }
-    server: Raw = {"server_data": {"name": "in_domain", "samples": 100}}
-    raw = digits(algorithm=algorithm, resources__client_actors=actors, **own, **server)
+    raw = with_own_models(algorithm, resources__client_actors=actors)
     result = run(raw, tmp_path)
     assert result.info["digest"] == run(raw, tmp_path, inline=True).info["digest"]
     assert len(set(result.pandas("updates").worker.dropna())) <= actors

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,16 @@ RUNS: dict[str, Raw] = {
 }
 
 
+@cache
+def made_once(scenario: str, out: Path) -> Path:
+    """The folder of a run with which many tests compare theirs, and which none may change."""
+    return raysim.run(raysim.parse_scenario(json.loads(scenario)), out=out, inline=True).folder
+
+
 def undisturbed(raw: Raw, tmp_path: Path) -> Result:
-    return raysim.run(raysim.parse_scenario(raw), out=tmp_path / "whole", inline=True)
+    """A run of the scenario that nothing ended, copied to a folder of the test's own."""
+    folder = made_once(json.dumps(raw), tmp_path.parent / "made once")
+    return Result(shutil.copytree(folder, tmp_path / "whole" / folder.name, dirs_exist_ok=True))
 
 
 def stopped(raw: Raw, tmp_path: Path, after: int) -> Result:
@@ -117,9 +126,8 @@ def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_that_was_killed_goes_on(name: str, tmp_path: Path) -> None:
     """It goes on from its last checkpoint, and then is killed once more."""
-    raw = override(RUNS[name], run__checkpoint__every_rounds=2)
-    whole = undisturbed(raw, tmp_path)
-    left = killed(raw, tmp_path, after=3)
+    whole = undisturbed(RUNS[name], tmp_path)
+    left = killed(override(RUNS[name], run__checkpoint__every_rounds=2), tmp_path, after=3)
     assert json.loads((left / "run.json").read_text())["status"] == "running"
 
     def again(progress: Any) -> None:
@@ -157,13 +165,13 @@ def test_a_run_without_a_checkpoint_starts_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_a_finished_run_can_be_extended(name: str, tmp_path: Path) -> None:
     """It goes on from its end, and the longer run has no sign of the shorter one's last evaluation."""
-    raw = override(RUNS[name], run__checkpoint__at_end=True)
-    rounds = raw["run"]["rounds"]
-    short = undisturbed(raw, tmp_path)
-    longer = raysim.resume(short.folder, [f"run.rounds={rounds + 5}"], inline=True)
-    assert_same(longer, undisturbed(override(raw, run__rounds=rounds + 5), tmp_path))
+    rounds = RUNS[name]["run"]["rounds"]
+    short = override(RUNS[name], run__checkpoint__at_end=True, run__rounds=rounds - 3)
+    ended = raysim.run(raysim.parse_scenario(short), out=tmp_path / "short", inline=True)
+    longer = raysim.resume(ended.folder, [f"run.rounds={rounds}"], inline=True)
+    assert_same(longer, undisturbed(RUNS[name], tmp_path))
     done = longer.info["resumed"][0]["round"]
-    assert done >= (rounds - 2 if name != "peers without waiting" else 0)
+    assert done >= (rounds - 5 if name != "peers without waiting" else 0)
 
 
 @pytest.mark.parametrize("dear", [True, False])

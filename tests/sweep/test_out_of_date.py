@@ -84,6 +84,7 @@ def test_a_sweep_runs_again_what_changed_and_says_why(own: Any, tmp_path: Path) 
     assert len(weights) == 2
 
 
+@pytest.mark.usefixtures("here")
 def test_a_search_runs_again_what_changed_and_says_why(own: Any, tmp_path: Path) -> None:
     raw, _, _ = own
     raw["sweep"] = {"search": {"over": {"local.lr": {"choices": [0.1, 0.2]}}, "trials": 1}}
@@ -118,6 +119,7 @@ def test_files_of_data_are_known_by_what_they_hold(tmp_path: Path, monkeypatch: 
     assert fingerprint(folder / "b") not in ("remembered", first[1], None)
 
 
+@pytest.mark.usefixtures("here")
 def test_a_sweep_runs_again_where_a_file_of_data_changed(tmp_path: Path) -> None:
     for label in ("a", "b"):
         (tmp_path / "images" / label).mkdir(parents=True)

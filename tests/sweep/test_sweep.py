@@ -20,6 +20,8 @@ from raysim.sweep import load_sweep, run_all
 from raysim.sweep.batch import labels
 from raysim.sweep.slots import ProcessRooms, Slots
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 @pytest.fixture
 def write(tmp_path: Path) -> Any:
@@ -35,7 +37,6 @@ def write(tmp_path: Path) -> Any:
 
 
 def sweep(path: Path, out: Path, *words: Any, parallel: int = 1) -> Result:
-    """Each run at a time has a process of its own, which takes seconds to start."""
     return command("sweep", path, "--inline", "--out", out, "--parallel", parallel, *words)
 
 
@@ -232,20 +233,6 @@ def test_more_combinations_than_the_limit_are_refused_before_they_are_made(write
 # --- how its runs are carried out -------------------------------------------------------------------------------------
 
 
-def test_runs_give_what_they_give_alone_and_finished_ones_are_not_run_again(write: Any, tmp_path: Path) -> None:
-    path, out = write({"grid": {"seed": [0, 1]}}), tmp_path / "runs"
-    answer = sweep(path, out, parallel=2)
-    assert answer.exit_code == 0
-    assert "2 runs: 2 finished" in answer.stdout
-    runs = raysim.load(out / "digits")
-    digests = {run.info["seed"]: run.info["digest"]["run"] for run in runs.runs}
-    alone = raysim.run(load_sweep(path).scenarios()[1], out=tmp_path / "alone", inline=True)
-    assert digests[1] == alone.digest != digests[0]
-    answer = sweep(path, out, "--seeds", "0,1,2", "--set", "resources.client_actors=7")
-    assert "3 runs: 2 done before, 1 finished" in answer.stdout
-    assert len(raysim.load(out)) == 3
-
-
 def test_a_name_that_is_set_is_that_of_runs_and_folder(write: Any, tmp_path: Path) -> None:
     path = write({"cases": {"slow": {"local.lr": 0.1}, "fast": {"local.lr": 0.5}}})
     assert sweep(path, tmp_path, "--set", "name=other").exit_code == 0
@@ -261,8 +248,7 @@ def test_equal_scenarios_run_once(write: Any, tmp_path: Path) -> None:
     assert len({outcome.folder for outcome in outcomes}) == 1
 
 
-@pytest.mark.parametrize("where", ["inline", pytest.param("ray", marks=pytest.mark.ray)])
-@pytest.mark.slow
+@pytest.mark.parametrize("where", ["inline", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.slow])])
 def test_a_run_that_fails_stops_no_other_and_is_named(
     where: str, write: Any, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -400,7 +386,6 @@ def test_trials_that_lag_behind_are_pruned(write: Any, tmp_path: Path) -> None:
     assert "pruned" not in unpruned.stdout
 
 
-@pytest.mark.slow
 def test_trials_that_were_interrupted_go_on(write: Any, tmp_path: Path) -> None:
     """With the same suggestions, pruned trials among them, because earlier evaluations are reported again."""
     over = {"local.lr": {"choices": [1e-9, 0.5]}, "local.momentum": {"low": 0.0, "high": 0.1}}
@@ -455,7 +440,6 @@ def test_a_search_that_starts_again_reports_what_it_reported_before(
     assert found[0] == found[1]
 
 
-@pytest.mark.slow
 def test_a_metric_that_is_not_measured_is_named(write: Any, tmp_path: Path) -> None:
     answer = sweep(write({"search": SEARCH | {"metric": "f1", "direction": "maximize"}}), tmp_path / "runs")
     assert answer.exit_code == 2
@@ -478,7 +462,6 @@ def test_a_metric_of_unknown_direction_is_refused_unless_that_is_set(write: Any,
     assert command("check", write({"search": search | {"direction": "minimize"}})).exit_code == 0
 
 
-@pytest.mark.slow
 def test_the_loss_of_the_worst_peer_is_minimised(write: Any, tmp_path: Path) -> None:
     over = {"local.lr": {"choices": [0.3, 1e-9]}}
     search = {"over": over, "metric": "loss_max", "trials": 4, "batch": 1}
