@@ -6,10 +6,10 @@ import json
 from collections import Counter
 
 from generate import schema as of_file
-from generate.schema import Missing, Option, Schema, find, keys, options, reference
+from generate.schema import Missing, Option, Schema, find, keys, options
 from generate.words import anchor, cell, code, kind, plain
 
-from raysim.scenario.units import unit
+from raysim.scenario.words import unit_of
 
 HEADER = "| Key | Type | Unit | Default | Meaning |\n|---|---|---|---|---|"
 written: set[str] = set()  # the definitions that pages of this build describe
@@ -52,7 +52,7 @@ def _part(option: Option, path: str, shared: dict[str, str]) -> str:
     if common:
         text.append(f"Shared keys: {', '.join(map(code, common))}.")
     if own:
-        text.append(table({**option.schema, "properties": own}, path, beside=set(keys(option.schema))))
+        text.append(table({**option.schema, "properties": own}, path))
     return "\n\n".join(text)
 
 
@@ -76,11 +76,8 @@ def _text(schema: Schema) -> str:
     return json.dumps(schema, sort_keys=True)
 
 
-def table(schema: Schema, path: str, beside: set[str] | None = None) -> str:
-    """A row for each key: its path, type, unit, default and meaning. Raises Missing for a key without description.
-
-    beside: all keys of the block, where the table has only some of them.
-    """
+def table(schema: Schema, path: str) -> str:
+    """A row for each key: its path, type, unit, default and meaning. Raises Missing for a key without description."""
     found = keys(schema)
     if not found:
         return "It has no keys."
@@ -89,7 +86,7 @@ def table(schema: Schema, path: str, beside: set[str] | None = None) -> str:
         full = f"{path}.{key}" if path else key
         default = "required" if key in schema.get("required", []) else _default(value)
         meaning = plain(of_file.described(value, full))
-        cells = [f"`{full}`", kind(value), _unit(key, value, beside or set(found)), default, meaning]
+        cells = [f"`{full}`", kind(value), unit_of(value), default, meaning]
         rows.append("| " + " | ".join(map(cell, cells)) + " |")
     return "\n".join(rows)
 
@@ -104,11 +101,6 @@ def _default(schema: Schema) -> str:
             return code(differing["name"] if len(differing) == 1 else differing)
         return "its defaults"
     return code(value) if "default" in schema else "empty"
-
-
-def _unit(key: str, schema: Schema, beside: set[str]) -> str:
-    numeric = any(f'"{name}"' in _text(schema) for name in ("integer", "number"))
-    return unit(key, beside) if numeric and not options(schema) and not reference(schema) else ""
 
 
 def unwritten() -> list[str]:

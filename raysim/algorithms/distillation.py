@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.local import Local
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count, Positive
+from raysim.parts.part import Positive, Samples
 from raysim.terms import Record
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Distillation(Peer):
     """What a peer's outputs f(x) are: probabilities, by softmax, or logits."""
     share: Literal["outputs", "parameters"] = "outputs"
     """What travels: outputs, or parameters from which the receiver computes the outputs. The results are the same."""
-    batch_size: Count | None = None
+    batch_size: Samples | None = None
     """Public inputs in a mini-batch. null: as many as `local.batch_size`."""
 
     def problems(self, scenario: Setting) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count
+from raysim.parts.part import Count, Epochs
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FedAvgFT(FedAvg):
     """FedAvg, and each client predicts with its own fine-tuned copy of the global model (Collins et al. 2022)."""
 
     name: str = "fedavg_ft"
-    finetune_epochs: Count = 5
+    finetune_epochs: Epochs = 5
     """Epochs of fine-tuning on a client's own samples for an evaluation; with `finetune_after`, those of clients that
     are `data.unseen`. All parameters are trained, otherwise as `local` says."""
     finetune_after: Count | None = None

@@ -22,7 +22,7 @@ from raysim.algorithms.atlas import Anchors
 from raysim.algorithms.hybrid import Hybrid
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count, NonNegative, Positive
+from raysim.parts.part import Count, Epochs, NonNegative, Positive
 from raysim.terms import Arrival, Buffer, Population, Record, Round, SearchResult, ServerStep
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Feddle(Hybrid):
     """Search whenever so many updates have arrived. null: at the end of each round in which one arrived."""
     head_lr: Positive = 0.03
     """Learning rate at which the surrogate head is fitted to out-of-domain labels (8), by `server_optimizer`."""
-    head_epochs: Count = 10
+    head_epochs: Epochs = 10
     """Passes through the server's samples to fit the surrogate head, before each search."""
     scale_buffers: bool = False
     """Whether BatchNorm's statistics move to the mean of those that arrived by the factor `fallback_lr` only. false:

@@ -21,7 +21,7 @@ from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count, NonNegative
+from raysim.parts.part import Epochs, NonNegative
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class FeDEQ(FedAvg):
     rho: NonNegative = 0.01
     """Penalty of the distance of a client's theta_i from theta. The paper tries 0.001 to 10. The authors' code for text
     divides it, and the duals, by the tokens of a batch."""
-    head_epochs: Count = 3
+    head_epochs: Epochs = 3
     """Epochs of training the head, before `local.epochs` of training theta_i."""
     server_rule: Literal["mean", "admm"] = "mean"
     """What the server averages. mean: theta_i, as in the paper; its limit is biased towards the initial theta. admm:

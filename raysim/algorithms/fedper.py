@@ -9,14 +9,14 @@ Differences from the paper: none. Training the head alone before both parts is a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import NonNegativeInt
 
 from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count
+from raysim.parts.part import Epochs, Unit
 from raysim.terms import Population, Record
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ class FedPer(FedAvg):
     """
 
     name: str = "fedper"
-    head_epochs: NonNegativeInt = 0
+    head_epochs: Annotated[NonNegativeInt, Unit("epochs")] = 0
     """Epochs of training the head alone, before `local.epochs` of training both parts. The code of FeDEQ takes 3."""
-    adapt_epochs: Count = 3
+    adapt_epochs: Epochs = 3
     """Epochs in which a client that is `data.unseen` trains its head alone, after the last round."""
 
     def samples_seen(self, local: Local, samples: int) -> int:

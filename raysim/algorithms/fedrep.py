@@ -9,11 +9,12 @@ takes one gradient step. Unlike in that code, clients do not fit their heads onc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import NonNegativeInt
 
 from raysim.algorithms.fedper import FedPer
+from raysim.parts.part import Unit
 from raysim.terms import Record
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class FedRep(FedPer):
     """
 
     name: str = "fedrep"
-    head_epochs: NonNegativeInt = 10
+    head_epochs: Annotated[NonNegativeInt, Unit("epochs")] = 10
     """Epochs of training the head, before `local.epochs` of training the shared part. The code of FeDEQ takes 3."""
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:

@@ -11,7 +11,7 @@ from raysim.algorithms.central import Central
 from raysim.data.federation.server import InDomain
 from raysim.local import Local
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count, Positive
+from raysim.parts.part import Positive, Samples, Unit
 
 if TYPE_CHECKING:
     from raysim.algorithms.setting import Setting
@@ -26,9 +26,9 @@ class Hybrid(Central):
     """The optimiser of the server's training. Each step starts a fresh one."""
     server_lr: Positive = 1e-3
     """Learning rate of the server's training."""
-    server_epochs: Annotated[int, Field(ge=0)] = 10
+    server_epochs: Annotated[int, Field(ge=0), Unit("epochs")] = 10
     """Passes through the server's samples in each step. 0: no training."""
-    server_batch_size: Count | None = 32
+    server_batch_size: Samples | None = 32
     """Samples in a mini-batch of the server's training. null: all samples at once."""
 
     def problems(self, scenario: Setting) -> Iterable[Problem]:

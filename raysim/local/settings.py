@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from raysim.parts.part import Count, Decay, Fraction, NonNegative, Part, Positive
+from raysim.parts.part import Count, Decay, Epochs, Fraction, NonNegative, Part, Positive, Samples
 
 
 class Local(Part):
@@ -25,11 +25,11 @@ class Local(Part):
     sam: NonNegative = 0.0
     """Radius of sharpness-aware steps: each gradient is taken at a point so far uphill from w, which costs a second
     forward and backward pass. 0: plain steps."""
-    epochs: Count = 1
+    epochs: Epochs = 1
     """Passes through the samples in one training."""
     steps: Count | None = None
     """Mini-batches in one training, whatever `epochs` says. null: as many as `epochs` makes."""
-    batch_size: Count | None = 32
+    batch_size: Samples | None = 32
     """Samples in a mini-batch. null: all samples at once, in order."""
     drop_last: bool = False
     """Whether to leave out an epoch's last mini-batch if it is smaller, unless it is the only one."""

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from raysim.models.part import ModelPart, image_shape, nearest
 from raysim.parts.errors import BadValue
-from raysim.parts.part import Count
+from raysim.parts.part import Pixels
 
 if TYPE_CHECKING:
     from torch import nn
@@ -23,7 +23,7 @@ class Torchvision(ModelPart):
     weights: str | None = None
     """Path of a local .safetensors, .pth or .pt file with initial weights; a head of another shape is left out. null:
     random initial weights."""
-    image_size: Count | None = None
+    image_size: Pixels | None = None
     """Height and width, in pixels, that images are resized to on the device. null: they are not resized."""
 
     def reads(self) -> tuple[str, ...]:

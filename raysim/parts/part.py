@@ -13,11 +13,29 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from raysim.parts.errors import quoted
 from raysim.parts.own import WrongClass, import_class, load_registered, path_of, registered, require_part
 
+
+class Unit:
+    """The unit of the numbers in a field, which `raysim list`, the documentation and the JSON Schema show."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "unit": self.text}
+
+
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]  # of a running mean; with 1, it would stay at 0
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]  # tables hold counts in 32 bits
+Seconds = Annotated[NonNegative, Unit("s")]
+Share = Annotated[Fraction, Unit("fraction")]
+Clients = Annotated[Count, Unit("clients")]
+Epochs = Annotated[Count, Unit("epochs")]
+Pixels = Annotated[Count, Unit("pixels")]
+Rounds = Annotated[Count, Unit("rounds")]
+Samples = Annotated[Count, Unit("samples")]
 
 
 class Part(BaseModel):

@@ -22,7 +22,7 @@ from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
 from raysim.models.module import spelled as model_block
 from raysim.observers import OBSERVERS, Observer
-from raysim.parts.part import Count, Fraction, NonNegative, OneOf, Part
+from raysim.parts.part import Clients, Count, Fraction, NonNegative, OneOf, Part, Rounds, Seconds, Unit
 from raysim.scenario.nodes import Nodes
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
 from raysim.terms import Population
@@ -32,10 +32,10 @@ from raysim.world import TOPOLOGIES, Topology, World
 class Checkpointing(Part):
     """When a run makes a checkpoint, from which `raysim resume` goes on. Results do not depend on it."""
 
-    every_s: NonNegative | None = 300.0
+    every_s: Seconds | None = 300.0
     """Least wall seconds from one checkpoint to the next. Longer if checkpoints would otherwise take more than 2 % of
     the run's time. null: none by time."""
-    every_rounds: Count | None = None
+    every_rounds: Rounds | None = None
     """Rounds from one checkpoint to the next. null: none by rounds."""
     at_end: bool | Literal["auto"] = "auto"
     """Whether a run that finishes leaves a checkpoint, so that it can be extended by more rounds without doing again
@@ -47,16 +47,16 @@ class Checkpointing(Part):
 class Schedule(Part):
     """How long a run lasts, and when models are evaluated."""
 
-    rounds: Count
+    rounds: Rounds
     """Number of rounds. Where the world has no rounds (`concurrency` with delays in seconds), it is the number of
     server steps; for peers that do not wait for each other, a round is as many mixes as there are peers."""
-    evaluate_every: Count = 10
+    evaluate_every: Rounds = 10
     """Rounds from one evaluation to the next. The last model is always evaluated."""
     evaluate_on: Annotated[tuple[Literal["test", "train", "validation"], ...], Field(min_length=1)] = ("test",)
     """Splits on which the global model, or the peers' models, are evaluated. train: all samples that clients train on.
     validation: what `data.validation` sets aside, which is always evaluated, and first, named or not. Progress shows
     the first split."""
-    evaluate_clients: Count | Literal["all"] | None = None
+    evaluate_clients: Clients | Literal["all"] | None = None
     """Number of clients, or all, whose own models are evaluated on their own test samples (`data.local_test`), and on
     those that they set aside (`data.validation`); they are the same clients each time. Progress then shows the mean
     over them, and searches tune on it. null: none. Clients that are `data.unseen` are all evaluated after the last
@@ -102,11 +102,11 @@ class Resources(Part):
     aggregators: Count = 1
     """Number of processes that do the server's steps. They do each step together, and share searches on server data
     shard by shard; so there are at most `shards` of them."""
-    cpus_per_client: NonNegative = 1.0
+    cpus_per_client: Annotated[NonNegative, Unit("CPUs")] = 1.0
     """CPUs that Ray reserves for each client actor."""
-    gpus_per_client: Fraction = 0.0
+    gpus_per_client: Annotated[Fraction, Unit("GPUs")] = 0.0
     """Share of a GPU for each client actor, such as 0.25, and of its memory. 0: it runs on the CPU."""
-    gpus_per_aggregator: Fraction = 0.0
+    gpus_per_aggregator: Annotated[Fraction, Unit("GPUs")] = 0.0
     """Share of a GPU for each aggregator, and of its memory. 0: it runs on the CPU."""
     clients_on: Nodes = Nodes()
     """Nodes that client actors may be on. {}: any node with room."""
@@ -119,17 +119,17 @@ class Resources(Part):
     """Whether actors go to as many nodes as they can. Otherwise, they fill one node after another."""
     threads: Count = 1
     """Number of CPU threads in each actor. It can change the last bits of results."""
-    chunk: Count = 5
+    chunk: Clients = 5
     """Largest number of clients, or of peers, in a job. The updates of its clients are summed there, so it can change
     the last bits of results. With peers, it only changes the rows of the table `tasks`."""
     shards: Count = 1
     """Number of parts into which mini-batches of a server's search are cut. Aggregators take them in turn and sum their
     gradients in order, so it can change the last bits of results."""
-    wait_s: NonNegative = 0.0
+    wait_s: Seconds = 0.0
     """Seconds that an autoscaling cluster may take to provide what is asked for. 0: if resources are missing, the run
     fails at once. Also how long a run that has lost a node waits for another if nothing else can go on, but at least
     two minutes; then it ends, and can be resumed."""
-    patience_s: NonNegative | None = 600.0
+    patience_s: Seconds | None = 600.0
     """Seconds for which a process may not answer before it is given up. A client actor or an aggregator is then
     replaced; without its scheduler, the run fails. Long jobs are no silence. null: for ever."""
     cpu_capability: Literal["default", "avx2", "avx512"] | None = None

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from raysim.parts.part import Part, names_of
-from raysim.scenario.units import unit
 
 Schema = dict[str, Any]
 
@@ -36,12 +34,15 @@ def keys_of(part: type[Part]) -> list[Key]:
     found = []
     for name, value in properties.items():
         if name not in hidden:
-            number = {"integer", "number"} & set(re.findall(r"'type': '(\w+)'", str(value)))
-            told = unit(name, set(properties)) if number and "discriminator" not in str(value) else ""
             meaning = value.get("description") or _of_definition(value, definitions)
             default = _default(value, definitions) if "default" in value else "required"
-            found.append(Key(name, kind(value), told, default, meaning))
+            found.append(Key(name, kind(value), unit_of(value), default, meaning))
     return found
+
+
+def unit_of(schema: Schema) -> str:
+    """Returns the unit of a number, or of the numbers in a list; empty if it has none."""
+    return next((found["unit"] for found in [schema, *schema.get("anyOf", [])] if "unit" in found), "")
 
 
 def source_of(part: type[Part]) -> str:

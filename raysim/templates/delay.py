@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream
-from raysim.world.delay import Cost, Delay, Unit
+from raysim.world.delay import Cost, Delay, TimeUnit
 
 
 class DelayTemplate(Delay):
     """Some clients are slow, always; the others are fast."""
 
     name: str = "template"
-    unit: Unit = "seconds"
+    unit: TimeUnit = "seconds"
     share: Fraction = 0.2
     """Share of the clients that are slow."""
     fast: Positive = 1.0

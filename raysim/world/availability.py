@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from raysim.parts.errors import BadInput
-from raysim.parts.part import Fraction, Part, Positive
+from raysim.parts.part import Part, Positive, Share, Unit
 from raysim.parts.rng import generator
 
 
@@ -90,7 +90,7 @@ class Always(Availability):
 class Slotted(Availability):
     """Availability that changes only at multiples of `slot`."""
 
-    slot: Positive = 1.0
+    slot: Annotated[Positive, Unit("virtual time")] = 1.0
     """Time between changes, in the unit of the world's delay: clients come and go only at multiples of it."""
 
     def number(self, time: float) -> int:
@@ -106,7 +106,7 @@ class RandomAvailability(Slotted):
     """In each slot, each client is available with the given probability."""
 
     name: str = "random"
-    probability: Annotated[float, Field(gt=0, le=1)]
+    probability: Annotated[float, Field(gt=0, le=1), Unit("fraction")]
     """Probability that a client is available in a slot."""
 
     def mask(self, seed: int, clients: int, time: float) -> NDArray[np.bool_]:
@@ -117,9 +117,9 @@ class Periodic(Slotted):
     """Each client is available for a share of every period, with a random phase of its own, like day and night."""
 
     name: str = "periodic"
-    period: Annotated[Positive, Field(examples=[24.0])]
+    period: Annotated[Positive, Field(examples=[24.0]), Unit("virtual time")]
     """Length of a period, in the unit of the world's delay: rounds or seconds."""
-    on: Annotated[float, Field(gt=0, le=1)] = 0.5
+    on: Annotated[float, Field(gt=0, le=1), Unit("fraction")] = 0.5
     """Share of each period in which a client is available."""
 
     @model_validator(mode="after")
@@ -140,7 +140,7 @@ class Periodic(Slotted):
 class Dropout(Part):
     """Some picked clients never report: their update is lost, and they are idle again when it would have arrived."""
 
-    probability: Fraction = 0.0
+    probability: Share = 0.0
     """Probability that a picked client does not report."""
     permanent: bool = False
     """Whether a client that did not report once is never picked again."""

@@ -4,17 +4,17 @@ import math
 from abc import abstractmethod
 from functools import cached_property
 from numbers import Real
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from raysim.parts.errors import BadInput, BadValue
-from raysim.parts.part import NonNegative, Part
+from raysim.parts.part import NonNegative, Part, Seconds, Unit
 from raysim.parts.rng import Stream
 from raysim.world import distribution
 from raysim.world.trace_file import read_trace
 
-Unit = Literal["rounds", "seconds"]
+TimeUnit = Literal["rounds", "seconds"]
 
 
 class Cost(NamedTuple):
@@ -30,7 +30,7 @@ class Delay(Part):
     """How long a client takes from dispatch to arrival, in `unit`. A subclass adds its `name`."""
 
     name: str
-    unit: Unit
+    unit: TimeUnit
     """Unit of delays, and so of all virtual time."""
 
     @abstractmethod
@@ -67,7 +67,7 @@ class NoDelay(Delay):
     """Every update arrives at once, in the round of its dispatch."""
 
     name: str = "none"
-    unit: Unit = "rounds"
+    unit: TimeUnit = "rounds"
 
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         return 0.0
@@ -83,7 +83,9 @@ class RandomDelay(Delay, distribution.Distribution):
     Feddle, appendix D). With rounding "ceil", nothing arrives in the round of its dispatch.
     """
 
-    unit: Unit = "rounds"
+    drawn_in: ClassVar[str] = "`unit`"
+
+    unit: TimeUnit = "rounds"
     redraw: Literal["dispatch", "client"] = "dispatch"
     """When a delay is drawn. dispatch: for each dispatch. client: once for each client, whose delay stays the same."""
     rounding: Literal["floor", "nearest", "ceil", "none"] = "floor"
@@ -149,7 +151,7 @@ class ComputeDelay(Delay):
     """Bandwidth of a client's uplink, in bytes a second, drawn once for each client."""
     down_bytes_per_s: Annotated[distribution.AnyDistribution, _example(1e7)]
     """Bandwidth of a client's downlink, in bytes a second, drawn once for each client."""
-    latency_s: NonNegative = 0.0
+    latency_s: Seconds = 0.0
     """Time added to every delay, in seconds."""
 
     @model_validator(mode="after")
@@ -183,8 +185,8 @@ class ScriptedDelay(Delay):
     """Delays are given, as lists or in a file: client i's dispatches take delays[i][0], delays[i][1], ... in turn."""
 
     name: str = "scripted"
-    unit: Unit = "rounds"
-    delays: Annotated[tuple[tuple[NonNegative, ...], ...], Field(examples=[[[0.0, 2.0], [1.0]]])] = ()
+    unit: TimeUnit = "rounds"
+    delays: Annotated[tuple[tuple[NonNegative, ...], ...], Field(examples=[[[0.0, 2.0], [1.0]]]), Unit("`unit`")] = ()
     """A list for each client, with the delay of each of its dispatches, in `unit`."""
     path: str | None = None
     """Instead of `delays`: a CSV file, or a Parquet file whose name ends in .parquet. Its columns are `client` and

@@ -2,18 +2,33 @@
 
 import math
 from abc import abstractmethod
-from typing import Annotated, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
 
-from raysim.parts.part import NonNegative, OneOf, Part, Positive
+from raysim.parts.part import NonNegative, OneOf, Part, Positive, Unit
+
+DRAWN = Unit("drawn")
+"""The unit of what a distribution draws, `Distribution.drawn_in`."""
 
 
 class Distribution(Part):
     """A distribution of numbers that are at least 0. A subclass adds its `name`."""
 
+    drawn_in: ClassVar[str] = ""
+    """Unit of the draws; empty where what holds the distribution says it."""
+
     name: str
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        for value in handler.resolve_ref_schema(schema)["properties"].values():
+            if value.get("unit") == DRAWN.text:
+                value["unit"] = cls.drawn_in
+        return schema
 
     @abstractmethod
     def draw(self, generator: np.random.Generator) -> float:
@@ -29,7 +44,7 @@ class Constant(Distribution):
     """All draws are `value`."""
 
     name: str = "constant"
-    value: NonNegative
+    value: Annotated[NonNegative, DRAWN]
     """The value of all draws, in the unit of what is drawn."""
 
     @property
@@ -44,7 +59,7 @@ class HalfNormal(Distribution):
     """Draws are |N(0, sigma^2)|, on average 0.8 sigma, like the delays that FedBuff's authors saw."""
 
     name: str = "half_normal"
-    sigma: NonNegative
+    sigma: Annotated[NonNegative, DRAWN]
     """Standard deviation of the normal distribution, in the unit of what is drawn; the mean of draws is 0.8 sigma."""
 
     @property
@@ -59,7 +74,7 @@ class LogNormal(Distribution):
     """Draws are median * exp(sigma * N(0, 1)): a few are very large."""
 
     name: str = "log_normal"
-    median: Positive
+    median: Annotated[Positive, DRAWN]
     """Median of draws, in the unit of what is drawn."""
     sigma: NonNegative
     """Standard deviation of the logarithm. With 0.5, one draw in six is above 1.6 times the median; with 1, above 2.7
@@ -77,9 +92,9 @@ class Uniform(Distribution):
     """Draws are uniform between `low` and `high`."""
 
     name: str = "uniform"
-    low: NonNegative = 0.0
+    low: Annotated[NonNegative, DRAWN] = 0.0
     """Lower bound of draws, in the unit of what is drawn."""
-    high: NonNegative
+    high: Annotated[NonNegative, DRAWN]
     """Upper bound of draws, in the unit of what is drawn."""
 
     @model_validator(mode="after")
@@ -100,7 +115,7 @@ class Exponential(Distribution):
     """Draws are exponentially distributed with the given mean."""
 
     name: str = "exponential"
-    mean: NonNegative
+    mean: Annotated[NonNegative, DRAWN]
     """Mean of draws, in the unit of what is drawn."""
 
     @property

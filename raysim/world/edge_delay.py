@@ -1,6 +1,6 @@
 """How long messages from peer to peer take."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from raysim.parts.rng import Stream
 from raysim.world import distribution
@@ -8,6 +8,8 @@ from raysim.world import distribution
 
 class EdgeDelay(distribution.Distribution):
     """How long messages between neighbours take, in seconds."""
+
+    drawn_in: ClassVar[str] = "s"
 
     redraw: Literal["message", "edge"] = "message"
     """When a delay is drawn. message: for each message. edge: once for each pair of neighbours; it then holds both ways

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from raysim.parts.part import Count, Fraction
+from raysim.parts.part import Count, Fraction, Rounds, Unit
 from raysim.world.topology import Topology
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class RandomTopology(Topology):
 
     connected: bool = True
     """Whether to draw again until there is a path between any two peers. false: the first graph drawn is taken."""
-    redraw_every: Count | None = None
+    redraw_every: Rounds | None = None
     """Number of rounds after which a new graph is drawn. null: one graph for the whole run."""
 
     cure: ClassVar[str]  # what to change if no graph is connected, for the error message
@@ -102,7 +102,7 @@ class ErdosRenyi(RandomTopology):
     """Any two peers are neighbours with the same probability."""
 
     name: str = "erdos_renyi"
-    probability: Annotated[float, Field(gt=0, le=1)]
+    probability: Annotated[float, Field(gt=0, le=1), Unit("fraction")]
     """Probability that two peers are neighbours."""
 
     cure: ClassVar[str] = "raise `probability`"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from raysim.parts.part import Positive
+from raysim.parts.part import Positive, Unit
 from raysim.parts.rng import Stream
 from raysim.world.availability import Availability, Presence
 from raysim.world.trace_delay import Assign
@@ -63,7 +63,7 @@ class TraceAvailability(Availability):
     name: str = "trace"
     path: Annotated[str, Field(examples=["charging.csv"])]
     """File of the intervals: CSV, Parquet with a name that ends in .parquet, or JSON with one that ends in .json."""
-    period: Positive | None = None
+    period: Annotated[Positive, Unit("s")] | None = None
     """Seconds after which the trace begins anew. null: a client's finish_time in JSON, else the last `off` of all."""
     assign: Assign = "client"
     """Which intervals a client has. client: those of its number. in_order: client 0 has those of the client that the

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import model_validator
 
-from raysim.parts.part import Count, Fraction, OneOf, Part, Positive
+from raysim.parts.part import Clients, OneOf, Part, Positive, Share, Unit
 from raysim.world.availability import Always, Availability, Dropout
 from raysim.world.delay import Delay, NoDelay
 from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
@@ -20,9 +20,9 @@ class Dispatch(Part):
     `order` may also stand beside `per_round` or `concurrency`.
     """
 
-    per_round: Count | None = None
+    per_round: Clients | None = None
     """Number of idle clients that are picked at the start of every round."""
-    concurrency: Count | None = None
+    concurrency: Clients | None = None
     """Number of clients to keep in flight. They are picked at the start of rounds or, with delays in seconds, whenever
     others arrive."""
     policy: Annotated[Policy, OneOf(POLICIES, "raysim.policies")] = UniformPolicy()
@@ -34,9 +34,9 @@ class Dispatch(Part):
     `per_round` or `concurrency`, it needs a column `client`, and a client that is still in flight when it is its turn
     keeps later ones waiting. Alone, it also needs a column `dispatched_at`, in seconds, and clients are picked then,
     after updates that arrive at the same time. Other columns are not read."""
-    round_s: Positive | None = None
+    round_s: Annotated[Positive, Unit("s")] | None = None
     """Length of a round in seconds, if delays are in seconds. null: a round then ends with its last arrival."""
-    reports: Count | None = None
+    reports: Clients | None = None
     """A round ends as soon as so many of the clients that it picked have reported, if delays are in seconds; the others
     are late. So it can pick more clients than it waits for (Bonawitz et al., Towards federated learning at scale,
     2019). null: a round waits for all of them, or for `round_s`."""
@@ -94,7 +94,7 @@ class World(Part):
     """For peers only. true: all wait for all, round by round. false: each peer mixes when its own training is over."""
     edge_delay: Annotated[EdgeDelay, OneOf(EDGE_DELAYS, "raysim.edge_delays")] = ConstantEdgeDelay(value=0.0)
     """For peers only: how long a message to a neighbour takes, in seconds."""
-    loss: Fraction = 0.0
+    loss: Share = 0.0
     """For peers only: probability that a message to a neighbour is lost."""
 
     @model_validator(mode="before")

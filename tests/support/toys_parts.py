@@ -16,7 +16,7 @@ from raysim.observers import Observer, RunBegin, RunEnd
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream, generator
 from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
-from raysim.world.delay import Unit
+from raysim.world.delay import TimeUnit
 
 
 class Points(PooledData):
@@ -107,7 +107,7 @@ class Slow(Delay):
     """Some clients are slow."""
 
     name: str = "slow"
-    unit: Unit = "rounds"
+    unit: TimeUnit = "rounds"
     share: Fraction = 0.5
 
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:

@@ -10,14 +10,14 @@ import numpy as np
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream
 from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
-from raysim.world.delay import Unit
+from raysim.world.delay import TimeUnit
 
 
 class Slow(Delay):
     """Some clients are slow."""
 
     name: str = "outside_slow"
-    unit: Unit = "rounds"
+    unit: TimeUnit = "rounds"
     share: Fraction = 0.5
     """Share of the clients that are slow."""
 
