@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 import raysim
 from results import Writer, write_json
+from results.schemas import EvaluationRow, UpdateRow
 
 
 def write(folder: Path, seed: int) -> None:
@@ -21,11 +22,11 @@ def write(folder: Path, seed: int) -> None:
     for number in range(1, 21):
         when = {"step": number, "round": number, "virtual_time": float(number)}
         what = {"subject": "global", "split": "test", "metric": "accuracy", "value": 0.5, "samples": 10}
-        writer.add("evaluations", when | what)
+        writer.add(EvaluationRow(**when, **what))
     for number in range(2000):
         when = {"step": number, "round": number, "virtual_time": 0.0, "client": number % 100, "dispatch": number}
         what = {"status": "used", "dispatched_at": 0.0, "version": 0, "staleness": 0.0, "samples": 10}
-        writer.add("updates", when | what)
+        writer.add(UpdateRow(**when, **what))
     writer.close()
     info = {"run": folder.name, "name": "n", "status": "finished", "seed": seed, "scenario": scenario.resolved()}
     write_json(folder, info)

@@ -44,7 +44,6 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
     from actors import Value
     from raysim.data import federate
     from raysim.workers import records
-    from raysim.workers.workbench import LOGGED
     from raysim.workers.workshop import BecomeServer, Workshop
 
     federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
@@ -72,8 +71,7 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
         torch.cuda.synchronize()
     seconds = time.perf_counter() - started
     peak = torch.cuda.max_memory_allocated() / MB if gpu else resident_mb("VmHWM")
-    sent, _ = records.split(update, *LOGGED)
-    kept, sent_bytes = (records.size(record, worker.net.layout) / MB for record in (after, sent))
+    kept, sent_bytes = (records.size(record, worker.net.layout) / MB for record in (after, update))
     return Reading(4 * worker.net.layout.parameters / MB, peak - before, kept, sent_bytes, seconds)
 
 

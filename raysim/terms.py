@@ -72,5 +72,4 @@ class ServerStep(NamedTuple):
 
     state: Record
     search: SearchResult | None = None
-    similarity: Tensor | None = None  # 0-d, for the column `similarity` of the table `steps`
     vector_flops: float = 0.0  # arithmetic on vectors besides the sum of updates

@@ -1,13 +1,19 @@
-"""The columns of tables: Arrow fields that carry their own description, unit and kind as metadata."""
+"""The columns of tables: fields of a row's class, and Arrow fields that carry their description, unit and marks."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import field, fields
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 _TYPES = {TEXT: "text", pa.int32(): "integer", pa.int64(): "integer", pa.float64(): "number"}
+
+Text = Annotated[str, TEXT]
+Int = Annotated[int, pa.int32()]
+Long = Annotated[int, pa.int64()]
+Number = Annotated[float, pa.float64()]
 
 
 class Column(NamedTuple):
@@ -27,20 +33,42 @@ class Column(NamedTuple):
     """Whether the column holds only null in most runs; see `is_sparse`."""
 
 
-def column(
-    name: str,
-    type: pa.DataType,
-    description: str,
-    *,
-    unit: str | None = None,
-    null: bool = False,
-    wall: bool = False,
-    sparse: bool = False,
-) -> pa.Field[Any]:
-    """Declares a column of a table."""
-    marks = {"unit": unit, "wall": "true" if wall else None, "sparse": "true" if sparse else None}
-    metadata = {"description": description} | {name: value for name, value in marks.items() if value}
-    return pa.field(name, type, nullable=null, metadata=metadata)
+def column(description: str, *, unit: str | None = None, wall: bool = False) -> Any:
+    """Declares a field of a row's class: a column that each row must fill."""
+    return field(metadata=_marks(description, unit=unit, wall=wall))
+
+
+def optional(
+    description: str, *, unit: str | None = None, wall: bool = False, sparse: bool = False, logged: bool = False
+) -> Any:
+    """Declares a column that is null where a row leaves it out.
+
+    wall, sparse, logged: as `is_wall`, `is_sparse` and `is_logged` say.
+    """
+    marks = _marks(description, unit=unit, wall=wall, sparse=sparse, logged=logged)
+    return field(default=None, metadata=marks)
+
+
+def _marks(description: str, **marks: str | bool | None) -> dict[str, str]:
+    return {"description": description} | {k: "true" if mark is True else mark for k, mark in marks.items() if mark}
+
+
+def schema(row: type) -> pa.Schema:
+    """Returns the schema of the table whose rows have this class, a dataclass; its docstring describes the table."""
+    types = get_type_hints(row, include_extras=True)
+    of_run = pa.field("run", TEXT, nullable=False, metadata={"description": "The run's id."})
+    columns = [
+        pa.field(of.name, _arrow(types[of.name]), nullable=of.default is None, metadata=dict(of.metadata))
+        for of in fields(row)
+    ]
+    return pa.schema([of_run, *columns], metadata={"description": " ".join((row.__doc__ or "").split())})
+
+
+def _arrow(type: Any) -> pa.DataType:
+    """Returns the Arrow type of a field's type, which is one of those above, or one of them and None."""
+    declared = type if get_origin(type) is Annotated else get_args(type)[0]
+    arrow: pa.DataType = get_args(declared)[1]
+    return arrow
 
 
 def described(field: pa.Field[Any]) -> Column:
@@ -68,3 +96,8 @@ def is_wall(field: pa.Field[Any]) -> bool:
 def is_sparse(field: pa.Field[Any]) -> bool:
     """Whether a column holds only null in most runs. Where it does, it is not part of a run's digest."""
     return b"sparse" in (field.metadata or {})
+
+
+def is_logged(field: pa.Field[Any]) -> bool:
+    """Whether a column is filled, like an algorithm's own, with what a task was given to log under its name."""
+    return b"logged" in (field.metadata or {})

@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from results.columns import column
 from results.schemas import TABLES
 from results.store import in_arrow
 
@@ -18,7 +17,8 @@ OWN = ("steps", "updates", "coefficients")
 
 def with_own(table: str, names: Iterable[str]) -> pa.Schema:
     """Returns the schema of a table with own columns of these names after the others."""
-    fields = [column(name, pa.float64(), "A column of the algorithm's own.", null=True) for name in names]
+    described = {"description": "A column of the algorithm's own."}
+    fields = [pa.field(name, pa.float64(), metadata=described) for name in names]
     return pa.schema([*TABLES[table], *fields], metadata=TABLES[table].metadata)
 
 

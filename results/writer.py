@@ -7,6 +7,8 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from results.disk import replacing, writing
 from results.location import is_local, location
 from results.own_columns import OWN, schema_of, with_own
 from results.parts import compact, keep_first, last_serial, part_files, write_part
-from results.schemas import TABLES, require
+from results.schemas import ROWS, TABLES, Row
 from results.store import make_folder
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class Writer:
             raise ValueError(f"{folder}: must hold no rows yet, got {', '.join(taken)}; write to another folder")
         make_folder(folder, parents=True)
         self._buffers = {table: _Buffer(folder, table, run) for table in TABLES}
+        self._of_class = {ROWS[table]: buffer for table, buffer in self._buffers.items()}
         for table, buffer in self._buffers.items():
             if keep is not None:
                 buffer.restore(keep.get(table, 0))
@@ -67,25 +70,21 @@ class Writer:
         self._flush_seconds = default if flush_seconds is None else flush_seconds
         self._flushed_at = time.monotonic()
 
-    def add(self, table: str, row: dict[str, Any], own: Mapping[str, float | None] | None = None) -> None:
-        """Adds a row. It has no column `run`, and may leave out columns that may be null.
+    def add(self, row: Row, own: Mapping[str, float | None] | None = None) -> None:
+        """Adds a row to the table of its class.
 
         own: numbers for columns of the algorithm's own, by name; such a column begins with the first row that has it.
-        Raises ValueError for an unknown table, an unknown column or a missing one. A value of a wrong type is found
-        only by `flush`.
+        A value of a wrong type is found only by `flush`.
         """
-        if table not in self._buffers:
-            require(table)
-        held = self._buffers[table].add(row, own or {})
-        if table in self._heard:
-            self._heard[table].append({**row, **(own or {})})
+        buffer = self._of_class[type(row)]
+        held = buffer.add(row, own or {})
+        if buffer.table in self._heard:
+            self._heard[buffer.table].append({**asdict(row), **(own or {})})
         if held >= BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
             self.flush()
 
     def add_columns(self, table: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Adds and flushes many rows, given as columns of equal length. Raises ValueError as `add` and `flush` do."""
-        if table not in self._buffers:
-            require(table)
+        """Adds and flushes many rows of a table, given as all its columns. Raises ValueError as `flush` does."""
         self._buffers[table].add_columns(columns)
         if table in self._heard:
             cells = zip(*(column.tolist() for column in columns.values()), strict=True)
@@ -142,12 +141,10 @@ class _Buffer:
     """
 
     def __init__(self, folder: Path, table: str, run: str) -> None:
-        self._folder, self._table, self._run = folder, table, run
+        self._folder, self.table, self._run = folder, table, run
         columns = [column for column in TABLES[table] if column.name != "run"]
         self._names = tuple(column.name for column in columns)
-        self._known = frozenset(self._names)
-        self._required = frozenset(column.name for column in columns if not column.nullable)
-        self._complete: set[tuple[str, ...]] = set()  # columns of rows so far, of which none was missing or unknown
+        self._values = attrgetter(*self._names)
         self._hashes = {column.name: hashlib.sha256() for column in columns if not is_wall(column)}
         self._rows: list[tuple[Any, ...]] = []
         self._own: dict[str, Any] = {}  # the hash of each own column
@@ -163,23 +160,23 @@ class _Buffer:
 
     def restore(self, rows: int) -> None:
         """Goes on after the first rows that the folder holds, and deletes the others."""
-        schema = schema_of(self._table, part_files(self._folder, self._table))
+        schema = schema_of(self.table, part_files(self._folder, self.table))
         for name in schema.names[len(self._names) + 1 :]:
             self._begin(name)
-        for kept in keep_first(self._folder, self._table, schema, rows, self._run):
+        for kept in keep_first(self._folder, self.table, schema, rows, self._run):
             for name in (*self._hashes, *self._own):
                 self._hash(name, kept.column(name).unify_dictionaries().combine_chunks())
-        self._parts = last_serial(self._folder, self._table) + 1
+        self._parts = last_serial(self._folder, self.table) + 1
         self._written = rows
 
     @property
     def _schema(self) -> pa.Schema:
-        return with_own(self._table, self._own)
+        return with_own(self.table, self._own)
 
     def _begin(self, name: str) -> None:
         """Begins an own column, which is null in all rows before."""
-        if self._table not in OWN or name in ("run", *self._names):
-            raise ValueError(f"{self._table}: must have an own column of another name, got {name!r}")
+        if self.table not in OWN or name in ("run", *self._names):
+            raise ValueError(f"{self.table}: must have an own column of another name, got {name!r}")
         self._own[name] = hashlib.sha256(_bytes(pa.nulls(self._written, pa.float64())))
 
     def _hash(self, name: str, array: pa.Array[Any]) -> None:
@@ -187,27 +184,19 @@ class _Buffer:
         if array.null_count < len(array):
             self._held.add(name)
 
-    def add(self, row: dict[str, Any], own: Mapping[str, float | None]) -> int:
-        columns = tuple(row)
-        if columns not in self._complete:
-            if not self._required <= row.keys() <= self._known:
-                self._complain(row)
-            self._complete.add(columns)
+    def add(self, row: Row, own: Mapping[str, float | None]) -> int:
         for name in own:
             if name not in self._own:
                 self._begin(name)
         self._own_rows.append(own)
-        self._rows.append(tuple(map(row.get, self._names)))
+        self._rows.append(self._values(row))
         return len(self._rows)
 
     def add_columns(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        if not self._required <= columns.keys() <= self._known:
-            self._complain(columns)
         self.flush()
-        for start in range(0, len(next(iter(columns.values()))), BUFFER_ROWS):
-            cut = {name: column[start : start + BUFFER_ROWS].tolist() for name, column in columns.items()}
-            nulls = [None] * len(next(iter(cut.values())))
-            self._write([self._array(name, cut.get(name, nulls)) for name in self._names], {})
+        for start in range(0, len(columns[self._names[0]]), BUFFER_ROWS):
+            cut = slice(start, start + BUFFER_ROWS)
+            self._write([self._array(name, columns[name][cut].tolist()) for name in self._names], {})
 
     def flush(self) -> None:
         if not self._rows:
@@ -222,7 +211,7 @@ class _Buffer:
         """Writes a part file, and hashes its columns. arrays: those of the schema but `run`."""
         written = len(arrays[0])
         run = pa.DictionaryArray.from_arrays(np.zeros(written, np.int32), pa.array([self._run]))
-        write_part(self._folder, self._table, self._parts, pa.table([run, *arrays, *own.values()], schema=self._schema))
+        write_part(self._folder, self.table, self._parts, pa.table([run, *arrays, *own.values()], schema=self._schema))
         for name, array in (*zip(self._names, arrays, strict=True), *own.items()):
             if name in self._hashes or name in self._own:
                 self._hash(name, array)
@@ -230,15 +219,15 @@ class _Buffer:
         self._written += written
 
     def compact(self) -> None:
-        compact(self._folder, self._table, self._schema)
+        compact(self._folder, self.table, self._schema)
 
     def digests(self) -> Iterator[str]:
         left_out = (self._sparse | self._own.keys()) - self._held
         hashes = {**self._hashes, **dict(sorted(self._own.items()))}
-        return (f"{self._table}.{name} {found.hexdigest()}" for name, found in hashes.items() if name not in left_out)
+        return (f"{self.table}.{name} {found.hexdigest()}" for name, found in hashes.items() if name not in left_out)
 
     def _array(self, name: str, values: Sequence[Any]) -> pa.Array[Any]:
-        column = TABLES[self._table].field(name)
+        column = TABLES[self.table].field(name)
         try:
             if pa.types.is_integer(column.type) and any(issubclass(kind, _REAL) for kind in set(map(type, values))):
                 raise TypeError(
@@ -247,21 +236,12 @@ class _Buffer:
             array: pa.Array[Any] = pa.array(values, column.type)
         except (pa.ArrowException, TypeError, OverflowError) as error:
             kind = "text" if pa.types.is_dictionary(column.type) else column.type
-            raise ValueError(f"{self._table}.{name}: must be {kind}, got a value that is not: {error}") from None
+            raise ValueError(f"{self.table}.{name}: must be {kind}, got a value that is not: {error}") from None
         if array.null_count and not column.nullable:
             place = array.is_null().index(True).as_py()
             row = dict(zip(self._names, self._rows[place], strict=True)) if self._rows else place
-            raise ValueError(f"{self._table}.{name}: must not be null, got the row {row!r}")
+            raise ValueError(f"{self.table}.{name}: must not be null, got the row {row!r}")
         return array
-
-    def _complain(self, row: Mapping[str, Any]) -> None:
-        wrong = {"unknown": row.keys() - self._known, "missing": self._required - row.keys()}
-        faults = " and ".join(f"{fault} {', '.join(sorted(names))}" for fault, names in wrong.items() if names)
-        optional = ", ".join(sorted(self._known - self._required)) or "none"
-        raise ValueError(
-            f"{self._table}: a row must have the columns of its schema but run, got {faults}; "
-            f"the columns are {', '.join(self._names)}, of which may be missing: {optional}"
-        )
 
 
 def _bytes(array: pa.Array[Any]) -> bytes:

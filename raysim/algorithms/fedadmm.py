@@ -63,7 +63,8 @@ class FedADMM(Central):
         trained = self._solve(task, state, lambda u: beta * (u - z) - dual, beta)
         after = {"u": trained.w, "dual": dual - beta * (trained.w - z)}
         term = self._news(beta * after["u"] - after["dual"], last * state["u"] - dual)
-        return trained.send(term=term, penalty=beta), after
+        task.log(penalty=beta)
+        return trained.send(term=term), after
 
     def _solve(self, task: Task, state: Record, pull: Correction, beta: Tensor) -> Trained:
         """Solves the subproblem by gradient steps (2.9). pull: the subproblem's gradient without that of f_i."""

@@ -67,7 +67,8 @@ class FedAvgFT(FedAvg):
         if self.finetune_after is None or not message["tuning"]:
             return super().update(task, message, state)
         trained = task.train(self.personal(task, message, state))
-        return trained.logged, {"w": trained.w, "buffers": trained.model.buffers, "tuned": state["tuned"] * 0 + 1}
+        trained.log()
+        return {}, {"w": trained.w, "buffers": trained.model.buffers, "tuned": state["tuned"] * 0 + 1}
 
     def direction(
         self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask

@@ -51,8 +51,9 @@ class FedDF(Hybrid):
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(task.received)
+        trained.log()
         # Not named "buffers", for the server would get only their mean.
-        return {"w": trained.w, "statistics": trained.model.buffers, **trained.logged}, state
+        return {"w": trained.w, "statistics": trained.model.buffers}, state
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
         models, statistics = updates["w"], updates["statistics"]

@@ -113,6 +113,8 @@ class Feddle(Hybrid):
         here, score = anchors.places, entries["score"].clone()
         if self.score == "coefficient":
             score[here] = found.abs()
+        if task.reference is not None:
+            task.log(similarity=self._similarity(start, anchors, aims, slope, task))
         return ServerStep(
             state={
                 **entries,
@@ -129,7 +131,6 @@ class Feddle(Hybrid):
                 fallback=aims,
                 norm=anchors.norms,
             ),
-            similarity=None if task.reference is None else self._similarity(start, anchors, aims, slope, task),
             vector_flops=self._flops(anchors, task),
         )
 

@@ -42,7 +42,8 @@ class LocalOnly(Central):
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, message, state))
-        return trained.logged, {"w": trained.w, "buffers": trained.model.buffers}
+        trained.log()
+        return {}, {"w": trained.w, "buffers": trained.model.buffers}
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         return state

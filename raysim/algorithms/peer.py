@@ -83,10 +83,7 @@ class Peer(Part):
 
     @abstractmethod
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
-        """Trains, and returns the draft for `mix` and the message to every neighbour.
-
-        Either may hold what `Trained.send` adds for the tables: the engine takes it out, and it does not travel.
-        """
+        """Trains, and returns the draft for `mix` and the message to every neighbour."""
 
     @abstractmethod
     def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:

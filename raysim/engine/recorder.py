@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
 from actors import Job
 from raysim.engine import rows
+from raysim.workers.replies import Numbers
 from results import Writer
+from results.schemas import Row, StepRow
 
 
 class Diverged(Exception):
@@ -40,16 +42,17 @@ class Recorder:
         """Writes how the data are divided. table: columns of the table `partition`."""
         self.writer.add_columns("partition", table)
 
-    def step(self, row: rows.Row) -> None:
-        """Writes a row of the table `steps`."""
-        self.add("steps", [row])
-        self.virtual_time = row["virtual_time"]
-        self.traffic.update(up=row.get("up_bytes") or 0, down=row.get("down_bytes") or 0)
-        self.staleness = row["staleness_mean"]
+    def step(self, row: StepRow, measured: Numbers) -> None:
+        """Writes a row of the table `steps`. measured: what only a real step fills; {} in a dry run."""
+        row, own = rows.filled(row, measured)
+        self.writer.add(row, own)
+        self.virtual_time = row.virtual_time
+        self.traffic.update(up=row.up_bytes or 0, down=row.down_bytes or 0)
+        self.staleness = row.staleness_mean
 
     def jobs(self, happened: rows.Happened, jobs: Sequence[Job[Any, Any]], began: float) -> None:
         """Writes the jobs of a happening. began: when the timeline began, in seconds since the epoch."""
-        self.add("tasks", rows.job_rows(happened, jobs, began))
+        self.add(rows.of_jobs(happened, jobs, began))
 
     def diverge(
         self, happened: rows.Happened, what: str, *, version: int, client: int | None = None, go_on: bool
@@ -78,10 +81,7 @@ class Recorder:
         totals = {**self.totals, "virtual_time": self.virtual_time}
         return {"totals": totals, "ended_early": self.early, "diverged": self.diverged}
 
-    def add(self, table: str, new: list[rows.Row]) -> None:
-        """Writes new rows of a table. The entry `own` of a row holds numbers for columns of the algorithm's own."""
+    def add(self, new: Iterable[Row]) -> None:
+        """Writes rows."""
         for row in new:
-            if "own" in row:
-                self.writer.add(table, {key: row[key] for key in row if key != "own"}, row["own"])
-            else:
-                self.writer.add(table, row)
+            self.writer.add(row)

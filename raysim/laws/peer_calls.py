@@ -13,9 +13,7 @@ from raysim.laws.records import shapes
 from raysim.laws.subject import Subject
 from raysim.local.task import Task
 from raysim.terms import Record
-from raysim.workers import records
 from raysim.workers.peers import PeersWorker
-from raysim.workers.workbench import LOGGED
 
 ROUNDS, PEERS = 3, 3  # that are tried
 
@@ -60,8 +58,8 @@ class PeerCalls:
                 return returned
 
             draft, message = self.calls.pair("local", which, what, local, state)
-            drafts.append(records.split(draft, *LOGGED)[0])
-            messages.append(records.split(message, *LOGGED)[0])
+            drafts.append(draft)
+            messages.append(message)
         return [self._mixed(round, peer, states[peer], drafts[peer], messages) for peer in range(PEERS)]
 
     def _mixed(self, round: int, peer: int, state: Record, draft: Record, messages: list[Record]) -> Record:

@@ -17,7 +17,6 @@ from raysim.laws.subject import Subject
 from raysim.terms import Buffer, Record
 from raysim.workers import records
 from raysim.workers.server import ServerWorker
-from raysim.workers.workbench import LOGGED
 
 STEPS = 3  # that are tried
 UPDATES = 2  # in a step at the end of a round
@@ -85,7 +84,7 @@ class ServerCalls:
         given = [1.0] * len(arrivals) if weights is None or len(weights) != len(arrivals) else weights
         total, buffers = records.Stack() if weights is None else records.Total(), records.Total()
         for arrival, weight, update in zip(arrivals, given, updates, strict=True):
-            vectors, own = records.split(records.split(update, *LOGGED)[0], "buffers")
+            vectors, own = records.split(update, "buffers")
             total.add(vectors, weight)
             buffers.add(own, arrival.samples / samples)
 

@@ -86,7 +86,7 @@ class Task:
 
         A column begins with the first row that has it, and is null in the others. It may be called again; the last
         value of a name counts. NaN and infinity are kept as they are. Raises TypeError for anything but numbers, and
-        ValueError for a name that the table has already.
+        ValueError for a name that the table has already, but for those of columns that tasks fill, such as `penalty`.
         """
         for name, value in numbers.items():
             require_own(self.table, name)
@@ -129,7 +129,7 @@ class Task:
         seed, client, number = self._key
         order = stream_of(seed, f"train {stream}")(client, number)  # valid until the next training
         self._net.seed(int(order.integers(2**63)))
-        return train(
+        trained = train(
             self._net,
             start,
             self._samples if data is None else Samples.of(*data) if isinstance(data, tuple) else data,
@@ -141,6 +141,7 @@ class Task:
             relative=relative,
             loss=loss,
         )
+        return trained._replace(logged=self.logged)
 
     def _require_part(self, part: str | None) -> None:
         if part not in (None, "shared", "personal"):

@@ -29,23 +29,23 @@ class Trained(NamedTuple):
     loss_after: Tensor  # 0-d; loss of the last mini-batch before its step, or of all samples if a tolerance was met
     residual: Tensor | None = None  # 0-d; norm of the gradient when last measured; None without a tolerance
     tolerance: Tensor | None = None  # 0-d; what the residual was compared with; None without a tolerance
+    logged: dict[str, float | None] | None = None  # what the task logs, to which `send` adds; None: nobody asks for it
 
     @property
     def w(self) -> Tensor:
         """The trained parameters, (size,)."""
         return self.model.w
 
-    @property
-    def logged(self) -> Record:
-        """What is for the tables only. In an update, it does not travel: the engine takes it out."""
-        shown = {"loss_before": self.loss_before, "loss_after": self.loss_after}
-        if self.residual is not None and self.tolerance is not None:
-            shown |= {"residual": self.residual, "tolerance": self.tolerance}
-        return shown
+    def log(self) -> None:
+        """Logs losses, residual and tolerance, for the task's row of the table `updates`."""
+        if self.logged is not None:
+            shown = {name: getattr(self, name) for name in ("loss_before", "loss_after", "residual", "tolerance")}
+            self.logged.update({name: float(value) for name, value in shown.items() if value is not None})
 
     def send(self, **vectors: Tensor) -> Record:
-        """Returns an update: these vectors, the buffers, which the engine averages, and what is for the tables."""
-        return {**vectors, "buffers": self.model.buffers, **self.logged}
+        """Returns an update: these vectors, and the buffers, which the engine averages. Logs as `log` does."""
+        self.log()
+        return {**vectors, "buffers": self.model.buffers}
 
 
 class Batch(NamedTuple):

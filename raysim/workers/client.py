@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -32,17 +31,10 @@ from raysim.workers.requests import (
     SaveClientsRequest,
     TrainedChunk,
     TrainRequest,
+    Update,
 )
 from raysim.workers.wire import Wire
-from raysim.workers.workbench import EVALUATING, LOGGED, Workbench, joined
-
-
-class Updated(NamedTuple):
-    """What came of a client's update."""
-
-    sent: Record  # without what is for the tables only
-    state: Record  # the client's next state
-    reply: TrainedClient
+from raysim.workers.workbench import EVALUATING, Workbench, joined
 
 
 class ClientWorker(Workbench):
@@ -72,11 +64,13 @@ class ClientWorker(Workbench):
             if member.state:
                 after.append(Value(wire.send(state)))
             trained.append(reply)
-        update = wire.send({**updates.record, **buffers.record})
-        return Answer(trained, TrainedChunk(update=Value(update), states=tuple(after)))
+        update: Value[Update] = Value((wire.send(updates.record), wire.send(buffers.record)))
+        return Answer(trained, TrainedChunk(update=update, states=tuple(after)))
 
-    def _updated(self, member: ChunkMember, messages: dict[Value[Wire], Record]) -> Updated:
-        """Trains a client. messages: what was received already."""
+    def _updated(
+        self, member: ChunkMember, messages: dict[Value[Wire], Record]
+    ) -> tuple[Record, Record, TrainedClient]:
+        """Trains a client. Returns its update, its next state, and the reply. messages: what was received already."""
         if member.message not in messages:
             messages[member.message] = wire.receive(member.message.content, self.device)
         message = messages[member.message]
@@ -85,18 +79,16 @@ class ClientWorker(Workbench):
         self.take_logged()
         state = wire.receive(member.state.content, self.device) if member.state else {}
         sent, state = self._update(member, message, state)
-        sent, logged = records.split(sent, *LOGGED)
-        columns = self.training_columns(logged, self.net.steps - steps, time.perf_counter() - began)
-        reply = TrainedClient(
-            columns=columns,
-            own=self.take_logged(),
-            samples_seen=self.net.seen - seen,
-            predicted=self.net.predicted - predicted,
+        seconds, seen = time.perf_counter() - began, self.net.seen - seen
+        numbers = self.measured(
+            local_steps=self.net.steps - steps,
+            samples_seen=seen,
             up_bytes=records.size(sent, self.net.layout),
             down_bytes=self.down_bytes(message),
-            diverged=diverged(columns, sent, "update"),
+            seconds=seconds,
         )
-        return Updated(sent, state, reply)
+        passes = seen + (self.net.predicted - predicted) / 3  # a backward pass costs two forward passes
+        return sent, state, TrainedClient(numbers, passes, diverged(numbers, sent, "update"))
 
     def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record]:
         client, number = member.client, member.number

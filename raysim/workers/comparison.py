@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import torch
 
 from raysim.terms import Arrival, Record
-from raysim.workers.replies import Logged
+from raysim.workers.replies import Numbers
 
 
-def compare(stacks: Sequence[Record], arrivals: Sequence[Arrival]) -> list[Logged]:
+def compare(stacks: Sequence[Record], arrivals: Sequence[Arrival]) -> list[Numbers]:
     """Returns norm and cosine of each update for the table `updates`, in order; null where they are not defined.
 
     stacks: the step's updates, whose "delta" is (n, d) each; [] is returned if they have none. The cosine is that

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from raysim.terms import Record
-from raysim.workers.replies import TrainingColumns
+from raysim.workers.replies import Numbers
 
 
 def not_finite(record: Record) -> str | None:
@@ -18,12 +18,12 @@ def not_finite(record: Record) -> str | None:
     return None
 
 
-def diverged(columns: TrainingColumns, sent: Record, what: str) -> str | None:
+def diverged(numbers: Numbers, sent: Record, what: str) -> str | None:
     """Returns what of a training is not finite, such as "loss" or "update 'delta'"; None if all of it is finite.
 
-    columns: what the tables show of it. sent: what the client or peer sends. what: the word for that.
+    numbers: what the tables show of it. sent: what the client or peer sends. what: the word for that.
     """
-    if not all(math.isfinite(loss) for loss in (columns.loss_before, columns.loss_after) if loss is not None):
+    if not all(math.isfinite(numbers.get(name) or 0.0) for name in ("loss_before", "loss_after")):
         return "loss"
     name = not_finite(sent)
     return None if name is None else f"{what} {name!r}"

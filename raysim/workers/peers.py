@@ -33,7 +33,7 @@ from raysim.workers.peer_requests import (
 )
 from raysim.workers.replies import Apart, Evaluated, MixedPeer, PeerCost, TrainedPeer
 from raysim.workers.wire import Wire
-from raysim.workers.workbench import EVALUATING, LOGGED, Workbench
+from raysim.workers.workbench import EVALUATING, Workbench
 
 COMPARED_INPUTS = 500  # test inputs on which peers' outputs are compared, if there are no public samples
 
@@ -69,7 +69,6 @@ class PeersWorker(Workbench):
         before = self.net.predicted
         draft, message = self._trained(peer, EVALUATING, state, local)
         predicted = self.net.predicted - before
-        draft, message = (records.split(record, *LOGGED)[0] for record in (draft, message))
         mixed = []
         for neighbours in (1, 2):
             before = self.net.passes
@@ -91,7 +90,7 @@ class PeersWorker(Workbench):
             state = self._mix(turn, received)
             if turn.mixes == 0:
                 self.refuse_logged("init")
-            own_columns = self.take_logged()
+            logged = self.take_logged()
             seconds = time.perf_counter() - started
             draft: Record = {}
             message: Record = {}
@@ -100,7 +99,7 @@ class PeersWorker(Workbench):
                 draft, message, trained = self._local(turn, state)
             own.append((wire.send(draft), wire.send(state if turn.kept else {})))
             messages.append(wire.send(message))
-            mixed.append(MixedPeer(seconds, trained, not_finite(state), own_columns))
+            mixed.append(MixedPeer(seconds, trained, not_finite(state), logged))
         return Answer(mixed, Mixture(own=Value(tuple(own)), messages=Value(tuple(messages))))
 
     def _mix(self, turn: Turn, received: _Received) -> Record:
@@ -116,11 +115,8 @@ class PeersWorker(Workbench):
         self.net.take_solves()
         draft, message = self._trained(turn.peer, turn.mixes, state)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
-        draft, of_draft = records.split(draft, *LOGGED)
-        message, of_message = records.split(message, *LOGGED)
-        columns = self.training_columns({**of_draft, **of_message}, steps, seconds)
-        size = records.size(message, self.net.layout)
-        return draft, message, TrainedPeer(columns, size, diverged(columns, message, "message"), self.take_logged())
+        numbers, size = self.measured(local_steps=steps, seconds=seconds), records.size(message, self.net.layout)
+        return draft, message, TrainedPeer(numbers, size, diverged(numbers, message, "message"))
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ MetricSums: TypeAlias = dict[str, float]
 OwnMetrics: TypeAlias = "dict[str, float | None]"
 """The metrics of `run.metrics`; None where one is not defined."""
 
-Logged: TypeAlias = "dict[str, float | None]"
-"""What `task.log` was given: numbers by the name of their column; None where there is none."""
+Numbers: TypeAlias = "dict[str, float | None]"
+"""What was measured, and what tasks logged, by the name of a table's column or of one of the algorithm's own."""
 
 
 class Evaluated(NamedTuple):
@@ -86,53 +86,29 @@ class PeerCost(NamedTuple):
     message_bytes: int
 
 
-class TrainingColumns(NamedTuple):
-    """Columns of the table `updates` that training fills. A column is None if it does not apply to the run."""
-
-    local_steps: int
-    seconds: float  # wall seconds
-    loss_before: float | None
-    loss_after: float | None
-    residual: float | None
-    tolerance: float | None
-    penalty: float | None
-    solver_iterations: float | None  # mean over the solves of deep equilibrium layers
-    solver_residual: float | None
-    unconverged: int | None
-
-
 class TrainedClient(NamedTuple):
     """What the training of a client gave, besides its update."""
 
-    columns: TrainingColumns
-    own: Logged  # columns of the algorithm's own
-    samples_seen: int  # samples whose gradients were computed, each as often as it was
-    predicted: float  # how many samples passed forward besides
-    up_bytes: int
-    down_bytes: int
+    numbers: Numbers  # for the table `updates`
+    passes: float  # samples whose gradients were computed, each as often as it was, and a third of those only predicted
     diverged: str | None  # what was not finite, such as "loss"; None if all was
 
 
 class StepReply(NamedTuple):
     """What the tables show of a server step."""
 
-    server_flops: float
-    cache_bytes: int
-    similarity: float | None
-    coefficients: dict[str, list[float]]  # columns of the table of that name; {} without a search
+    numbers: Numbers  # for the table `steps`
+    coefficients: dict[str, list[float]]  # columns of the table of that name, with own ones; {} without a search
     diverged: str | None  # what of the next model is not finite, "w" or "buffers"; None if all is
-    own: Logged  # columns of the algorithm's own in the table `steps`
-    own_coefficients: dict[str, list[float]]  # and in the table `coefficients`
-    compared: list[Logged]  # for each update, columns of the table `updates`; [] if they are not compared
+    compared: list[Numbers]  # for each update, columns of the table `updates`; [] if they are not compared
 
 
 class TrainedPeer(NamedTuple):
     """What the training of a peer gave, besides its draft and message."""
 
-    columns: TrainingColumns
+    numbers: Numbers  # for the table `updates`
     message_bytes: int
     diverged: str | None  # what was not finite, such as "loss"; None if all was
-    own: Logged  # columns of the algorithm's own
 
 
 class MixedPeer(NamedTuple):
@@ -141,7 +117,7 @@ class MixedPeer(NamedTuple):
     mixing_s: float  # wall seconds
     trained: TrainedPeer | None  # None: it did not train, because it will not mix again
     diverged: str | None  # the entry of the peer's state that is not finite; None if all are
-    own: Logged  # columns of the algorithm's own, which mixing logged
+    numbers: Numbers  # what mixing logged, for the row of the training before it
 
 
 class Apart(NamedTuple):

@@ -7,7 +7,7 @@ worker that carries out the request finds it in the value's `content`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from raysim.workers.server import ServerWorker
     from raysim.workers.stored_state import StateValues
     from raysim.workers.wire import Wire
+
+Update: TypeAlias = "tuple[Wire, Wire]"
+"""What clients send, but for buffers, and their buffers, which the engine averages in all algorithms."""
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
 
@@ -92,7 +95,7 @@ class ChunkMember(NamedTuple):
 class TrainedChunk(NamedTuple):
     """What the training of a chunk leaves."""
 
-    update: Value[Wire]  # the sum (or the stack) of the members' updates
+    update: Value[Update]  # the sum (or the stack) of the members' updates
     states: tuple[Value[Wire], ...]  # the new state of each member; () if clients keep none
 
 
@@ -107,7 +110,7 @@ class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
     def leaves(self) -> TrainedChunk:
         return TrainedChunk(update=Value(), states=tuple(Value() for member in self.members if member.state))
 
-    def remade(self, left: TrainedChunk) -> tuple[Value[Wire]]:
+    def remade(self, left: TrainedChunk) -> tuple[Value[Update]]:
         return (left.update,)  # the next step uses it up; states live on, and with them would what they came from
 
     def call(self, worker: ClientWorker, gang: Gang) -> Answer[list[TrainedClient], TrainedChunk]:
@@ -139,7 +142,7 @@ class StepRequest(Request[StepReply, SteppedState]):
     compared: bool  # whether the reply tells how the updates compare; they must then be stacked
     message: Value[Wire]  # what clients were sent before it
     state: StateValues  # before it
-    chunks: tuple[Value[Wire], ...]  # what the training jobs left
+    chunks: tuple[Value[Update], ...]  # what the training jobs left
 
     def leaves(self) -> SteppedState:
         return SteppedState(message=Value(), state={name: Value(former=old) for name, old in self.state.items()})

@@ -20,10 +20,9 @@ from raysim.workers import records, returned, wire
 from raysim.workers.client import ClientWorker
 from raysim.workers.comparison import compare
 from raysim.workers.finite import not_finite
-from raysim.workers.replies import Logged, ServerDescribed, StepReply, UpdateCost
+from raysim.workers.replies import Numbers, ServerDescribed, StepReply, UpdateCost
 from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest
 from raysim.workers.stored_state import load, store
-from raysim.workers.workbench import LOGGED
 
 
 class ServerWorker(ClientWorker):
@@ -67,7 +66,7 @@ class ServerWorker(ClientWorker):
         with self.calling("update", client, 0, who=f"client {client}", message=message, state=client_state) as where:
             answer = self.algorithm.update(task, message, client_state)
             update, _ = returned.pair(where, answer, "the update", "the client's next state")
-        return records.split(update, *LOGGED)[0], self.net.predicted - before
+        return update, self.net.predicted - before
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -87,25 +86,21 @@ class ServerWorker(ClientWorker):
         flops = task.passes * self.forward_flops if task.passes else 0.0
         flops += 2.0 * len(request.arrivals) * records.elements(one, self.net.layout) + step.vector_flops
         reply = StepReply(
-            server_flops=flops,
-            cache_bytes=self._kept_bytes(after, one),
-            similarity=None if step.similarity is None else step.similarity.item(),
-            coefficients=_columns(step.search),
+            numbers={"server_flops": flops, "cache_bytes": self._kept_bytes(after, one), **task.logged},
+            coefficients=_coefficients(step.search) if step.search else {},
             diverged=not_finite({key: after[key] for key in ("w", "buffers")}),
-            own=dict(task.logged),
-            own_coefficients=_own_columns(step.search),
             compared=compared,
         )
         message = self.message(after, request.version)
         state = store({name: after[name] for name in request.state}, message, before, request.state)
         return Answer(reply, SteppedState(Value(wire.send(message)), state))
 
-    def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Logged]]:
+    def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Numbers]]:
         """Returns the step's updates, summed or stacked, its buffers, averaged over the step's samples, the number of
         updates in each chunk, if they are stacked, and how they compare, if that is asked."""
         # Borrowed, for sums and stacks are new tensors: what chunks left is only read here.
-        parts = [records.split(wire.borrow(chunk.content, self.device), "buffers") for chunk in request.chunks]
-        vectors, buffers = [part[0] for part in parts], [part[1] for part in parts]
+        vectors = [wire.borrow(chunk.content[0], self.device) for chunk in request.chunks]
+        buffers = [wire.borrow(chunk.content[1], self.device) for chunk in request.chunks]
         stacked = request.weights is not None or not request.summed
         returned.same_updates(f"{type(self.algorithm).__name__}.update", vectors, not stacked)
         compared = compare(vectors, request.arrivals) if request.compared else []
@@ -163,17 +158,15 @@ class ServerWorker(ClientWorker):
         return wire.send({"w": model.w, "buffers": model.buffers})
 
 
-def _columns(search: SearchResult | None) -> dict[str, list[float]]:
-    """Returns what a search found as columns of the table `coefficients`; {} if there was no search."""
-    return {name: found.tolist() for name, found in search._asdict().items() if name != "own"} if search else {}
+def _coefficients(search: SearchResult) -> dict[str, list[float]]:
+    """Returns what a search found as columns of the table `coefficients`, those of the algorithm's own last.
 
-
-def _own_columns(search: SearchResult | None) -> dict[str, list[float]]:
-    """Returns the search's columns of the algorithm's own. Raises ValueError if one is not as long as the others."""
-    columns = {}
-    for name, found in (search.own if search else {}).items():
+    Raises ValueError if one of these is not as long as the others.
+    """
+    columns = {name: found.tolist() for name, found in search._asdict().items() if name != "own"}
+    for name, found in search.own.items():
         require_own("coefficients", name)
-        if search and found.shape != search.anchor.shape:
+        if found.shape != search.anchor.shape:
             text = f"must have one number for each of {len(search.anchor)} anchors, got shape {tuple(found.shape)}"
             raise BadValue(f"SearchResult: the own column {name!r} {text}")
         columns[name] = found.double().tolist()

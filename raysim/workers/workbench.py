@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
@@ -18,20 +18,19 @@ from raysim.local.net import LOSSES, Net
 from raysim.local.outputs import per_label, predicted
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
+from raysim.local.train import Trained
 from raysim.models.build import initialise
 from raysim.parts.errors import BadInput, BadValue, located
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmeasurable
 from raysim.terms import Record
-from raysim.workers.replies import Described, Evaluated, Logged, MetricSums, OwnMetrics, Passes, TrainingColumns
+from raysim.workers.replies import Described, Evaluated, MetricSums, Numbers, OwnMetrics, Passes
 from raysim.workers.returned import calling
 from raysim.workers.trial import try_metrics, try_model
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
 # Draws outside of training have keys of their own: this number, above any number of dispatches, plus the version.
 EVALUATING = 2**32
-# Entries of updates and messages that are there for the tables only, and do not travel.
-LOGGED = ("loss_before", "loss_after", "residual", "tolerance", "penalty")
 
 
 class Workbench:
@@ -58,7 +57,7 @@ class Workbench:
                 text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
                 raise BadValue(f"{text}", "personal")
         self.start = self.net.model()
-        self.logged: Logged = {}  # what tasks were given to log; see `take_logged`
+        self.logged: Numbers = {}  # what tasks were given to log; see `take_logged`
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
         self.population = scenario.population(federation.samples)
 
@@ -112,16 +111,16 @@ class Workbench:
         per_sample = (measure(self.federation.largest) - of_smallest) / (most - fewest)
         return Passes(of_smallest - per_sample * fewest, per_sample)
 
-    def take_logged(self) -> Logged:
+    def take_logged(self) -> Numbers:
         """Returns what tasks were given to log since the last call."""
         taken = dict(self.logged)
         self.logged.clear()
         return taken
 
     def refuse_logged(self, method: str) -> None:
-        """Raises ValueError if a method logged numbers that has no row in any table."""
-        if taken := self.take_logged():
-            text = f"has no row in any table, so task.log must not be called there, got {', '.join(taken)}"
+        """Raises ValueError if a method that has no row in any table logged numbers, besides those of training."""
+        if taken := self.take_logged().keys() - Trained._fields:
+            text = f"has no row in any table, so task.log must not be called there, got {', '.join(sorted(taken))}"
             raise BadValue(f"{method}: {text}; log in a method that trains, mixes or steps")
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
@@ -217,22 +216,20 @@ class Workbench:
             sums["unconverged"] = samples * solves.unconverged / solves.solves
         return sums
 
-    def training_columns(self, logged: Mapping[str, Tensor], steps: int, seconds: float) -> TrainingColumns:
-        """Returns what the tables show of a training and of the solves in it. logged: its entries named in LOGGED."""
+    def measured(self, **numbers: float) -> Numbers:
+        """Returns what the table `updates` shows of a training: these numbers, what its task logged, and the solves of
+        deep equilibrium layers in it."""
         solves = self.net.take_solves()
-        numbers = {key: logged[key].item() if key in logged else None for key in LOGGED}
-        return TrainingColumns(
-            local_steps=steps,
-            seconds=seconds,
-            loss_before=numbers["loss_before"],
-            loss_after=numbers["loss_after"],
-            residual=numbers["residual"],
-            tolerance=numbers["tolerance"],
-            penalty=numbers["penalty"],
-            solver_iterations=solves.iterations / solves.solves if solves.solves else None,
-            solver_residual=solves.residual if solves.solves else None,
-            unconverged=solves.unconverged if solves.solves else None,
+        of_solves = (
+            {
+                "solver_iterations": solves.iterations / solves.solves,
+                "solver_residual": solves.residual,
+                "unconverged": solves.unconverged,
+            }
+            if solves.solves
+            else {}
         )
+        return {**numbers, **of_solves, **self.take_logged()}
 
 
 def joined(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:

@@ -10,8 +10,7 @@ from witness import worker_of
 
 from raysim import parse_scenario
 from raysim.algorithms import ALGORITHMS, Inbox, Peer, Record
-from raysim.workers import records
-from raysim.workers.workbench import LOGGED, Workbench
+from raysim.workers.workbench import Workbench
 
 NAMES = [part.model_fields["name"].default for part in ALGORITHMS if issubclass(part, Peer)]
 HALF = {"name": "neighbours", "beta": 0.5}
@@ -140,15 +139,11 @@ def one_by_one(raw: Raw) -> list[Record]:
     for round in range(scenario.run.rounds):
         tasks = [bench.task(peer, round, bench.start) for peer in peers]
         pairs = [algorithm.local(task, state) for task, state in zip(tasks, states, strict=True)]
-        drafts, messages = zip(*(map(bare, pair) for pair in pairs), strict=True)
+        drafts, messages = zip(*pairs, strict=True)
         near = scenario.topology.neighbours(len(peers), scenario.seed, scenario.topology.epoch(round))
         inboxes = [Inbox(messages[i], [messages[j] for j in n.peers], list(n.weights)) for i, n in enumerate(near)]
         states = [algorithm.mix(*of_one) for of_one in zip(tasks, drafts, inboxes, strict=True)]
     return states
-
-
-def bare(record: Record) -> Record:
-    return records.split(record, *LOGGED)[0]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,6 +17,7 @@ from results import CannotWrite, UnknownLocation, Writer
 from results.holder import this_process
 from results.location import location
 from results.parts import part_files
+from results.schemas import PartitionRow
 
 OWN = {"name": "object_store:KilledOnce"}
 
@@ -153,7 +154,7 @@ def test_parts_count_once_while_they_are_merged(bucket: str) -> None:
     folder = location(f"{bucket}/merged")
     writer = Writer(folder, "r")
     for row in range(3):
-        writer.add("partition", {"client": row, "split": "train", "label": 0, "samples": row})
+        writer.add(PartitionRow(client=row, split="train", label=0, samples=row))
         writer.flush()
     parts = {part: part.read_bytes() for part in part_files(folder, "partition")}
     writer.close()
@@ -163,7 +164,7 @@ def test_parts_count_once_while_they_are_merged(bucket: str) -> None:
         part.write_bytes(content)
     assert part_files(folder, "partition") == [merged]
     writer = Writer(folder, "r", keep={"partition": 2})
-    writer.add("partition", {"client": 2, "split": "train", "label": 0, "samples": 2})
+    writer.add(PartitionRow(client=2, split="train", label=0, samples=2))
     digest = writer.digest()
     writer.close()
     (one,) = part_files(folder, "partition")
@@ -171,7 +172,7 @@ def test_parts_count_once_while_they_are_merged(bucket: str) -> None:
     assert one.stem.startswith("000000-")
     other = Writer(location(f"{bucket}/at-once"), "r")
     for row in range(3):
-        other.add("partition", {"client": row, "split": "train", "label": 0, "samples": row})
+        other.add(PartitionRow(client=row, split="train", label=0, samples=row))
     assert other.digest() == digest
 
 

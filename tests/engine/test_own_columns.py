@@ -14,6 +14,7 @@ import raysim
 from raysim.algorithms import Arrival, Inbox, Peer, Record, SearchResult, ServerStep
 from results import Writer, load
 from results.report import report
+from results.schemas import StepRow
 
 
 class Logging(Counting):
@@ -150,17 +151,17 @@ def test_a_digest_depends_on_them_but_not_on_when_rows_are_written(tmp_path: Pat
     for number, flushed in enumerate(itertools.product((False, True), repeat=len(rows))):
         writer = Writer(tmp_path / str(number), "run")
         for row, flush in zip(rows, flushed, strict=True):
-            writer.add("steps", dict(ROW), row)
+            writer.add(StepRow(**ROW), row)
             if flush:
                 writer.flush()
         digests.add(writer.digest())
         writer.close()
         assert len(list((tmp_path / str(number) / "steps").glob("*.parquet"))) == 1
         again = Writer(tmp_path / str(number), "run", keep={"steps": 3})
-        again.add("steps", dict(ROW), rows[3])
+        again.add(StepRow(**ROW), rows[3])
         digests.add(again.digest())
     assert len(digests) == 1
     plain = Writer(tmp_path / "plain", "run")
     for _ in rows:
-        plain.add("steps", dict(ROW))
+        plain.add(StepRow(**ROW))
     assert plain.digest() not in digests

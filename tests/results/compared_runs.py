@@ -10,6 +10,7 @@ from command_line import command
 from typer.testing import Result as Answer
 
 from results import Writer, write_json
+from results.schemas import EvaluationRow, StepRow, UpdateRow
 
 Scenario = dict[str, Any]
 FEDAVG: Scenario = {"algorithm": {"name": "fedavg", "weights": "samples"}}
@@ -34,9 +35,9 @@ def made(
     for number in range(2 * len(accuracies)):
         when = {"step": number + 1, "round": number, "virtual_time": number + 1.5}
         counts = {"used": 2, "discarded": 0, "in_flight": 3, "samples": 20}
-        writer.add("steps", {**when, **counts, "up_bytes": 100, "down_bytes": 200})
+        writer.add(StepRow(**when, **counts, up_bytes=100, down_bytes=200))
         ended = {"client": 0, "dispatch": number, "status": "used", "dispatched_at": 0.0, "version": 0}
-        writer.add("updates", {**when, **ended, "staleness": 0.0, "samples": 20, "local_steps": 7})
+        writer.add(UpdateRow(**when, **ended, staleness=0.0, samples=20, local_steps=7))
         if number % 2:
             rows = [("global", None, "accuracy", accuracies[number // 2])]
             rows += [("global", None, "loss", loss) for loss in losses[number // 2 : number // 2 + 1]]
@@ -44,7 +45,7 @@ def made(
             rows += [("client", member, "accuracy", value) for member, value in enumerate(own)]
             for subject, member, metric, value in rows:
                 what = {"subject": subject, "member": member, "metric": metric, "value": value}
-                writer.add("evaluations", {**when, **what, "split": "test", "samples": 10 * (1 + (member or 0))})
+                writer.add(EvaluationRow(**when, **what, split="test", samples=10 * (1 + (member or 0))))
     writer.close()
     about = {"run": folder.name, "name": "n", "status": "finished", "seed": scenario["seed"], "seconds": {"total": 8.0}}
     write_json(folder, {**about, "scenario": scenario, **info})

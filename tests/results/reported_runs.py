@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from results import Writer, write_json
+from results.schemas import ROWS
 
 Rows = dict[str, Sequence[dict[str, Any]]]
 
@@ -14,7 +15,7 @@ def made(folder: Path, rows: Rows, scenario: dict[str, Any] | None = None, **inf
     writer = Writer(folder, folder.name)
     for table, of_table in rows.items():
         for row in of_table:
-            writer.add(table, row)
+            writer.add(ROWS[table](**row))
     writer.close()
     scenario = {"name": "made", "seed": 0, "algorithm": {"name": "fedavg"}, **(scenario or {})}
     about = {"run": folder.name, "name": scenario["name"], "status": "finished", "seed": scenario["seed"]}

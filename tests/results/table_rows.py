@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from results import Run, Writer
+from results.schemas import UpdateRow
 
 NEVER = 1e9  # seconds between flushes
 
@@ -59,7 +60,7 @@ def written(folder: Path, rows: list[dict[str, Any]], flush_after: tuple[int, ..
     """A writer that was given update rows, and flushed after those places."""
     writer = Writer(folder, run, flush_seconds=NEVER)
     for place, row in enumerate(rows):
-        writer.add("updates", row)
+        writer.add(UpdateRow(**row))
         if place in flush_after:
             writer.flush()
     return writer

@@ -14,6 +14,7 @@ from table_rows import NEVER, update
 
 import raysim
 from results import NotARun, Run, Writer, load, open_run, write_json
+from results.schemas import UpdateRow
 
 CURE = "copy it again from where it is whole, or run the scenario again"
 
@@ -43,7 +44,7 @@ def test_every_bit_of_a_table_is_checked(tmp_path: Path) -> None:
     """A flipped bit of a page is found by its checksum, also where the page could still be read."""
     writer = Writer(tmp_path, "r", flush_seconds=NEVER)
     for dispatch in range(100):
-        writer.add("updates", update(dispatch))
+        writer.add(UpdateRow(**update(dispatch)))
     writer.close()
     write_json(tmp_path, {"run": "r", "status": "finished"})
     file = parquet(tmp_path, "updates")
@@ -63,7 +64,7 @@ def test_every_bit_of_a_table_is_checked(tmp_path: Path) -> None:
 def test_a_damaged_second_part_is_told_by_its_name(tmp_path: Path) -> None:
     writer = Writer(tmp_path, "r", flush_seconds=NEVER)
     for dispatch in range(3):
-        writer.add("updates", update(dispatch))
+        writer.add(UpdateRow(**update(dispatch)))
         writer.flush()
     write_json(tmp_path, {"run": "r", "status": "running"})
     second = tmp_path / "updates" / "000001.parquet"
@@ -148,7 +149,7 @@ def test_models_that_are_damaged_are_told_by_their_file(tmp_path: Path) -> None:
 def test_a_damaged_part_is_left_as_it_is_when_parts_are_merged(tmp_path: Path) -> None:
     writer = Writer(tmp_path, "r", flush_seconds=NEVER)
     for dispatch in range(2):
-        writer.add("updates", update(dispatch))
+        writer.add(UpdateRow(**update(dispatch)))
         writer.flush()
     flip(tmp_path / "updates" / "000000.parquet")
     writer.close()

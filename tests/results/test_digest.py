@@ -6,22 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from table_rows import ROWS, update, written
+from table_rows import ROWS as UPDATES
+from table_rows import update, written
 
 from results import TABLES, Writer
 from results.columns import described
+from results.schemas import ROWS
 
 
 def test_the_digest_does_not_depend_on_flushes_run_or_wall_columns(tmp_path: Path) -> None:
-    digest = written(tmp_path / "a", ROWS).digest()
+    digest = written(tmp_path / "a", UPDATES).digest()
     assert len(digest) == 64
-    assert written(tmp_path / "b", ROWS, flush_after=(0, 1, 7)).digest() == digest
-    closed = written(tmp_path / "c", ROWS, flush_after=(3,))
+    assert written(tmp_path / "b", UPDATES, flush_after=(0, 1, 7)).digest() == digest
+    closed = written(tmp_path / "c", UPDATES, flush_after=(3,))
     closed.close()
     assert closed.digest() == digest
-    other = [row | {"seconds": 9.9, "worker": None} for row in ROWS]
+    other = [row | {"seconds": 9.9, "worker": None} for row in UPDATES]
     assert written(tmp_path / "d", other, run="another").digest() == digest
-    as_numpy = [row | {"client": np.int32(row["client"]), "staleness": 1} for row in ROWS]
+    as_numpy = [row | {"client": np.int32(row["client"]), "staleness": 1} for row in UPDATES]
     assert written(tmp_path / "e", as_numpy).digest() == digest
 
 
@@ -45,7 +47,7 @@ def test_the_digest_tells_every_value(tmp_path: Path, change: dict[str, Any]) ->
 
 
 def test_the_digest_tells_the_order_of_rows_and_all_nans_are_alike(tmp_path: Path) -> None:
-    assert written(tmp_path / "a", ROWS).digest() != written(tmp_path / "b", ROWS[::-1]).digest()
+    assert written(tmp_path / "a", UPDATES).digest() != written(tmp_path / "b", UPDATES[::-1]).digest()
     (odd,) = np.array([0x7FF8000000000001], np.int64).view(np.float64).tolist()  # another NaN than math.nan
     nan, other, null = ([update(0, weight=value)] for value in (math.nan, odd, None))
     digest = written(tmp_path / "c", nan).digest()
@@ -62,7 +64,7 @@ def test_the_digest_tells_every_column_of_every_table_but_the_run_and_wall_colum
 
     def digest(name: str, **changes: Any) -> str:
         writer = Writer(tmp_path / name, "r")
-        writer.add(table, row | changes)
+        writer.add(ROWS[table](**row | changes))
         return writer.digest()
 
     same = digest("same")

@@ -24,6 +24,7 @@ from results.report.groups import grouped
 from results.report.members import over_rounds
 from results.report.partition import divergences
 from results.report.penalties import of_all_clients
+from results.schemas import PartitionRow, UpdateRow
 
 
 def told(*arguments: str | Path) -> Result:
@@ -351,7 +352,7 @@ def test_what_is_infinite_in_all_updates_is_not_drawn(tmp_path: Path) -> None:
 def test_penalties_are_drawn_for_algorithms_that_have_a_first_one(tmp_path: Path) -> None:
     """An algorithm of one's own may log a number of the same name."""
     writer = Writer(tmp_path, "a")
-    writer.add("updates", update(0), {"next_penalty": 2.0})
+    writer.add(UpdateRow(**update(0)), {"next_penalty": 2.0})
     writer.close()
     about = {"run": "a", "name": "own", "status": "finished", "seed": 0, "scenario_hash": "a"}
     write_json(tmp_path, {**about, "scenario": {"name": "own", "seed": 0, "algorithm": {"name": "own:ADMM"}}})
@@ -366,9 +367,9 @@ def test_a_penalty_that_is_not_a_number_is_that_of_the_mean(tmp_path: Path) -> N
     writer = Writer(tmp_path, "a")
     for number, (client, penalty) in enumerate(penalties):
         row = update(number, **when(number // 2), client=client, status="used")
-        writer.add("updates", row, {"next_penalty": penalty})
+        writer.add(UpdateRow(**row), {"next_penalty": penalty})
     for client in (0, 1):
-        writer.add("partition", {"client": client, "split": "train", "label": 0, "samples": 10})
+        writer.add(PartitionRow(client=client, split="train", label=0, samples=10))
     writer.close()
     about = {"run": "a", "name": "own", "status": "finished", "seed": 0, "scenario_hash": "a"}
     scenario = {"name": "own", "seed": 0, "algorithm": {"name": "fedadmm_insa", "beta": 1.0}}

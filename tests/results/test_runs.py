@@ -10,6 +10,7 @@ from conftest import Simulate, digits, quadratic
 
 import raysim
 from results import NotARun, UnknownKey, Writer, load, write_json
+from results.schemas import EvaluationRow
 
 
 def made(folder: Path, scenario: dict[str, Any], value: float = 0.5, run: str | None = None) -> Path:
@@ -17,7 +18,7 @@ def made(folder: Path, scenario: dict[str, Any], value: float = 0.5, run: str | 
     writer = Writer(folder, run or folder.name)
     when = {"virtual_time": 0.0, "subject": "global", "split": "test", "metric": "accuracy", "samples": 10}
     for number in (1, 2):
-        writer.add("evaluations", {"step": number, "round": number, "value": value * number, **when})
+        writer.add(EvaluationRow(step=number, round=number, value=value * number, **when))
     writer.close()
     write_json(folder, {"run": run or folder.name, "name": "n", "status": "finished", "seed": 0, "scenario": scenario})
     return folder

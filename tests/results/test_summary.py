@@ -10,6 +10,7 @@ from rich.console import Console
 from table_rows import NEVER, evaluation, step, update
 
 from results import Run, Writer, open_run, summary, write_json
+from results.schemas import EvaluationRow, StepRow, UpdateRow
 from results.show import render
 
 INFO = {
@@ -33,16 +34,16 @@ INFO = {
 def hand_made(folder: Path, info: dict[str, Any]) -> Run:
     writer = Writer(folder, "r-1", flush_seconds=NEVER)
     for number in (1, 2):
-        writer.add("steps", step(number))
+        writer.add(StepRow(**step(number)))
     for number, (status, staleness) in enumerate([("used", 0.0), ("used", 3.0), ("discarded", 9.0), ("dropped", 1.0)]):
-        writer.add("updates", update(number, status=status, staleness=staleness))
+        writer.add(UpdateRow(**update(number, status=status, staleness=staleness)))
     for number, accuracy, loss in ((0, 0.1, 2.0), (1, 0.5, 1.0), (2, 0.4, math.nan)):
-        writer.add("evaluations", evaluation(number, "global", None, "accuracy", accuracy))
-        writer.add("evaluations", evaluation(number, "global", None, "loss", loss))
-        writer.add("evaluations", evaluation(number, "global", None, "distance", 3.0 - number))
+        writer.add(EvaluationRow(**evaluation(number, "global", None, "accuracy", accuracy)))
+        writer.add(EvaluationRow(**evaluation(number, "global", None, "loss", loss)))
+        writer.add(EvaluationRow(**evaluation(number, "global", None, "distance", 3.0 - number)))
     for number, values in ((1, (0.75, 0.75)), (2, (0.25, 0.75))):
         for client, value in enumerate(values):
-            writer.add("evaluations", evaluation(number, "client", client, "accuracy", value))
+            writer.add(EvaluationRow(**evaluation(number, "client", client, "accuracy", value)))
     writer.flush()
     write_json(folder, info)
     return open_run(folder)

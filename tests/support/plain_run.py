@@ -18,7 +18,6 @@ from raysim.world.server_happening import Stepped
 from raysim.world.server_timeline import ServerTimeline
 
 CPU = torch.device("cpu")
-LOGGED = {"loss_before", "loss_after", "residual", "tolerance", "penalty"}  # what updates carry for the tables only
 
 
 class PlainRun:
@@ -70,7 +69,7 @@ class PlainRun:
         weights = None if every else self.algorithm.weigh(arrivals, self.population)
         samples = [arrival.samples for arrival in arrivals]
         together: dict[str, Any] = {}
-        for key in updates[0].keys() - LOGGED:
+        for key in updates[0]:
             of_key = torch.stack([update[key] for update in updates])
             if key == "buffers":
                 together[key] = torch.tensor(samples) / sum(samples) @ of_key

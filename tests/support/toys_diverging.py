@@ -20,7 +20,7 @@ class Explodes(Sound):
         sent, after = super().update(task, message, state)
         if task.client == self.client_id and message["steps"] >= self.version:
             if self.what == "loss":
-                return {**sent, "loss_after": sent["loss_after"] * float("inf")}, after
+                task.log(loss_after=float("inf"))
             if self.what == "update":
                 broken = sent["delta"].clone()
                 broken[7] = float("nan")

@@ -1,25 +1,23 @@
 """What workers reply fits the tables that it is written to."""
 
 import pytest
+from conftest import Raw, Simulate, digits
 
 from raysim.terms import SearchResult
-from raysim.workers.replies import StepReply, TrainedClient, TrainingColumns
-from raysim.workers.workbench import LOGGED
 from results import TABLES
 
 
+def test_what_a_search_finds_are_columns() -> None:
+    assert set(SearchResult._fields) - {"own"} <= set(TABLES["coefficients"].names)
+
+
 @pytest.mark.parametrize(
-    ("fields", "table"),
-    [
-        (TrainingColumns._fields, "updates"),
-        (set(TrainedClient._fields) - {"columns", "diverged", "own", "predicted"}, "updates"),
-        (set(SearchResult._fields) - {"own"}, "coefficients"),
-        (set(StepReply._fields) - {"coefficients", "diverged", "own", "own_coefficients", "compared"}, "steps"),
-    ],
+    "raw",
+    [digits(run__compare_updates=False), digits(algorithm="decfedavg", topology="ring", world={})],
+    ids=["server", "peers"],
 )
-def test_every_field_is_a_column(fields: tuple[str, ...], table: str) -> None:
-    assert set(fields) <= set(TABLES[table].names)
-
-
-def test_what_updates_carry_for_the_tables_are_columns_of_training() -> None:
-    assert set(LOGGED) <= set(TrainingColumns._fields)
+def test_what_is_measured_has_columns(simulate: Simulate, raw: Raw) -> None:
+    """A number of any other name would be in a column of the algorithm's own, and these algorithms have none."""
+    result = simulate(raw)
+    for table in ("steps", "updates"):
+        assert result.table(table).schema.names == TABLES[table].names

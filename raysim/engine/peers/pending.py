@@ -11,7 +11,7 @@ from actors.job import Outcome
 from raysim.engine.pending import Pending
 from raysim.parts.errors import BadValue
 from raysim.workers.peer_requests import Differences, MixRequest, Mixture
-from raysim.workers.replies import Apart, Evaluated, Logged, MixedPeer, TrainedPeer, TrainingColumns
+from raysim.workers.replies import Apart, Evaluated, MixedPeer, Numbers, TrainedPeer
 from raysim.workers.shared_requests import CLIENT
 
 
@@ -30,15 +30,13 @@ class TrainedAt(NamedTuple):
 
     def note(self) -> dict[str, Any]:
         """Returns the result as plain data, once the job is done."""
-        return {**self.trained._asdict(), "columns": self.trained.columns._asdict(), "worker": self.job.worker}
+        return {**self.trained._asdict(), "worker": self.job.worker}
 
     @classmethod
     def noted(cls, note: dict[str, Any]) -> TrainedAt:
         """Returns where the result is that `note` gave: in a job that is done."""
-        size, diverged, own = note["message_bytes"], note["diverged"], note["own"]
-        trained = TrainedPeer(TrainingColumns(**note["columns"]), size, diverged, own)
-        mixed = MixedPeer(0.0, trained, None, {})
-        done = Outcome([mixed], note["worker"], Took(0.0, 0.0))
+        trained = TrainedPeer(note["numbers"], note["message_bytes"], note["diverged"])
+        done = Outcome([MixedPeer(0.0, trained, None, {})], note["worker"], Took(0.0, 0.0))
         left = Mixture(own=Value(), messages=Value())
         job: Job[list[MixedPeer], Mixture] = Job(CLIENT, None, left, [], MixRequest.name, "recalled", outcome=done)
         return cls(job, 0)
@@ -88,10 +86,10 @@ class PendingRound(Pending):
     def trained(self) -> list[tuple[TrainedPeer, str]]:
         """For each mix of the round, what the peer's training before it gave, and the worker that did it.
 
-        Its own columns are those of the training and of the mix.
+        Its numbers are those of the training and of the mix.
         """
         pairs = ((at, mixed) for job, earlier in self.chunks for at, mixed in zip(earlier, job.result, strict=True))
-        return [(_with_own(at.trained, mixed.own), at.job.worker) for at, mixed in pairs]
+        return [(_with(at.trained, mixed.numbers), at.job.worker) for at, mixed in pairs]
 
     @property
     def mixing_s(self) -> float:
@@ -99,9 +97,9 @@ class PendingRound(Pending):
         return sum(mixed.mixing_s for job in self.mixes for mixed in job.result)
 
 
-def _with_own(trained: TrainedPeer, mixed: Logged) -> TrainedPeer:
-    """Adds the own columns of a mix. Raises ValueError if training has logged one of them too."""
-    if both := sorted(trained.own.keys() & mixed.keys()):
+def _with(trained: TrainedPeer, mixed: Numbers) -> TrainedPeer:
+    """Adds what a mix logged. Raises ValueError if training has logged a number of that name, too."""
+    if both := sorted(trained.numbers.keys() & mixed.keys()):
         text = "must be given other names in `mix` than in `local`, for they share a row"
         raise BadValue(f"task.log: {text}, got {', '.join(both)} in both; rename them")
-    return trained._replace(own={**trained.own, **mixed})
+    return trained._replace(numbers={**trained.numbers, **mixed})

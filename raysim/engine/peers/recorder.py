@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
-from raysim.workers.replies import Evaluated, TrainedPeer
-from raysim.world.peers_timeline import Exchanged, Mixed
+from raysim.workers.replies import Evaluated, Numbers, TrainedPeer
+from raysim.world.peers_timeline import Exchanged
 from results import Writer
 
 
@@ -31,56 +31,39 @@ class PeersRecorder(Recorder):
     def exchanged(
         self,
         exchanged: Exchanged,
-        trained: Sequence[tuple[TrainedPeer, str]] | None = None,
-        measured: dict[str, Any] | None = None,
+        trained: Sequence[tuple[TrainedPeer, str]] = (),
+        measured: Numbers | None = None,
     ) -> None:
         """Writes a round: its mixes and messages.
 
-        trained: for each mix, what training gave and the worker that did it. measured: columns of the table `steps`
-        that only a real round has. Both are None in a dry run.
+        trained: for each mix, what training gave and the worker that did it; () in a dry run. measured: what only a
+        real round measures.
         """
-        when = {"step": exchanged.version, "round": exchanged.round}
-        up = down = 0
+        traffic = Counter(up_bytes=0, down_bytes=0)
         for place, mixed in enumerate(exchanged.mixed):
-            size, training = _training_row(*trained[place], len(mixed.sent)) if trained else (None, {})
-            arrived = sum(sent.arrives is not None for sent in mixed.sent)
-            self.totals.update(sent=len(mixed.sent), lost=len(mixed.sent) - arrived)
-            if size is not None:
-                up, down = up + size * len(mixed.sent), down + size * arrived
-            self.add("updates", [when | self._update_row(mixed) | training])
-            for sent in mixed.sent:
-                edge = {"source": sent.source, "target": sent.target, "bytes": size, "arrived_at": sent.arrives}
-                self.writer.add("exchanges", {**when, "virtual_time": sent.time, **edge})
-        sizes = {"up_bytes": up, "down_bytes": down} if trained is not None else {}
-        self.step(when | self._step_row(exchanged) | sizes | (measured or {}))
+            row = rows.of_mix(exchanged, mixed, self._samples[mixed.peer])
+            own: Numbers = {}
+            size = None
+            sent, arrived = len(mixed.sent), sum(sent.arrives is not None for sent in mixed.sent)
+            if trained:
+                training, worker = trained[place]
+                size = training.message_bytes
+                row, own = rows.filled(row, training.numbers, worker=worker, up_bytes=size * sent)
+                traffic.update(up_bytes=size * sent, down_bytes=size * arrived)
+            self.totals.update(sent=sent, lost=sent - arrived)
+            self.writer.add(row, own)
+            self.add(rows.of_messages(exchanged, mixed, size))
         mixes = len(exchanged.mixed)
+        step = rows.of_step(
+            exchanged,
+            [heard.age for mixed in exchanged.mixed for heard in mixed.inbox],
+            used=mixes,
+            discarded=0,
+            in_flight=0 if self._synchronous else len(self._samples),
+            samples=sum(self._samples[mixed.peer] for mixed in exchanged.mixed),
+        )
+        self.step(step, {} if measured is None else {**traffic, **measured})
         self.totals.update(dispatched=mixes, used=mixes, steps=1, rounds=1)
-
-    def _update_row(self, mixed: Mixed) -> rows.Row:
-        ages = [heard.age for heard in mixed.inbox]
-        return {
-            "virtual_time": mixed.time,
-            "client": mixed.peer,
-            "dispatch": mixed.serial,
-            "status": "used",
-            "dispatched_at": mixed.began,
-            "arrived_at": mixed.trained,
-            "version": mixed.number,
-            "staleness": sum(ages) / len(ages) if ages else 0.0,
-            "samples": self._samples[mixed.peer],
-        }
-
-    def _step_row(self, exchanged: Exchanged) -> rows.Row:
-        ages = [heard.age for mixed in exchanged.mixed for heard in mixed.inbox]
-        return {
-            "virtual_time": exchanged.time,
-            "used": len(exchanged.mixed),
-            "discarded": 0,
-            "in_flight": 0 if self._synchronous else len(self._samples),
-            "staleness_mean": sum(ages) / len(ages) if ages else None,
-            "staleness_max": max(ages, default=None),
-            "samples": sum(self._samples[mixed.peer] for mixed in exchanged.mixed),
-        }
 
     def evaluated(
         self, exchanged: Exchanged, of_peers: list[tuple[int, dict[str, Evaluated]]], apart: dict[str, float]
@@ -88,20 +71,13 @@ class PeersRecorder(Recorder):
         """Writes an evaluation. of_peers: by peer and split. apart: peers' distances to their mean."""
         for peer, splits in of_peers:
             for split, found in splits.items():
-                new = rows.evaluation_rows(exchanged, "peer", peer, split, found.values, found.samples)
-                self.add("evaluations", new)
+                self.add(rows.of_evaluation(exchanged, "peer", peer, split, found.values, found.samples))
         for split in of_peers[0][1]:
             samples = sum(splits[split].samples for _, splits in of_peers)
             values = spread([splits[split].values for _, splits in of_peers])
-            self.add("evaluations", rows.evaluation_rows(exchanged, "peers", None, split, values, samples))
+            self.add(rows.of_evaluation(exchanged, "peers", None, split, values, samples))
         first = next(iter(of_peers[0][1]))  # distances belong to no split, but tuning reads the first one
-        self.add("evaluations", rows.evaluation_rows(exchanged, "peers", None, first, apart, 0))
-
-
-def _training_row(trained: TrainedPeer, worker: str, messages: int) -> tuple[int, rows.Row]:
-    """Returns the bytes of a peer's message, and the columns of its training. messages: how many of them it sent."""
-    size = trained.message_bytes
-    return size, {**trained.columns._asdict(), "worker": worker, "up_bytes": size * messages, "own": trained.own}
+        self.add(rows.of_evaluation(exchanged, "peers", None, first, apart, 0))
 
 
 def spread(of_peers: list[dict[str, float | None]]) -> dict[str, float | None]:

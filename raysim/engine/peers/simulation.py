@@ -17,6 +17,7 @@ from raysim.engine.peers.recorder import PeersRecorder, spread
 from raysim.engine.peers.timeline import new_timeline
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.scenario import Scenario
+from raysim.workers.replies import Numbers
 from raysim.world.peers_timeline import Exchanged
 
 
@@ -58,7 +59,7 @@ class PeersSimulation:
 
     def record(self, happening: Exchanged, pending: PendingRound | None) -> Mark:
         assert pending is not None  # every round has jobs
-        measured = {"seconds": pending.mixing_s, "elapsed_s": self.stopwatch.seconds}
+        measured: Numbers = {"seconds": pending.mixing_s, "elapsed_s": self.stopwatch.seconds}
         self._recorder.exchanged(happening, pending.trained, measured)
         self._recorder.jobs(happening, pending.mixes, self.stopwatch.began)
         metrics = self._record_evaluation(happening, pending.evaluation) if pending.evaluation else None

@@ -33,19 +33,9 @@ class PendingStep(Pending):
         return 0 if self.step.done else super().undone
 
     @property
-    def trained(self) -> list[TrainedClient]:
-        """What training gave, for each update in order of dispatch."""
-        return [trained for chunk in self.chunks for trained in chunk.result]
-
-    @property
-    def updates(self) -> list[dict[str, Any]]:
-        """The columns of the table `updates` that training fills, for each update in order of dispatch."""
-        return [_row(trained, chunk.worker) for chunk in self.chunks for trained in chunk.result]
-
-
-def _row(trained: TrainedClient, worker: str) -> dict[str, Any]:
-    row = {**trained.columns._asdict(), "worker": worker, "own": trained.own}
-    return row | {"samples_seen": trained.samples_seen, "up_bytes": trained.up_bytes, "down_bytes": trained.down_bytes}
+    def trained(self) -> list[tuple[TrainedClient, str]]:
+        """What training gave, and the worker that did it, for each update in order of dispatch."""
+        return [(trained, chunk.worker) for chunk in self.chunks for trained in chunk.result]
 
 
 @dataclass(frozen=True)

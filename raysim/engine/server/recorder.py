@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
-from raysim.engine.server import rows as server_rows
-from raysim.workers.replies import Evaluated
+from raysim.workers.replies import Evaluated, Numbers
 from raysim.world.server_happening import Closed, Ended, Stepped
 from results import Writer
 
@@ -32,34 +32,48 @@ class ServerRecorder(Recorder):
         """Writes a dispatch whose update no step uses. samples: number of samples that the client trains on."""
         self.totals.update(["dispatched", ended.status])
         self._late += ended.status == "discarded"
-        self.add("updates", [server_rows.ended_row(ended, samples)])
+        self.writer.add(rows.of_dispatch(ended, ended.dispatched, ended.status, ended.staleness, samples))
 
     def stepped(
         self,
         stepped: Stepped,
         weights: list[float] | None,
-        trained: list[dict[str, Any]] | None = None,
-        measured: dict[str, Any] | None = None,
+        trained: Sequence[tuple[Numbers, str]] = (),
+        measured: Numbers | None = None,
     ) -> None:
         """Writes a server step and the updates that it used.
 
-        weights: the updates' weights, if they are summed. trained: for each update, the columns that training fills.
-        measured: columns of the table `steps` that only a real step has. Both are None in a dry run.
+        weights: the updates' weights, if they are summed. trained: for each update, what training measured and logged,
+        and the worker that did it; () in a dry run. measured: what only a real step measures and logs.
         """
         used = len(stepped.members)
-        updates = server_rows.used_rows(stepped, weights)
-        if trained is not None:
-            updates = [row | more for row, more in zip(updates, trained, strict=True)]
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
         self._picked.update(dispatched.client for dispatched in stepped.members)
-        self.add("updates", updates)
-        self.step(server_rows.step_row(stepped, self._late) | (measured or {}))
+        traffic = Counter(up_bytes=0, down_bytes=0)
+        for place, (dispatched, arrival) in enumerate(zip(stepped.members, stepped.arrivals, strict=True)):
+            weight = weights[place] if weights else None
+            row = rows.of_dispatch(stepped, dispatched, "used", arrival.staleness, arrival.samples, weight)
+            own: Numbers = {}
+            if trained:
+                numbers, worker = trained[place]
+                row, own = rows.filled(row, numbers, worker=worker)
+                traffic.update(up_bytes=row.up_bytes or 0, down_bytes=row.down_bytes or 0)
+            self.writer.add(row, own)
+        step = rows.of_step(
+            stepped,
+            [arrival.staleness for arrival in stepped.arrivals],
+            used=used,
+            discarded=self._late,
+            in_flight=stepped.in_flight,
+            samples=sum(arrival.samples for arrival in stepped.arrivals),
+        )
+        self.step(step, {} if measured is None else {**traffic, **measured})
         self._late = 0
 
-    def searched(self, stepped: Stepped, columns: dict[str, list[float]], own: dict[str, list[float]]) -> None:
-        """Writes what a search found. columns, own: lists with an element for each anchor, own ones for columns of the
-        algorithm's own; {} if there was no search."""
-        self.add("coefficients", server_rows.coefficient_rows(stepped, columns, own))
+    def searched(self, stepped: Stepped, columns: dict[str, list[float]]) -> None:
+        """Writes what a search found. columns: lists with an element for each anchor; {} if there was no search."""
+        for row, own in rows.of_search(stepped, columns):
+            self.writer.add(row, own)
 
     def closed(self, closed: Closed) -> None:
         """Counts a round that is over, and notes why the run ends early, if it does."""
@@ -74,7 +88,5 @@ class ServerRecorder(Recorder):
         subject: whose model it is, which is "global", "client" or "unseen". client: the client's number, unless the
         model is the global one.
         """
-        new = rows.evaluation_rows(closed, subject, client, split, found.values, found.samples)
-        if client is not None and subject == "client":
-            new = [row | {"picked": self._picked[client]} for row in new]
-        self.add("evaluations", new)
+        picked = self._picked[client] if client is not None and subject == "client" else None
+        self.add(rows.of_evaluation(closed, subject, client, split, found.values, found.samples, picked))

@@ -117,22 +117,13 @@ class ServerSimulation:
     def _record_step(self, stepped: Stepped, pending: PendingStep) -> None:
         reply = pending.step.result
         compared = reply.compared or [{}] * len(stepped.members)
-        rows_of_updates = zip(pending.updates, compared, strict=True)
-        updates = [{**row, "own": {**row["own"], **own}} for row, own in rows_of_updates]
-        measured = {
-            "up_bytes": sum(row["up_bytes"] for row in updates),
-            "down_bytes": sum(row["down_bytes"] for row in updates),
-            "seconds": pending.step.took.seconds,
-            "elapsed_s": self.stopwatch.seconds,
-            "server_flops": reply.server_flops,
-            "cache_bytes": reply.cache_bytes,
-            "similarity": reply.similarity,
-            "own": reply.own,
-        }
-        self._recorder.stepped(stepped, pending.weights, updates, measured)
-        self._recorder.searched(stepped, reply.coefficients, reply.own_coefficients)
+        pairs = zip(pending.trained, compared, strict=True)
+        trained_by = [(trained.numbers | more, worker) for (trained, worker), more in pairs]
+        measured = {**reply.numbers, "seconds": pending.step.took.seconds, "elapsed_s": self.stopwatch.seconds}
+        self._recorder.stepped(stepped, pending.weights, trained_by, measured)
+        self._recorder.searched(stepped, reply.coefficients)
         self._recorder.jobs(stepped, pending.jobs, self.stopwatch.began)
-        for arrival, trained in zip(stepped.arrivals, pending.trained, strict=True):
+        for arrival, (trained, _) in zip(stepped.arrivals, pending.trained, strict=True):
             if trained.diverged:
                 what = f"the {trained.diverged} of client {arrival.client}"
                 self._diverge(stepped, what, arrival.version, arrival.client)

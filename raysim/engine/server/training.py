@@ -88,7 +88,7 @@ class Training:
         serial = dispatched.serial
         if serial not in self._seen:
             (trained,) = finished(self._pool, self._begun[serial]).result
-            self._seen[serial] = trained.samples_seen + trained.predicted / 3  # a backward pass costs two forward ones
+            self._seen[serial] = trained.passes
         seen = self._seen[serial]
         return Cost(cost.flops_per_sample * seen, cost.down_bytes, cost.up_bytes, seen)
 
