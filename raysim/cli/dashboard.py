@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 WHERE = Path("/tmp/ray/session_latest/metrics/grafana/dashboards")  # Ray's files for Grafana name this folder
+
+DASHBOARD = Path(__file__).with_name("grafana.json")  # as Grafana's JSON model has it
 
 
 def dashboard(
@@ -18,14 +19,12 @@ def dashboard(
 ) -> None:
     """Write the dashboard of runs for Grafana, as the file raysim.json."""
     from raysim.cli.bad_input import refuse
-    from raysim.cli.grafana import FILE
-    from raysim.cli.grafana import dashboard as made
     from results.disk import writing
 
     if not folder.is_dir():
         hint = "Ray makes it on the head node when it starts there" if folder == WHERE else "make it"
         refuse([ValueError(f"dashboard: must be given a folder that is there, got {folder}; {hint}")])
-    file = folder / FILE
+    file = folder / "raysim.json"
     with writing(file):
-        file.write_text(json.dumps(made(), indent=2) + "\n", encoding="utf-8")
+        file.write_text(DASHBOARD.read_text(encoding="utf-8"), encoding="utf-8")
     typer.echo(file)
