@@ -26,6 +26,7 @@ class Start(Enum):
     model = "model"
     delay = "delay"
     metric = "metric"
+    observer = "observer"
 
 
 def new(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
-from raysim.laws import algorithm, data, metric, model, partition, runs, topology, world
+from raysim.laws import algorithm, data, metric, model, observer, partition, runs, topology, world
 from raysim.laws.law import Groups, Judgement, judge
 from raysim.laws.subject import Subject
 
@@ -22,6 +22,7 @@ LAWS: dict[str, Groups] = {
     "world.edge_delay": world.EDGE_DELAY,
     "run.metrics": metric.METRIC,
     "run.loss": metric.LOSS,
+    "run.observers": observer.LAWS,
 }
 
 

@@ -73,7 +73,7 @@ def it_runs(subject: Subject) -> None:
 
 def the_same_bits_again(subject: Subject) -> None:
     """A second run gives the same bits, with all that is kept pickled on the way."""
-    _same(first_run(subject), carried_out(subject.raw, PicklingPool()), "the second run")
+    same(first_run(subject), carried_out(subject.raw, PicklingPool()), "the second run")
 
 
 def the_same_bits_on_ray(subject: Subject) -> None:
@@ -85,7 +85,7 @@ def the_same_bits_on_ray(subject: Subject) -> None:
                 ended = Finished(run(parse_scenario(raw, "the trial"), out=folder))
             except RunFailed as failed:
                 raise Broken(f"on Ray: {failed}") from failed
-        _same(first_run(subject), ended, f"the run on Ray with {workers} of `resources.client_actors`")
+        same(first_run(subject), ended, f"the run on Ray with {workers} of `resources.client_actors`")
 
 
 def first_run(subject: Subject) -> Finished:
@@ -97,7 +97,8 @@ def first_run(subject: Subject) -> Finished:
     return found
 
 
-def _same(one: Finished, other: Finished, which: str) -> None:
+def same(one: Finished, other: Finished, which: str) -> None:
+    """Raises Broken unless two runs have the same digest. which: how the text calls the other one."""
     if one.digest == other.digest:
         return
     parts = [part for part in ("model", "tables") if one.info["digest"][part] != other.info["digest"][part]]

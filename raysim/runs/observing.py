@@ -44,7 +44,10 @@ def _observer(watcher: Watcher, one_of_several: bool) -> Observer:
 
 
 class Observing:
-    """The observers of one run. One that fails ends no run: that is warned of, once."""
+    """The observers of one run. One that fails ends no run: that is warned of, once.
+
+    tables: those whose new rows they want. failures: what observers raised first, by their id.
+    """
 
     def __init__(
         self, scenario: Scenario, observers: Sequence[Observer], *, sweep: str | None = None, label: str | None = None
@@ -54,7 +57,8 @@ class Observing:
         for table in self.tables:
             require(table)
         self._scenario, self._sweep, self._label = scenario, sweep, label or scenario.name
-        self._observers, self._warned = list(observers), set[int]()
+        self._observers = list(observers)
+        self.failures: dict[int, str] = {}
         self._folder: Path | None = None  # of the run, once it has begun
         self._progress: Progress | None = None
         self._stop: StopRun | None = None  # raised by an observer, to end the run
@@ -89,7 +93,7 @@ class Observing:
         resolved = self._scenario.resolved()
         began = RunBegin(folder.name, folder, resolved, rounds, steps, self._sweep, self._label)
         self._tell(lambda observer: observer.begin(began))
-        self._observers = [observer for observer in self._observers if id(observer) not in self._warned]
+        self._observers = [observer for observer in self._observers if id(observer) not in self.failures]
 
     def _end(self, path: Path) -> None:
         info: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"status": "failed"}
@@ -107,7 +111,7 @@ class Observing:
             except StopRun as stop:
                 self._stop = self._stop or stop
             except Exception as error:  # whatever an observer does wrong, the run goes on
-                if id(observer) not in self._warned:
-                    self._warned.add(id(observer))
+                if id(observer) not in self.failures:
                     place = "".join(f", at {frame.place}" for frame in frames_of(error)[-1:])
-                    _log.warning(f"the observer {observer.title} failed, and the run goes on: {describe(error)}{place}")
+                    self.failures[id(observer)] = f"{observer.title}: {describe(error)}{place}"
+                    _log.warning(f"the run goes on, but an observer failed: {self.failures[id(observer)]}")

@@ -69,6 +69,7 @@ RIGHT = [
 ]
 BROKEN = {
     "Overwrites": ("It changes nothing in place", "Overwrites.update, client 0, its dispatch 0: must not change"),
+    "FailsToSee": ("It sees a run from its begin to its end", "FailsToSee: ZeroDivisionError: division by zero, at "),
     "OverwritesInStep": ("It changes nothing in place", "OverwritesInStep.step, step 0: must not change what it is"),
     "Draws": ("Equal arguments give equal results", "Draws.update, client 0, its dispatch 0: must return the same"),
     "Remembers": ("Equal arguments give equal results", "Remembers.step, step 0: must return the same"),

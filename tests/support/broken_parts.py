@@ -13,7 +13,9 @@ from raysim.data import Dataset, Split
 from raysim.data.federation.partition import Partitioner
 from raysim.data.federation.pool import PooledData
 from raysim.data.federation.sizes import Sizes
+from raysim.engine.progress import Progress
 from raysim.models import ModelPart
+from raysim.observers import Observer
 from raysim.parts.errors import Problem
 from raysim.parts.rng import generator
 from raysim.world import Topology
@@ -549,6 +551,15 @@ class Rises(StalenessFunction):
 
     def __call__(self, staleness: float) -> float:
         return min(1.0, 0.1 + staleness / 10)
+
+
+class FailsToSee(Observer):
+    """Cannot see the first progress."""
+
+    name: str = "fails_to_see"
+
+    def progress(self, progress: Progress) -> None:
+        print(1 / (progress.round - progress.round))
 
 
 def first(outputs: Any, labels: Any) -> Any:
