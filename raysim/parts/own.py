@@ -47,7 +47,8 @@ def path_of(part: type[Any]) -> str:
 
 
 def require_part(found: Any, bases: tuple[type[Any], ...], got: str) -> None:
-    """Raises WrongClass unless a class can be a part of a kind. bases: the kind's; got: what the user wrote."""
+    """Raises WrongClass unless a class can be a part of a kind. bases: the base classes of the kind; got: the name
+    as the user wrote it."""
     part: Any = found
     if not (isinstance(found, type) and issubclass(found, bases)):
         must = " or ".join(map(public_path, bases))

@@ -65,7 +65,7 @@ def argument_problems(
     """Yields (argument, what is wrong with it) for arguments that a function cannot be called with.
 
     offered: arguments that it gets without being given them, if it has parameters of these names. first: how many
-    arguments it gets by place, before the others. Types are checked where the function's annotations are simple ones.
+    positional arguments come before these. Types are checked where the function's annotations are simple ones.
     """
     try:
         signature = inspect.signature(function, eval_str=True)
@@ -92,7 +92,7 @@ def argument_problems(
 def problems_of(path: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields (key, what is wrong) of a function at an import path that is called with two tensors and these arguments.
 
-    The key of one that cannot be imported is `name`, by which the short form names it.
+    If the function cannot be imported, the key is `name`, where the short form has its path.
     """
     try:
         function = find(path)
@@ -103,7 +103,8 @@ def problems_of(path: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]
 
 
 def call(function: Callable[..., Any], *values: Any, given: Mapping[str, Any], offered: Mapping[str, Any]) -> Any:
-    """Calls a function with values by place, the given arguments, and those offered ones that it asks for by name."""
+    """Calls a function with positional values, the given arguments, and those of the offered ones that it has a
+    parameter for."""
     try:
         asked = set(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -127,7 +128,8 @@ def _wrong(annotation: Any, value: Any) -> str | None:
 
 
 def as_function(value: Any, base: type, *kept: str) -> Any:
-    """Returns the block {name: function} that "my_module:name", or a block with that name, is short for.
+    """Spells out the short form of a function: "my_module:name", or a block with that name, becomes {name: function,
+    function: my_module:name}.
 
     A function may be given itself, in Python. Keys of the block other than `kept` are arguments of the function. The
     name of a subclass of `base` is returned as it is, and so are all other values.
@@ -140,7 +142,7 @@ def as_function(value: Any, base: type, *kept: str) -> Any:
         return value
     try:
         found: Any = find(name)
-    except WrongClass:  # the scenario's check tells it
+    except WrongClass:  # the check of the scenario reports it
         found = None
     if isinstance(found, type) and issubclass(found, base):
         return value

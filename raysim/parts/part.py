@@ -27,7 +27,7 @@ class Unit:
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
-Decay = Annotated[float, Field(ge=0, lt=1)]  # of a running mean; with 1, it would stay at 0
+Decay = Annotated[float, Field(ge=0, lt=1)]  # factor of a running mean; with 1, the mean would stay at 0
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]  # tables hold counts in 32 bits
 Seconds = Annotated[NonNegative, Unit("s")]
 Share = Annotated[Fraction, Unit("fraction")]
@@ -151,7 +151,7 @@ class OneOf:
         return found, wrong
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        self.bases = get_args(source) or (source,)  # of a union, or the only one
+        self.bases = get_args(source) or (source,)  # the members of a union, or the only class
         choices = {name: handler.generate_schema(part) for name, part in self._by_name.items()}
         union = core_schema.tagged_union_schema(choices, discriminator="name")
         return core_schema.no_info_wrap_validator_function(self._validate, union)
@@ -169,7 +169,8 @@ class OneOf:
         return among_parts(block) if part is None or part in self.parts else part.model_validate(block)
 
     def _renamed(self, part: Part) -> Part:
-        """Returns an object as it is or, if its class is from outside, with the name by which files can choose that."""
+        """Returns an object as it is. If its class is from outside, its name becomes module:Class, so that files can
+        choose it."""
         if type(part) in self.parts:
             return part
         path = path_of(type(part))

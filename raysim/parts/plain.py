@@ -1,4 +1,4 @@
-"""Plain data, as files hold them: dictionaries, lists, tuples and what has no parts."""
+"""Plain data, as files hold them: dictionaries, lists, tuples, texts and numbers."""
 
 from typing import Any
 

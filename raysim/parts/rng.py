@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 SERVER_ID = 2**31  # the server's id, where ids are those of clients
-_PADDING = ((0, 0, 0), (0, 0), (0,), ())  # by the number of ids
+_PADDING = ((0, 0, 0), (0, 0), (0,), ())  # zeros that fill a counter up, for 0, 1, 2 and 3 ids
 
 
 def _key(seed: int, purpose: str, ids: int) -> tuple[int, int]:
@@ -65,7 +65,8 @@ class Stream:
 
 
 class _Kept(threading.local):
-    """The streams of one thread: another one must not move them on in the middle of a draw."""
+    """The streams that one thread has made. They are not shared, for another thread could move them on in the middle
+    of a draw."""
 
     def __init__(self) -> None:
         self.stream = lru_cache(maxsize=64)(Stream)

@@ -1,7 +1,7 @@
-"""What of this process decides bits beside a run itself: generators, threads, and settings of torch and numpy.
+"""Settings of the process on which a run's bits depend: random generators, threads, and options of torch and numpy.
 
-Ray's workers are new processes. A run in this one goes on as in a new one, whatever the program around it has set, and
-leaves to that program what it had.
+Ray's workers are new processes. A run in the user's own process must compute as in a new one, whatever the program
+around it has set, and must leave these settings as it found them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def standard_state(*, torch: bool = False) -> Iterator[None]:
 def set_standard() -> None:
     """Gives torch, which must be loaded, the settings that it has in a new process, in this thread.
 
-    Worth it in new processes, too: modules of users' own may have set others when they were imported.
+    New processes need it, too: a user's modules may have changed settings when they were imported.
     """
     for _, set_to, standard in _settings(sys.modules["torch"]):
         set_to(standard)

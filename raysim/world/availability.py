@@ -51,10 +51,10 @@ class Presence(ABC):
 
 
 class AnyPresence(Presence):
-    """Who is there by any availability, which is asked for all clients each time.
+    """The presence that any availability gives, by asking it for all clients each time.
 
-    Raises ValueError if that gives a mask of another shape or type, or a change that is not later: with that, a run
-    would never end.
+    Raises BadInput if it returns a mask of another shape or type, or a next change that is not in the future, for then
+    a run would never end.
     """
 
     def __init__(self, availability: Availability, seed: int, clients: int) -> None:

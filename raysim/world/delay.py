@@ -20,10 +20,10 @@ TimeUnit = Literal["rounds", "seconds"]
 class Cost(NamedTuple):
     """What one client's update costs, or one training of a peer."""
 
-    flops: float  # of the training
+    flops: float  # FLOPs of the training
     down_bytes: int
     up_bytes: int
-    samples: float  # trained on, forward and backward; a forward pass alone is a third of one
+    samples: float  # samples trained on, forward and backward; a sample that is only predicted counts as a third
 
 
 class Delay(Part):

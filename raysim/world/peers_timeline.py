@@ -20,7 +20,7 @@ from raysim.world.network import Mail, Network, Sent
 
 
 class Next(NamedTuple):
-    """What is done with a new state of a peer, its first one included."""
+    """What follows a new state of a peer, or its first one: more training, an evaluation, both or neither."""
 
     trains: bool  # the peer trains from it, because it will mix once more before the end
     kept: bool  # the state is evaluated, or is the peer's last
@@ -46,7 +46,7 @@ class Mixed(NamedTuple):
     time: float  # when it mixes
     inbox: tuple[Heard, ...]  # in order of neighbours
     sent: tuple[Sent, ...]
-    next: Next  # what is done with the mixed state
+    next: Next  # what follows the mixed state
 
 
 class Exchanged(NamedTuple):
@@ -67,7 +67,7 @@ class PeersTimeline:
     """What happens in a run of peers: iterate over it to get all rounds, in order.
 
     evaluate_every: rounds from one evaluation to the next; the last round is always evaluated. cost: returns the cost
-    of a peer with so many neighbours, if the delay needs it. start: what is done with each peer's first state.
+    of a peer with so many neighbours, if the delay needs it. start: what follows each peer's first state.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from raysim.world.world import World
 
 
 class Picker(ABC):
-    """Decides which clients are dispatched, whenever the timeline asks.
+    """Decides which clients are dispatched each time that the timeline asks.
 
     samples: the number of samples that each client trains on, (clients,); a client with none is never picked. roster:
     whose idle clients have samples and are not in flight; the timeline keeps it up to date.
@@ -24,7 +24,7 @@ class Picker(ABC):
     timed = False
     """Whether clients are dispatched at given times only, and never because others have arrived."""
     over = "no client is left to pick"
-    """Why a run ends early when nobody is in flight any more, and nobody can be dispatched."""
+    """The reason that a run gives when it ends early because nobody is in flight or can be dispatched."""
 
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
         self.roster = Roster(samples > 0)
@@ -44,7 +44,8 @@ class Picker(ABC):
         return change if change < math.inf else None
 
     def next_look(self, time: float, in_flight: int) -> float | None:
-        """Without rounds: returns when to pick again though nobody has arrived; None if that is of no use."""
+        """Returns the next time to pick clients, even if no update arrives until then; None if waiting for arrivals
+        is enough. It is asked only where the world has no rounds."""
         short = in_flight < (self._dispatch.concurrency or 0) and self.roster.idle.any()
         return self.next_change(time) if short else None
 
@@ -154,7 +155,7 @@ class ScriptPicker(Picker):
 
 
 def new_picker(world: World, samples: NDArray[np.int64], seed: int) -> Picker:
-    """Returns the picker that the world asks for. Raises ValueError if it must pick clients that it cannot pick."""
+    """Returns the picker that the world asks for. Raises ValueError if its script names clients without samples."""
     if world.script is not None:
         return ScriptPicker(world, samples, seed, world.script)
     return (RandomPicker if world.dispatch.picks is None else ListPicker)(world, samples, seed)

@@ -14,7 +14,7 @@ from raysim.world.topology import Topology
 if TYPE_CHECKING:
     import networkx as nx
 
-DRAWS = 100  # after which it is an error that no graph was connected
+DRAWS = 100  # draws without a connected graph after which an error is raised
 
 
 class RandomTopology(Topology):

@@ -42,11 +42,11 @@ class Roster:
         return 0 <= client < len(self._pickable) and bool(self._pickable[client])
 
     def all(self) -> NDArray[np.int64]:
-        """Returns all of them, ascending."""
+        """Returns all clients that can be picked, ascending."""
         return self._both.nonzero()[0]
 
     def at(self, places: Iterable[int]) -> list[int]:
-        """Returns those at the places, which count from 0 in ascending order of clients."""
+        """Returns the clients at these places of the ascending list that `all` returns."""
         ends = self._counts.cumsum()
         clients = []
         for place in places:
@@ -58,7 +58,7 @@ class Roster:
 
 
 def _flags(values: NDArray[np.bool_]) -> tuple[bytearray, NDArray[np.bool_]]:
-    """Returns a copy of the values twice, in the same memory: bytes, which Python reads and writes one by one several
-    times faster than numpy's elements, and an array."""
+    """Returns a copy of the values as a bytearray and as an array that share memory. Python reads and writes single
+    bytes several times faster than elements of arrays."""
     content = bytearray(values.tobytes())
     return content, np.frombuffer(content, dtype=bool)

@@ -30,8 +30,8 @@ class Script(NamedTuple):
     source: str  # where they are from, for messages
     clients: NDArray[np.int64]
     times: NDArray[np.float64] | None  # when each is dispatched; None: when the world wants a client
-    fates: Fates | None  # None: as the world's delay and dropout say
-    over: str  # why a run ends for which they are too few
+    fates: Fates | None  # None: the world's delay and dropout decide
+    over: str  # the reason that a run gives when no dispatch is left
 
     def check(self, clients: int) -> None:
         """Raises ValueError if it names a client that is not one of so many."""
@@ -58,12 +58,12 @@ def read_order(path: str, *, timed: bool) -> Script:
 
 
 class Recorded(NamedTuple):
-    """What a run replays of another one."""
+    """The part of another run that a replay needs."""
 
     script: Script
     world: dict[str, Any]  # the block `world` of its scenario
-    rounds: int  # that were over at its end
-    clients: int | None  # of its data; None if its scenario does not say
+    rounds: int  # number of rounds that it finished
+    clients: int | None  # number of clients in its data; None if its scenario does not say
 
 
 def recorded_world(folder: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, 
 from raysim.world.world import World
 
 _CLOSE, _OPEN, _ARRIVE = range(3)
-_ASK = 3  # a kind of event with the priority of an arrival: it asks for the cost of an update that may arrive now
+_ASK = 3  # the kind of event that asks for the cost of an update that may arrive now; it has the priority of an arrival
 _LAST = 3  # the priority of dispatches at given times, which follow arrivals
 
 
@@ -106,8 +106,8 @@ class ServerTimeline:
             self._clock.schedule(self._end_of_round(), _ARRIVE, (_CLOSE, None))
 
     def _end_of_round(self) -> float:
-        """Returns when the round ends that has no fixed length: with its last arrival, or as soon as enough clients
-        have reported. If it picked nobody, it ends with the next arrival of an earlier round, or at once."""
+        """Returns when a round without a fixed length ends: with its last arrival, or as soon as enough clients have
+        reported. If it picked nobody, it ends with the next arrival of an earlier round, or at once."""
         now, wanted = self._clock.now, self.world.dispatch.reports
         picked = [dispatched for dispatched in self._flying.values() if dispatched.round == self.round]
         reported = sorted(dispatched.arrives for dispatched in picked if dispatched.reports)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-EDGES = 200_000  # of a graph, at most: with more, checking a scenario takes seconds and hundreds of MB
-CHECKED = 100_000  # peers in all graphs that a check draws, at most
+EDGES = 200_000  # most edges of a graph: with more, checking a scenario takes seconds and hundreds of MB
+CHECKED = 100_000  # most peers, summed over the graphs that a check draws
 
 
 class Topology(Part):
@@ -39,7 +39,7 @@ class Topology(Part):
         """Returns a graph of the peers 0, 1, ... Raises ValueError if there is none for so many peers."""
 
     def most_edges(self, peers: int) -> int:
-        """Returns how many edges or pairs of peers it looks at, at most, to make a graph."""
+        """Returns an upper bound of the edges, or pairs of peers, that are looked at to make a graph."""
         return 2 * peers
 
     def epoch(self, round: int) -> int:

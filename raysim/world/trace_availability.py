@@ -25,8 +25,8 @@ from results.store import why
 class Timetable(NamedTuple):
     """When one client of a trace is there, over and over."""
 
-    bounds: tuple[float, ...]  # it comes at those in even places and goes at those in odd ones, in order
-    period: float  # after which it begins anew
+    bounds: tuple[float, ...]  # in order: the client comes at the first, goes at the second, comes at the third ...
+    period: float  # time after which it begins anew
 
     def there(self, time: float) -> bool:
         """Returns whether it is there: from when it comes until just before it goes."""
@@ -40,7 +40,7 @@ class Timetable(NamedTuple):
         return number * self.period + self.bounds[passed]
 
     def _passed(self, time: float) -> tuple[int, int]:
-        """Returns how many periods are over, and how many bounds of this one are not after the time."""
+        """Returns how many periods are over, and how many of the bounds in the current period have passed."""
         nearest = round(time / self.period)
         number = nearest if nearest * self.period <= time else nearest - 1
         # Bounds are compared as the floats that `next_change` returns, so that time always goes on.

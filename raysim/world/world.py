@@ -15,9 +15,10 @@ from raysim.world.script import Recorded, Script, read_order, read_recorded, rec
 
 
 class Dispatch(Part):
-    """Which clients are picked, by exactly one of `per_round`, `concurrency`, `picks` and `order`; never one in flight.
+    """Which clients are picked, and when. A client in flight is never picked.
 
-    `order` may also stand beside `per_round` or `concurrency`.
+    Exactly one of `per_round`, `concurrency`, `picks` and `order` must be given, but `order` may stand beside
+    `per_round` or `concurrency`.
     """
 
     per_round: Clients | None = None
@@ -60,7 +61,7 @@ class Dispatch(Part):
 
     @property
     def given(self) -> list[str]:
-        """Which keys say when clients are picked, of which there must be one; none if there is no server."""
+        """The keys that say when clients are picked: exactly one with a server, none without one."""
         given = [key for key in ("per_round", "concurrency", "picks") if getattr(self, key) is not None]
         return given or (["order"] if self.order is not None else [])
 
@@ -78,8 +79,8 @@ class World(Part):
     """The simulated world. All its times are in the unit of its delay: rounds or seconds."""
 
     replay: str | None = None
-    """Folder of a run with a server, such as runs/quickstart-20260131-120000: clients are dispatched, report and are
-    lost when they did there. All other keys are those of that run; only `staleness` may be given anew."""
+    """Folder of a run with a server, such as runs/quickstart-20260131-120000: each client is dispatched, and reports
+    or is lost, at the same times as there. All other keys are those of that run; only `staleness` may be given anew."""
     dispatch: Dispatch = Dispatch()
     """Which clients are picked, and when. Needed with a server; without one, all peers train all the time."""
     delay: Annotated[Delay, OneOf(DELAYS, "raysim.delays")] = NoDelay()
