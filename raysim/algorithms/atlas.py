@@ -40,9 +40,10 @@ def empty(size: int, w: Tensor) -> Record:
 
 
 def places(scores: Sequence[float], newcomers: int) -> list[int]:
-    """Returns the place of each new anchor: that with the lowest score, and the first among equal scores.
+    """Returns the place of each new anchor: the one with the lowest score, or the first of them among equal scores.
 
-    A place that a new anchor has just taken is used again only if no other is left. newcomers: how many are new.
+    A place that a new anchor has just taken is used again only if no other is left. newcomers: the number of new
+    anchors.
     """
     by_score = sorted(range(len(scores)), key=scores.__getitem__)
     return [by_score[number % len(scores)] for number in range(newcomers)]
@@ -102,7 +103,8 @@ class Anchors(NamedTuple):
         return moved
 
     def project(self, gradient: Tensor) -> Tensor:
-        """Returns the gradient by coefficients (m,), from that by parameters (d,): inner products (eq. 16)."""
+        """Returns the gradient with respect to the coefficients, (m,), given that with respect to the parameters,
+        (d,): its inner products with the normalised anchors (eq. 16)."""
         import torch
 
         return torch.stack([vector @ gradient for vector in self.vectors]) * self.scale

@@ -4,9 +4,9 @@ Wang, Cao, Wu, Chen, Chen, Tackling the data heterogeneity in asynchronous feder
 calibration, ICLR 2024, Algorithm 2.
 
 Differences from the paper: none in what is computed. But the cache h_i, which is the last delta of client i, is kept as
-that client's state, and the client sends by how much it changes; the server keeps only the mean of all caches. Messages
-stay as long as the paper's. The memory is needed elsewhere: for d parameters, up to N caches of 4d bytes lie in the
-object store, which spills to disk, and a step holds M changes of 4d bytes.
+that client's state. The client sends the change of its cache, and the server keeps only the mean of all caches.
+Messages are as long as the paper's. For d parameters, the N caches of 4d bytes each lie in the object store, which
+spills to disk, instead of on the server, and a step holds M changes of 4d bytes each.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CA2FL(Moving):
         return {"cache": model.w * 0}
 
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
-        return None  # the step needs two sums of them
+        return None  # because the step needs two different sums of the updates
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(task.received)

@@ -51,12 +51,13 @@ class Central(Part):
 
     @property
     def caches_clients(self) -> bool:
-        """Whether clients' states stand for a cache on the server. They then count as memory that the server keeps."""
+        """Whether clients' states stand for what the paper's server caches. They then count as memory of the server."""
         return False
 
     @property
     def needs_every_update(self) -> bool:
-        """Whether `step` gets a stack of all updates, though `weigh` gives weights, which are then its own affair."""
+        """Whether `step` gets a stack of all updates even though `weigh` returns weights, and applies the weights
+        itself."""
         return False
 
     def samples_seen(self, local: Local, samples: int) -> int:
@@ -69,8 +70,8 @@ class Central(Part):
         return local.total_samples(samples)
 
     def embeds(self, scenario: Setting) -> bool | str:
-        """Whether it uses embeddings, as `task.embed` gives, or the name of the sub-module that these are of. The model
-        is then tried for that at the start."""
+        """Whether it calls `task.embed`; or, instead of true, the name of the sub-module that it embeds with. A run
+        then checks at its start that the model can embed."""
         return False
 
     def problems(self, scenario: Setting) -> Iterable[Problem]:

@@ -75,11 +75,12 @@ class FedADMM(Central):
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
         sums: Record = {key: self._sum(state[key], updates[key]) for key in ("term", "scale") if key in state}
-        # An algorithm whose penalties differ keeps their sum, sum_i alpha_i beta_i, as "scale".
+        # An algorithm with a penalty for each client keeps the sum of these, sum_i alpha_i beta_i, as "scale".
         return {"w": sums["term"] / sums.get("scale", self.beta), **sums}
 
     def _news(self, now: Tensor, before: Tensor) -> Tensor:
-        """Returns what a client sends of a quantity that the server sums over clients."""
+        """Returns what a client sends so that the server can keep a sum over all clients: by how much its term
+        changed."""
         return now - before if self.aggregate == "all" else now
 
     def _sum(self, before: Tensor, news: Tensor) -> Tensor:

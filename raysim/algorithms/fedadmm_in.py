@@ -45,7 +45,7 @@ class FedADMMIn(FedADMM):
         ratio = 1.0 if isinstance(self.convexity, str) else beta / self.convexity
         sigma = 0.999 * 2**0.5 / (2**0.5 + ratio**0.5)
         start = self._point(self.start, task, state)
-        if self.residual == self.start:  # training measures it there anyway
+        if self.residual == self.start:  # because training measures it at its start anyway
             return task.train(start, correction=pull, tolerance=sigma, relative=True)
         at = self._point(self.residual, task, state)
         return task.train(start, correction=pull, tolerance=sigma * task.residual(at, correction=pull))

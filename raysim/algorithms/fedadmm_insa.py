@@ -6,8 +6,8 @@ times its penalty, and its dual residual d_i (3.14b) is how far the client is fr
 the authors' code.
 
 Differences from the paper: those of `fedadmm_in`. An update also holds the change of the client's penalty, which takes
-4 bytes. With `penalties: current` it also holds what the next penalty changes of the server's sums, which a server that
-stores every u_i could compute itself.
+4 bytes. With `penalties: current` it also holds by how much the next penalty changes the server's sums. A server that
+stores every u_i could compute that itself.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class FedAvg(Moving):
     def direction(
         self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
     ) -> tuple[Tensor | None, Record]:
-        if "delta" not in updates:  # nobody reported, or clients only train models of their own
+        if "delta" not in updates:  # nobody reported, or clients train models of their own only
             return None, {}
         delta, total = updates["delta"], sum(self.weigh(arrivals, task.population))
         if self.weights == "scaled":  # w + delta would be the sum of c_i w_i if the weights c_i summed to 1

@@ -32,8 +32,8 @@ class FedAvgFT(FedAvg):
 
     name: str = "fedavg_ft"
     finetune_epochs: Epochs = 5
-    """Epochs of fine-tuning on a client's own samples for an evaluation; with `finetune_after`, those of clients that
-    are `data.unseen`. All parameters are trained, otherwise as `local` says."""
+    """Epochs of fine-tuning on a client's own samples for an evaluation; with `finetune_after`, the epochs for
+    clients that are `data.unseen`. All parameters are trained, otherwise as `local` says."""
     finetune_after: Count | None = None
     """Number of rounds after which nothing is averaged any more: a picked client then trains a model of its own, as
     `local` says, which starts as the last average and is kept from one time to the next. Until a client has one, it

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from raysim.local.server_task import ServerTask
 
     Batches = Iterable[tuple[Tensor, Tensor]]
-    Slope = Callable[[Tensor, Tensor, Tensor], Tensor]  # from coefficients and a batch to the coefficients' gradient
+    Slope = Callable[[Tensor, Tensor, Tensor], Tensor]  # from coefficients and a batch to the gradient by coefficients
 
 
 class Feddle(Hybrid):
@@ -141,7 +141,7 @@ class Feddle(Hybrid):
         return self.fallback_buffer or self.search_after or population.per_round or fresh
 
     def _aims(self, anchors: Anchors, discounts: Tensor, fresh: set[int], size: int) -> Tensor:
-        """Returns the coefficients of the fallback, (m,); section 4.1.3.
+        """Returns c', the coefficients of the fallback, (m,); section 4.1.3.
 
         fresh: the places of new anchors. size: what `_buffer` returned.
         """
@@ -158,7 +158,8 @@ class Feddle(Hybrid):
     def _start(
         self, state: Record, updates: Record, anchors: Anchors, aims: Tensor, weights: list[float], task: ServerTask
     ) -> Model:
-        """Returns the model at the fallback. weights: those of the updates in FedBuff's step, whose bits it has."""
+        """Returns the model at the fallback, with the same bits as after FedBuff's step. weights: those of the
+        updates in that step."""
         w = anchors.move(state["w"], aims)
         if self.fallback == "fedbuff":
             w = state["w"] + self.fallback_lr * task.weighted_sum(updates["delta"], weights)
@@ -203,13 +204,15 @@ class Feddle(Hybrid):
         return (adam_on if self.server_optimizer == "adam" else sgd_on)(x, lr)
 
     def _flops(self, anchors: Anchors, task: ServerTask) -> float:
-        """Returns a search's FLOPs on vectors: each batch adds all anchors up, each shard projects on all anchors."""
+        """Returns a search's FLOPs on vectors: each batch sums up all anchors, and each shard projects its gradient
+        on all anchors."""
         batches = self.server_epochs * -(-task.samples // (self.server_batch_size or task.samples))
         elements = len(anchors.vectors) * len(anchors.vectors[0])
         return 2.0 * batches * (1 + task.company.shards) * elements
 
     def _similarity(self, start: Model, anchors: Anchors, aims: Tensor, slope: Slope, task: ServerTask) -> Tensor:
-        """Returns the cosine, 0-d, between two gradients by coefficients at the fallback; figures 7 and 9.
+        """Returns the cosine, 0-d, between two gradients with respect to the coefficients, at the fallback; figures 7
+        and 9.
 
         One is the gradient on the server's data, the other that on the reference samples.
         """
@@ -222,7 +225,8 @@ class Feddle(Hybrid):
 
 
 def _slope(start: Model, anchors: Anchors, aims: Tensor, task: ServerTask, head: Tensor | None) -> Slope:
-    """Returns a function for the gradient of a batch's mean loss by coefficients (m,); equations 15 and 16.
+    """Returns a function that gives the gradient of a batch's mean loss with respect to the coefficients, (m,);
+    equations 15 and 16.
 
     The aggregators share the batch, and exchange m numbers each. start: the model at the fallback, whose coefficients
     are `aims`. head: the head of the surrogate loss; if it is None or empty, the loss is that of the clients.
@@ -252,7 +256,7 @@ def _surrogate(head: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def _whole(coefficients: Tensor, slope: Slope, batches: Batches) -> Tensor:
-    """Returns the gradient of the mean loss over all batches, by coefficients (m,)."""
+    """Returns the gradient of the mean loss over all batches with respect to the coefficients, (m,)."""
     total, samples = coefficients.new_zeros(len(coefficients)), 0
     for x, y in batches:
         total += len(y) * slope(coefficients, x, y)

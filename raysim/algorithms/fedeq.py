@@ -4,10 +4,10 @@ Le, T. D. Nguyen, T.-A. Nguyen, Hong, Seneviratne, Bao, Tran, Federated deep equ
 global representations to enhance personalization, CIKM 2024, Algorithm 1.
 
 Differences from the paper: duals start at 0, for a random start would push every client by a constant force. The first
-average is left out, for all initial models are equal. A client's BatchNorm statistics stay with its theta_i; those that
-move while its head is fitted are kept where it is fitted to the theta_i that is then trained. Where the authors' code
-differs from the paper, options choose between the two. Any model can be trained, with deep equilibrium layers or
-without.
+average is left out, for all initial models are equal. A client's BatchNorm statistics belong to its theta_i. What
+fitting the head changes of them is kept only if the head is fitted to the theta_i that is trained next. Where the
+authors' code differs from the paper, options choose between the two. Any model can be trained, with deep equilibrium
+layers or without.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class FeDEQ(FedAvg):
 
     @property
     def _counts_rounds(self) -> bool:
-        """Whether clients must know the round in which they last took part. A step then ends each round."""
+        """Whether clients must know the round in which they last took part. The server then steps at the end of each
+        round, so that its steps count rounds."""
         return self.reset_local_theta == "after_pause"
 
     def direction(

@@ -35,7 +35,8 @@ class Hybrid(Central):
         return needs_server_data(scenario)
 
     def server_settings(self) -> dict[str, Any]:
-        """Returns the settings that `task.train` takes for the server's training, which leave nothing to `local`.
+        """Returns all settings of the server's training, as arguments of `task.train`, so that nothing is taken from
+        `local`.
 
         `server_epochs` must not be 0.
         """

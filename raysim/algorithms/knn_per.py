@@ -88,13 +88,13 @@ class KNNPer(FedAvg):
         from torch.nn.functional import one_hot
 
         exponent = distances.square() / dimension if self.distance == "squared" else distances
-        weights = (-exponent / self.scale).softmax(-1)  # a softmax, for a plain sum underflows where all are far
+        weights = (-exponent / self.scale).softmax(-1)  # far neighbours' weights would all underflow to 0
         return (one_hot(labels, classes) * weights[..., None]).sum(1)
 
 
 def _points(embeddings: Tensor) -> NDArray[np.float32]:
-    """Returns embeddings (n, dimension) for the search, which refuses numbers that are not finite, as those of a model
-    that has diverged. Such points are moved so far away that they are near to none."""
+    """Returns embeddings (n, dimension) for the search, which refuses numbers that are not finite. A model that has
+    diverged gives such embeddings; they are moved so far away that they are nobody's neighbours."""
     import torch
 
     far = torch.finfo(embeddings.dtype).max

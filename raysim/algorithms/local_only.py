@@ -1,6 +1,6 @@
 """Training alone: the baseline without any federation.
 
-The baseline that papers on personalised learning call Local, such as Le et al., Federated deep equilibrium learning,
+Papers on personalised learning call this baseline Local, for example Le et al., Federated deep equilibrium learning,
 CIKM 2024, Table 1. There is no equation to follow: a client trains a model of its own.
 """
 

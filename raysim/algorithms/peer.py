@@ -61,8 +61,8 @@ class Peer(Part):
     name: str
 
     def embeds(self, scenario: Setting) -> bool | str:
-        """Whether it uses embeddings, as `task.embed` gives, or the name of the sub-module that these are of. The model
-        is then tried for that at the start."""
+        """Whether it calls `task.embed`; or, instead of true, the name of the sub-module that it embeds with. A run
+        then checks at its start that the model can embed."""
         return False
 
     def samples_seen(self, local: Local, samples: int) -> int:

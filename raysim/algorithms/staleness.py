@@ -19,7 +19,7 @@ class StalenessFunction(Part):
         """S(s), between 0 and 1."""
 
     def of(self, staleness: float) -> float:
-        """S(s) as it is. Raises ValueError if it is not a finite number."""
+        """Returns S(s). Raises BadInput if it is not a finite number."""
         found = self(staleness)
         if not isinstance(found, Real) or isinstance(found, bool) or not math.isfinite(found):
             text = f"must return a finite number, got {found!r} for a staleness of {staleness:g}"

@@ -22,7 +22,7 @@ class ClassificationMetric(Metric):
         probabilities = outputs.softmax(-1)
         if probabilities.isnan().any():  # the model has diverged, and torchmetrics would give any number
             return float("nan")
-        with warnings.catch_warnings():  # of labels that do not occur, which the subclasses take into account
+        with warnings.catch_warnings():  # of labels that do not occur; subclasses leave these out
             warnings.simplefilter("ignore")
             return self.of(probabilities, labels)
 

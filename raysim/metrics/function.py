@@ -29,7 +29,7 @@ class FunctionMetric(Metric):
     label: str | None = None
     """The metric's name in the tables. null: the function's."""
     larger_is_better: bool | None = None
-    """Whether larger values are better. null: as the function's attribute of this name says; without one, comparisons
+    """Whether larger values are better. null: the function's attribute `larger_is_better`; without that, comparisons
     mark no best value."""
 
     @property

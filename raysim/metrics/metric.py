@@ -28,7 +28,7 @@ class Metric(Part):
 
     @property
     def title(self) -> str:
-        """Its name in the tables; of a class that is named by module:Class, the name of the class."""
+        """Its name in the tables. For a class that the scenario names as module:Class, it is the name of the class."""
         return self.name.rpartition(":")[2]
 
     @property
@@ -49,7 +49,8 @@ class Metric(Part):
         """
 
     def value(self, outputs: Tensor, labels: Tensor) -> float | None:
-        """Returns the metric; None where it is not defined. Raises ValueError if `compute` gives no number."""
+        """Returns the metric; None where it is not defined. Raises BadInput if `compute` returns anything but a
+        number."""
         found = self.compute(outputs, labels)
         try:
             number = float(found)

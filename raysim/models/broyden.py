@@ -22,7 +22,7 @@ class InverseJacobian:
         self._last: tuple[Tensor, Tensor] | None = None  # the last points, and their f
 
     def next(self, point: Tensor, image: Tensor) -> Tensor:
-        """Returns the points z - H f(z), (B, D), that follow these, whose images under g are given."""
+        """Returns the next points, z - H f(z), (B, D). z: the last points; their images g(z) are given."""
         value = image - point
         if self._last is not None and self.updates < self.u.shape[1]:
             self._update(point - self._last[0], value - self._last[1])
@@ -30,7 +30,8 @@ class InverseJacobian:
         return point - self._times(value)
 
     def _update(self, moved: Tensor, changed: Tensor) -> None:
-        """Makes H changed = moved, by the smallest change of H. moved, changed: differences of points and of f."""
+        """Changes H as little as possible so that H changed = moved. moved, changed: the last differences of the
+        points and of f."""
         right = self._transposed_times(moved)
         left = (moved - self._times(changed)) / (right * changed).sum(1, keepdim=True)
         # A sample that has converged does not move: 0 / 0.

@@ -15,8 +15,8 @@ def initialise(part: ModelPart, shape: tuple[int, ...], num_classes: int, seed: 
     """Returns the module: float32, on the CPU, in training mode, convolutions channels-last if the part says so.
 
     shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process, and
-    torch's global generator is left as it was. Raises ValueError as the part's `build` does, and for what
-    is no module, or has no parameters to train, or lazy or complex ones.
+    torch's global generator is left as it was. Raises ValueError as the part's `build` does, and if that does not
+    return a module, or one without parameters to train, or with lazy or complex ones.
     """
     with torch.random.fork_rng(devices=[]):
         # torch.manual_seed would also seed the GPUs' generators, which are not forked.

@@ -5,9 +5,9 @@ data, AISTATS 2017, section 3. On 28 x 28 images with one channel it has 582,026
 the 1,663,370 that the paper prints.
 
 The small CNN of Feddle (three convolutions, one pooling layer and two dense ones, on 32 x 32 images) is `channels: [32,
-64, 64], kernel: 3, padding: same, hidden: 64`, which has 122,570 parameters on three channels. The paper does not print
-widths and strides. With these, and pooling after each convolution, training on the server's samples alone gives what is
-published.
+64, 64], kernel: 3, padding: same, hidden: 64`, which has 122,570 parameters on three channels. Feddle's paper does not
+print widths and strides. With those above, and pooling after each convolution, training on the server's samples alone
+gives the published accuracy.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class CNN(ModelPart):
             if self.pool == "each" or i == len(self.channels):
                 layers[f"pool{i}"] = nn.MaxPool2d(2)
                 height, width = height // 2, width // 2
-            layers[f"relu{i}"] = nn.ReLU()  # after pooling, which gives equal results with a quarter of the work
+            layers[f"relu{i}"] = nn.ReLU()  # ReLU after pooling gives equal results with a quarter of the work
         if min(height, width) < 1:
             raise BadValue(
                 f"images must be large enough to leave a pixel after {len(self.channels)} convolutions, "

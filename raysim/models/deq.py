@@ -19,9 +19,9 @@ class DEQ(ModelPart):
     """Solver that finds the fixed point."""
     backward: Backward = "jacobian_free"
     """How gradients are computed. jacobian_free: those of the last application of g alone, as in FeDEQ's paper.
-    implicit: exact ones, by another solve with `solver`; so does the authors' code for text, with broyden.
-    conjugate_gradient: exact ones, by conjugate gradients on the normal equations, with the authors' tolerance of 0.001
-    and at most 50 iterations; so does their code for images."""
+    implicit: exact ones, by another solve with `solver`, as in the authors' code for text, with broyden.
+    conjugate_gradient: exact ones, by conjugate gradients on the normal equations, with the authors' tolerance of
+    0.001 and at most 50 iterations, as in their code for images."""
     start: Start = "injection"
     """The z at which a solve starts. zeros; injection: x itself; last: where the last solve of the same sample ended in
     the client's current training, or x the first time; this keeps a z for each of its samples in memory."""

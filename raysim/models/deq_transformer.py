@@ -32,8 +32,8 @@ class DEQTransformer(TextModel, DEQ):
     layers: Count = 4
     """Number of layers of the equilibrium block; one more, `last`, follows it."""
     positions_in_last: bool = True
-    """Whether what the last block adds to its input are the tokens' embeddings with their positions, as in the
-    equilibrium block. false: without positions, as in the authors' code."""
+    """Whether the last block injects the tokens' embeddings with their positions, as the equilibrium block does.
+    false: it injects them without positions, as in the authors' code."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Builds parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""

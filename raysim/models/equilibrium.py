@@ -20,7 +20,7 @@ class Solves(NamedTuple):
     solves: int = 0
     iterations: int = 0
     unconverged: int = 0
-    residual: float = 0.0  # the largest at the end of a solve
+    residual: float = 0.0  # the largest residual at the end of a solve
 
     def plus(self, other: Solves) -> Solves:
         """Returns the counts of both together."""
@@ -52,7 +52,7 @@ class Equilibrium(nn.Module):
         self.backward = backward
         self.start = start
         self.memory: Memory | None = None
-        self.solved = Solves()  # since the caller last reset it
+        self.solved = Solves()  # counts since the caller last reset them
         self._dropouts = [m for m in g.modules() if isinstance(m, HeldDropout)]
 
     def remember(self, samples: int) -> None:

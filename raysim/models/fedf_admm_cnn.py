@@ -36,7 +36,7 @@ class FedFADMMCNN(ModelPart):
             layers[f"conv{i}"] = nn.Conv2d(planes, channels, 5, padding="same")
             layers[f"norm{i}"] = ChannelLayerNorm(channels)
             layers[f"pool{i}"] = nn.MaxPool2d(2)
-            layers[f"relu{i}"] = nn.ReLU()  # after pooling, which gives equal results with a quarter of the work
+            layers[f"relu{i}"] = nn.ReLU()  # ReLU after pooling gives equal results with a quarter of the work
             layers[f"dropout{i}"] = nn.Dropout(0.4)
             planes = channels
         layers["flatten"] = nn.Flatten()

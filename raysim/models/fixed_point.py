@@ -13,7 +13,7 @@ from torch import Tensor
 
 from raysim.models.solver import Anderson, Solver
 
-TINY = 1e-30  # below any norm that matters, for 0 / 0
+TINY = 1e-30  # smaller than any norm that matters; divisors are at least this, so that 0 / 0 is 0
 
 
 class Solution(NamedTuple):
@@ -60,7 +60,7 @@ class History:
         self.seen = 0
 
     def next(self, point: Tensor, image: Tensor) -> Tensor:
-        """Returns the point that follows this one, whose image under g is given."""
+        """Returns the next point. point, image: the last point and its image under g."""
         place = self.seen % self.solver.history
         self.points[:, place], self.steps[:, place] = point, image - point
         self.seen += 1
@@ -72,8 +72,8 @@ class History:
 def mixture(points: Tensor, steps: Tensor, ridge: float, damping: float) -> Tensor:
     """Returns sum_k a_k (z_k + damping r_k), (B, D), where a sums to 1 and minimises |sum_k a_k r_k|^2 + ridge R |a|^2.
 
-    points: z, (B, m, D); steps: r = g(z) - z, (B, m, D). R is the largest |r_k|^2. Without it, the mixture would turn
-    into a plain mean as the steps become small, and the steps of gradients are small from the start.
+    points: z, (B, m, D); steps: r = g(z) - z, (B, m, D). R is the largest |r_k|^2. Without the factor R, the mixture
+    would become a plain mean as the steps get small, and the steps of gradients are small from the start.
     """
     batch, m, _ = steps.shape
     gram = steps @ steps.mT

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class GivenModule:
     """A torch module with its values, or what run.json keeps of one. Those with the same hash are equal."""
 
-    hash: str  # of its layers as it prints them, and of its parameters and buffers
+    hash: str  # of its printed layers and its parameters and buffers
     content: nn.Module | None = field(default=None, compare=False, repr=False)  # None: described only
 
     @classmethod

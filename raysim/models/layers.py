@@ -43,7 +43,7 @@ class Contiguous:
     """A forward pre-hook that gives a module its inputs in torch's standard memory format, where `view` works."""
 
     def __call__(self, module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        # `contiguous` would leave images with one channel as they are, and convolutions take them for channels-last.
+        # `contiguous` leaves images with one channel as they are, and convolutions would take them for channels-last.
         return tuple(x.clone(memory_format=torch.contiguous_format) for x in args)
 
 

@@ -26,7 +26,7 @@ _OFFERED = frozenset({"input_shape", "classes"})
 class Module(ModelPart):
     """Any torch module, by the import path of its class or of a function that makes it."""
 
-    channels_last: ClassVar[bool] = False  # such modules may call `view` on images and on what convolutions give
+    channels_last: ClassVar[bool] = False  # for such modules may call `view` on images
 
     name: str = "module"
     module: Annotated[ImportPath, Field(examples=["my_nets:Net"])]
@@ -110,11 +110,11 @@ def spelled(value: Any) -> Any:
     """
     found = value
     if isinstance(value, str) and ":" in value:
-        with suppress(WrongClass):  # the scenario's check tells it
+        with suppress(WrongClass):  # the check of the scenario reports it
             found = import_class(value)
     if isinstance(value, str) and isinstance(found, FunctionType):
         return {"name": "module", "module": value}
-    if "torch" not in sys.modules:  # then nobody has made one
+    if "torch" not in sys.modules:  # without torch loaded, the value cannot be a module
         return value
     from torch import nn
 

@@ -32,7 +32,8 @@ class ModelPart(Part):
 
     @property
     def embeds_at(self) -> str | None:
-        """Name of the sub-module whose input is the embedding of a sample; None: as `Task.embed` says."""
+        """Name of the sub-module whose input is the embedding of a sample; None: the personal part or, without one,
+        the last linear layer."""
         return None
 
     def problems(self) -> Iterable[Problem]:
@@ -57,5 +58,5 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Returns the three words spelled most like it, for error messages."""
+    """Returns the three words that are spelled most like the given one, for error messages."""
     return ", ".join(repr(w) for w in get_close_matches(word, sorted(words), n=3, cutoff=0))

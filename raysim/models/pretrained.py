@@ -42,7 +42,7 @@ def load_weights(module: nn.Module, path: str) -> None:
     difference, naming the keys, and for a file that is missing or cannot be read.
     """
     found, expected = _read(path), module.state_dict(keep_vars=True)
-    first: dict[int, str] = {}  # of each tensor, its first name in the file
+    first: dict[int, str] = {}  # the first name of each tensor in the file
     for name, tensor in expected.items():
         if name in found:
             first.setdefault(id(tensor), name)

@@ -33,6 +33,6 @@ def project_rows(matrix: Tensor, radius: float) -> Tensor:
     falling = sizes.sort(dim=1, descending=True).values
     counts = torch.arange(1, matrix.shape[1] + 1, device=matrix.device)
     excess = (falling.cumsum(1) - radius) / counts
-    kept = (falling > excess).sum(1, keepdim=True).clamp_min(1)  # it is 0 only if the row is not finite
+    kept = (falling > excess).sum(1, keepdim=True).clamp_min(1)  # the count is 0 only if the row is not finite
     threshold = excess.gather(1, kept - 1).clamp_min(0)
     return matrix.sign() * (sizes - threshold).clamp_min(0)

@@ -73,7 +73,7 @@ class Block(nn.Module):
 
 
 class FromZeros(nn.Module):
-    """Applies g once, as g(0, x): an explicit network, where an equilibrium one iterates to the fixed point."""
+    """Applies g once, as g(0, x). This makes an explicit network of the layers that an equilibrium network iterates."""
 
     def __init__(self, g: nn.Module) -> None:
         super().__init__()
