@@ -95,7 +95,7 @@ def test_a_fork_is_that_of_the_run_on_a_disk(bucket: str, tmp_path: Path) -> Non
     assert forks[0].digest != near.digest
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("here")
 def test_a_sweep_finds_what_it_has_done_before(bucket: str, tmp_path: Path) -> None:
     words = ["sweep", write(tmp_path, digits(run__rounds=2)), "--inline", "--seeds", "0,1", "--out", f"{bucket}/swept"]
     assert "2 finished" in command(*words).stdout

@@ -170,6 +170,7 @@ def test_comparisons_and_reports_name_it(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8").count(TOLD) >= 2
 
 
+@pytest.mark.usefixtures("here")
 def test_in_a_sweep_a_run_that_diverges_stops_no_other_and_is_not_run_again(tmp_path: Path) -> None:
     plan = load_sweep(write(exploding(), tmp_path / "sweep.yaml"), ["algorithm.what=loss,none"])
     outcomes = run_all(plan.scenarios(), out=tmp_path / "runs", inline=True, parallel=1)
@@ -179,6 +180,7 @@ def test_in_a_sweep_a_run_that_diverges_stops_no_other_and_is_not_run_again(tmp_
     assert [outcome.status for outcome in again] == ["done before", "done before"]
 
 
+@pytest.mark.usefixtures("here")
 def test_a_search_takes_what_diverges_for_the_worst(tmp_path: Path) -> None:
     over = {"local.lr": {"choices": [0.1, 1e30]}}
     path = write(

@@ -140,7 +140,7 @@ def test_results_know_their_direction(simulate: Simulate) -> None:
         runs.compare(metric="hits", reduce="best")
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("here")
 def test_a_search_goes_the_metrics_way(tmp_path: Path) -> None:
     for metric, better in (("ece", min), ("mcc", max)):
         tuned = {"over": {"local.lr": {"choices": [0.01, 0.3]}}, "metric": metric, "trials": 3}

@@ -181,7 +181,7 @@ def test_a_last_checkpoint_that_would_take_long_is_left_out(
     """The run is then extended from its beginning, and this is said."""
     raw = digits(algorithm="scaffold")
     monkeypatch.setattr("raysim.engine.saver.BYTES_PER_S", 1.0 if dear else 1e15)
-    short = undisturbed(raw, tmp_path)
+    short = raysim.run(raysim.parse_scenario(raw), out=tmp_path / "short", inline=True)
     assert (short.folder / "checkpoint").exists() != dear
     told = command("resume", short.folder, "--set", "run.rounds=10", "--inline").stdout
     assert ("goes on from its beginning, because it has no checkpoint" in told) == dear
@@ -221,6 +221,7 @@ def test_running_a_scenario_again_goes_on_if_it_is_asked_to(tmp_path: Path) -> N
     assert len(list(out.iterdir())) == 2
 
 
+@pytest.mark.usefixtures("here")
 def test_a_sweep_goes_on_with_runs_that_ended_early(tmp_path: Path) -> None:
     raw = digits()
     early = stopped(raw, tmp_path, after=4)
@@ -231,6 +232,7 @@ def test_a_sweep_goes_on_with_runs_that_ended_early(tmp_path: Path) -> None:
     assert_same(result, undisturbed(raw, tmp_path))
 
 
+@pytest.mark.usefixtures("here")
 def test_a_sweep_leaves_runs_alone_that_another_process_goes_on_with(tmp_path: Path) -> None:
     """Whether that is still at work, or has ended since the sweep looked which runs there are."""
     scenario = raysim.parse_scenario(digits())

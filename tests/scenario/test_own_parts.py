@@ -140,6 +140,7 @@ def test_check_and_a_dry_run_know_them(tmp_path: Path) -> None:
     assert answer.exit_code == 0, answer.output
 
 
+@pytest.mark.usefixtures("here")
 def test_a_sweep_varies_them(tmp_path: Path) -> None:
     grid = {"model": ["toys_parts:TwoLayers", "linear"], "world.delay": ["none", {"name": "toys_parts:Slow"}]}
     YAML().dump({**server(), "sweep": {"grid": grid}}, tmp_path / "own.yaml")

@@ -293,7 +293,7 @@ def test_draws_have_keys_of_their_own() -> None:
     assert pairs(graph_of({"name": "regular", "degree": 3}, 12, 5, 2)) == pairs(wanted)
 
 
-def test_graphs_that_take_no_end_of_time_or_memory_are_refused() -> None:
+def test_graphs_that_take_no_end_of_time_or_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """More edges than can be held, draws that are hopeless, and more epochs than can be tried."""
     assert Complete().problems(633, 0, 1) == [
         "complete: must have at most 200,000 edges, or pairs of peers to draw them from, got up to 200,028 for 633 "
@@ -301,4 +301,5 @@ def test_graphs_that_take_no_end_of_time_or_memory_are_refused() -> None:
     ]
     sparse = ErdosRenyi(probability=0.001).problems(600, 0, 1)
     assert "at `probability` 0.001 about 330 of them have no neighbour; raise `probability`" in sparse[0]
+    monkeypatch.setattr("raysim.world.topology.CHECKED", 1000)
     assert ErdosRenyi(probability=1.0, redraw_every=1).problems(200, 0, 2**31) == []
