@@ -15,10 +15,10 @@ import cloudpickle
 from actors.fault import describe
 from actors.interrupt import ask
 
-INTERRUPT = signal.SIGUSR1  # with which the parent interrupts a call
-GRACE_S = 10.0  # how long a call may take to end, once it is interrupted
+INTERRUPT = signal.SIGUSR1  # the signal with which the parent interrupts a call
+GRACE_S = 10.0  # seconds that an interrupted call may take to end
 
-Tell = Callable[[Any], Any]  # with which the function sends something to the parent process, and gets an answer
+Tell = Callable[[Any], Any]  # sends something to the parent process, and returns its answer
 
 
 class ChildDied(Exception):
@@ -26,7 +26,7 @@ class ChildDied(Exception):
 
 
 class ChildFailed(Exception):
-    """The function raised an exception that cannot be sent to the parent process. Its text says what it was."""
+    """The function raised an exception that cannot be pickled. The text describes that exception."""
 
 
 class Child:
@@ -64,7 +64,7 @@ class Child:
         try:
             return tell(content)
         except BaseException:
-            self.close()  # the child would wait for the answer for ever
+            self.close()  # else the child would wait for the answer for ever
             raise
 
     def _start(self) -> None:
@@ -115,7 +115,7 @@ def _serve(pipe: Connection) -> None:
 
 
 def _carry_out(pipe: Connection, tell: Tell) -> tuple[str, Any]:
-    """Waits for a call, and returns its answer."""
+    """Waits for a call, carries it out, and returns the answer."""
     try:
         function, args = pipe.recv()
         return "returned", function(*args, tell=tell)

@@ -13,9 +13,10 @@ DEPTH = 2  # jobs that a worker has at a time: the arguments of the next travel 
 
 
 def choose(queue: Queue, group: str, workers: Sequence[Worker]) -> tuple[Job[Any, Any] | None, list[Worker]]:
-    """Returns the group's next job, if it has one, and who gets it.
+    """Returns the group's next job, if it has one, and the workers that get it: one, all of them for a job of a gang,
+    or none if the job must wait.
 
-    That is one worker, all workers for a job of a gang, or nobody if the job must wait. workers: of the group.
+    workers: those of the group.
     """
     if job := queue.first(group):
         if job.together and len(workers) > 1:
@@ -28,7 +29,8 @@ def choose(queue: Queue, group: str, workers: Sequence[Worker]) -> tuple[Job[Any
 
 
 def _gang(workers: Sequence[Worker]) -> list[Worker]:
-    """Returns all workers for a job of a gang, or none while any is busy: in a gang, each waits for the others."""
+    """Returns all workers for a job of a gang, or none while one of them is busy, because members of a gang wait for
+    each other."""
     return [] if any(worker.calls for worker in workers) else list(workers)
 
 
@@ -45,9 +47,10 @@ def _least_busy(workers: Sequence[Worker], job: Job[Any, Any], *, few: bool) -> 
 
 
 def _least_busy_ahead(workers: Sequence[Worker], queue: Queue) -> list[Worker]:
-    """Returns the worker that gets a job before what the job needs is there, in a list; an empty list if none should.
+    """Returns the worker, in a list, that gets a job whose values are not there yet; an empty list if none should get
+    it.
 
-    A worker has at most one such job, lest jobs queue there that others could do by then.
+    A worker has at most one such job, so that jobs do not queue there while other workers are idle.
     """
     there = [worker for worker in workers if worker.is_set_up and not any(map(queue.waits, worker.jobs))]
     worker = max(there, key=_free, default=None)
@@ -55,8 +58,8 @@ def _least_busy_ahead(workers: Sequence[Worker], queue: Queue) -> list[Worker]:
 
 
 def _free(worker: Worker) -> int:
-    """How many more jobs a worker can be given.
+    """Returns how many more jobs a worker can be given.
 
-    A job whose worker died runs alone, so that another death shows whether that job is the cause.
+    A job whose worker died is done without others beside it, so that a second death shows that this job is the cause.
     """
     return 0 if any(job.attempts for job in worker.jobs) else DEPTH - len(worker.jobs)

@@ -1,4 +1,5 @@
-"""A pool on Ray. It lives in the scheduler actor. Only that submits jobs, so it owns all values that jobs leave."""
+"""A pool on Ray, which lives in the scheduler actor. Only this actor submits jobs, so it owns all values that jobs
+leave."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ class RayPool:
         self._crews[group.name] = Crew(group, self._run, self._placement, self._environment, self.warnings.append)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
-        self._placement.release()  # now that all actors stand in line for the room: another run may wait for it, too
+        self._placement.release()  # after all actors have been asked for: another run may wait for the room, too
         for group, setup in setups.items():
             self._crews[group].set_up(setup)
         while not all(self._crews[group].ready for group in setups):
@@ -151,7 +152,7 @@ class RayPool:
         """Looks after the workers. Returns whether some were replaced."""
         found = False
         for worker, cause, blame in self._watch.gone():
-            if self._crews.has(worker):  # not if it was replaced with its gang
+            if self._crews.has(worker):  # unless it was replaced together with its gang
                 self._recovery.replace(worker, cause, blame=blame)
                 found = True
         if found:
@@ -167,7 +168,7 @@ class RayPool:
             if reference not in worker.calls or not self._crews.has(worker):
                 continue  # the worker turned out to be dead, or the job must be done again
             job = worker.calls[reference]
-            if not (job and self._queue.waits(job)):  # else it failed for lack of what it needs, whose job tells why
+            if not (job and self._queue.waits(job)):  # else the job that leaves its value gives the reason
                 self._take(worker, reference)
 
     def _order_of(self, job: Job[Any, Any] | None) -> int:
@@ -178,7 +179,7 @@ class RayPool:
         label = job.label if job else f"{worker.name}: set-up"
         try:
             result = ray.get(reference)
-        except ObjectLostError as error:  # caught first: if an argument was lost, the error is of two classes
+        except ObjectLostError as error:  # caught first, because the error is of both classes if an argument was lost
             self._recovery.lost(worker, reference, error)
             return
         except RayTaskError as error:
@@ -194,17 +195,17 @@ class RayPool:
         if isinstance(result, Failure) and result.broken:
             self._recovery.replace(worker, result.cause)
             return
-        if isinstance(result, Failure) and not (job and job.done):  # done: by the first of a gang
+        if isinstance(result, Failure) and not (job and job.done):  # already done, by the first member of the gang
             raise JobFailed(label, result.cause, result.traceback, result.memory, result.frames)
         del worker.calls[reference]
         self._watch.moved = time.monotonic()
         if job is None:
             self._came(worker, result)
-        elif not job.together or worker is self._crews.of(worker).workers[0]:  # a gang's answer is its first member's
+        elif not job.together or worker is self._crews.of(worker).workers[0]:  # only the first member's answer counts
             self._finish(job, worker, result)
 
     def _came(self, worker: Worker, answer: str | Ready | None) -> None:
-        """Notes what a worker told in its set-up: its node at first, then what its process is."""
+        """Notes what a worker reports: first its node, and after its set-up what its process is."""
         if isinstance(answer, str):
             worker.node_id = answer
         elif answer:
@@ -215,7 +216,7 @@ class RayPool:
 
     def _finish(self, job: Job[Any, Any], worker: Worker, done: Done) -> None:
         request = job.request
-        assert request is not None  # it was not done until now
+        assert request is not None  # it is not done yet
         for place in done.passed:
             former = job.values[place].former
             assert former is not None

@@ -90,7 +90,8 @@ def _endpoints(address: str) -> set[tuple[str, str]]:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keeps a handler of SIGTERM that the caller has set, which Ray would replace; it also gets what comes meanwhile.
+    """Keeps the caller's handler of SIGTERM, which Ray would replace. Signals that come within the block go to that
+    handler, too.
 
     Processes that Ray starts within the block ignore SIGHUP: a lost terminal sends it to all of them, and the scheduler
     could no longer write how the run ended. They end when this process does.

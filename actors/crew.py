@@ -16,8 +16,8 @@ from actors.pulse import Pulse
 from actors.room import room
 from actors.worker import Worker, actor_class, process
 
-ATTEMPTS = 3  # a run fails if so many workers die with the same job, or in a row in the same set-up
-LATE_S = 30.0  # a worker that Ray has not started by then waits for a node
+ATTEMPTS = 3  # workers that may die with the same job, or in a row in one set-up, before the run fails
+LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as waiting for a node
 
 
 class Crew:
@@ -31,12 +31,13 @@ class Crew:
         environment: Mapping[str, str],
         warn: Callable[[str], None],
     ) -> None:
-        """environment: variables of the workers' processes. warn: is told what whoever watches the run should know."""
+        """environment: variables of the workers' processes. warn: called with a text for each thing that a user who
+        watches the run should know."""
         self.group = group
         self._class = actor_class(group.name)
         self._run, self._placement, self._environment, self._warn = run, placement, environment, warn
         self._setups: list[Setup] = []
-        self._address: Address | None = None  # where its gang meets
+        self._address: Address | None = None  # where the gang of its workers meets
         self.workers = [self._make(number) for number in range(group.workers)]
 
     # --- who is there -------------------------------------------------------------------------------------------------
@@ -48,7 +49,7 @@ class Crew:
         return all(worker.is_set_up for worker in due) and any(worker.is_set_up for worker in self.workers)
 
     def _lacks_node(self, worker: Worker) -> bool:
-        """Whether it may be long until Ray starts a worker."""
+        """Whether a worker waits for a node, which may take long."""
         return worker.node_id is None and (worker.waits_s >= LATE_S or self._placement.is_lost(worker.name))
 
     def _is_regular(self, worker: Worker) -> bool:
@@ -109,7 +110,7 @@ class Crew:
         """
         gone = list(self.workers) if self._address else [dead]
         self._address = None
-        suspects = dead.jobs if blame and dead.is_set_up else []  # none of its jobs ran before its set-up had ended
+        suspects = dead.jobs if blame and dead.is_set_up else []  # it died in its set-up, before any of its jobs
         for worker in gone:
             ray.kill(worker.actor)  # it may be alive but out of reach, and would keep its resources
             self._make_again(worker, cause, blame=blame)
@@ -125,7 +126,7 @@ class Crew:
         if worker.life:
             worker.life.until = time.time()
         if not self._is_regular(worker):
-            del self.workers[place]  # another comes when there is room
+            del self.workers[place]  # `grow` asks for another when there is room
             return
         failures = 0 if worker.is_set_up else worker.failures + blame
         if failures == ATTEMPTS:
@@ -144,7 +145,7 @@ class Crew:
         return [worker for worker in running if worker.pulse.silent_s >= patience_s]
 
     def late(self) -> list[Worker]:
-        """Returns the workers that wait for a node though they have places of their own. Tells once of each."""
+        """Returns the workers that wait for a node although they have places of their own. Warns once about each."""
         late = [worker for worker in self.workers if self._is_regular(worker) and worker.waits_s >= LATE_S]
         for worker in late:
             if not worker.told:
@@ -163,5 +164,5 @@ def _set_up(worker: Worker, setup: Setup) -> None:
 
 
 def is_there(reference: object) -> bool:
-    """Whether an answer is there, or the actor that was asked has died."""
+    """Whether an answer has come, or never will because the actor has died."""
     return bool(ray.wait([reference], num_returns=1, timeout=0, fetch_local=False)[0])

@@ -21,7 +21,7 @@ class Crews(dict[str, Crew]):
             yield from crew.workers
 
     def of(self, worker: Worker) -> Crew:
-        """Returns the crew of a worker, which it may have left."""
+        """Returns the crew of a worker, even if the worker has been replaced."""
         return self[worker.name.rpartition("-")[0]]
 
     def has(self, worker: Worker) -> bool:
@@ -29,7 +29,8 @@ class Crews(dict[str, Crew]):
         return worker in self.of(worker).workers
 
     def readings(self, queue: Queue) -> Iterator[Reading]:
-        """Yields how many jobs are ready and running, and how many workers do what. queue: of the pool."""
+        """Yields readings of how many jobs are ready and running, and how many workers are in which state. queue:
+        the pool's."""
         doing: Counter[tuple[str, ...]] = Counter()
         for group, crew in self.items():
             doing.update((group, worker.node, worker.state) for worker in crew.workers)

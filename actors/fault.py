@@ -1,4 +1,4 @@
-"""How errors of hosted code are told, and where in the code of users' own they were raised."""
+"""How errors of hosted code are shown to users, and where in the users' own code they were raised."""
 
 import sysconfig
 import traceback
@@ -13,7 +13,7 @@ _INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib", 
 
 
 class Frame(NamedTuple):
-    """A call in code of users' own, on the way to an error."""
+    """A call in a user's own code, on the way to an error."""
 
     function: str  # module:function, or module:Class.method
     place: str  # file:line
@@ -35,7 +35,7 @@ def trace(error: BaseException) -> str:
 
 
 def frames_of(error: BaseException) -> tuple[Frame, ...]:
-    """Returns the calls in code of users' own that led to an error, the first one first."""
+    """Returns the calls in the user's own code that led to an error, outermost first."""
     codes = ((step.tb_frame.f_globals.get("__name__"), step.tb_frame.f_code, step.tb_lineno) for step in _own(error))
     return tuple(Frame(f"{module}:{code.co_qualname}", f"{code.co_filename}:{line}") for module, code, line in codes)
 

@@ -14,9 +14,9 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from typing import Any, NamedTuple, Protocol
 
-RETRY_S = 0.02  # between attempts to reach the first member
-JOIN_S = 120.0  # how long the members may take to meet
-GREET_S = 5.0  # how long a guest at the door may take to prove that it knows the key
+RETRY_S = 0.02  # seconds between attempts to reach the first member
+JOIN_S = 120.0  # seconds that the members may take to meet
+GREET_S = 5.0  # seconds that a guest may take to prove that it knows the key
 
 
 class GangBroken(Exception):
@@ -72,7 +72,7 @@ class Door:
         self.address = Address(host, self._socket.getsockname()[1], key)
 
     def admit(self, others: int, within_s: float = JOIN_S) -> list[Connection]:
-        """Waits for so many other members, and returns the connections to them, in order of rank. Then it is closed.
+        """Waits for so many other members, closes the door, and returns the connections to them, in order of rank.
 
         A guest that does not know the key is a stranger, and is turned away. Raises TimeoutError if the members are not
         there in time.
@@ -88,7 +88,8 @@ class Door:
         return [guests[rank] for rank in sorted(guests)]
 
     def _greet(self, guest: socket.socket) -> Connection | None:
-        """Returns the connection to a guest that knows the key; None for a stranger, also for one that says nothing."""
+        """Returns the connection to a guest that knows the key; None for a guest that does not, or that says
+        nothing."""
         guest.setblocking(True)
         _limit(guest, GREET_S)
         connection = Connection(guest.detach())
@@ -105,7 +106,8 @@ class Door:
 
 
 def _limit(connection: socket.socket, seconds: float) -> None:
-    """Sets how long each read and write may take. A timeout of Python's would not bind those of a Connection."""
+    """Sets how long each read and write may take. It is set on the socket itself, because Python's own timeout has
+    no effect on a Connection."""
     limit = struct.pack("ll", int(seconds), 0)
     for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
         connection.setsockopt(socket.SOL_SOCKET, option, limit)
@@ -143,7 +145,7 @@ class Members:
 
 
 def _reach(address: Address) -> Connection:
-    """Connects to the first member. It has listened since before anybody knew its address."""
+    """Connects to the first member, which has listened since before it gave its address away."""
     deadline = time.monotonic() + JOIN_S
     while True:
         try:

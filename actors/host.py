@@ -18,9 +18,9 @@ class Failure(NamedTuple):
 
     cause: str
     traceback: str
-    broken: bool = False  # True: the error is only that another member of the gang is gone
+    broken: bool = False  # True: nothing is wrong here, but another member of the gang is gone
     memory: Memory | None = None  # whose memory ran out, if that is the cause
-    frames: tuple[Frame, ...] = ()  # the calls in code of users' own that led to it
+    frames: tuple[Frame, ...] = ()  # the calls in the user's own code that led to it
 
 
 class Done(NamedTuple):
@@ -28,11 +28,11 @@ class Done(NamedTuple):
 
     result: Any
     took: Took
-    passed: tuple[int, ...] = ()  # places of left values that came with the request
+    passed: tuple[int, ...] = ()  # places of those values that the request brought and the job passes on
 
 
 class Passed(NamedTuple):
-    """Stands for the content of a left value that came with the request, so that it is not stored again."""
+    """Stands for the content of a value that the job passes on from its request, so that it is not stored again."""
 
 
 class Ready(NamedTuple):
@@ -119,7 +119,7 @@ class Host:
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:
             return Alone()
-        if self._gang is None:  # a gang stays together: if one of its members dies, all are replaced
+        if self._gang is None:  # if a member of a gang dies, all are replaced
             self._gang = Members(seat, None if seat.rank else self._door)
         return self._gang
 

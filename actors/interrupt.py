@@ -1,7 +1,7 @@
-"""When a signal may end a run that goes on in this process.
+"""When a signal may end a run in this process.
 
-It may in the middle of a job, because jobs change nothing that the run keeps, but not between jobs, where the run
-counts and writes what they returned: else rows and totals would differ. A handler of signals calls `ask`.
+It may end it in the middle of a job, because jobs change nothing that the run keeps. Between jobs, the run counts and
+writes their results, and must not be interrupted, or rows and totals would differ. A handler of signals calls `ask`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_state = {"deferred": False, "asked": False}  # signals reach the main thread of a process, so there is one for each
+_state = {"deferred": False, "asked": False}  # one for the process, because signals reach its main thread
 
 
 def ask() -> None:
@@ -26,7 +26,7 @@ def deferring() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        _state.update(deferred=before, asked=False)  # the run ends anyway
+        _state.update(deferred=before, asked=False)  # the run ends with this exception anyway
         raise
     _state["deferred"] = before
     _raise_if_asked()

@@ -30,7 +30,7 @@ class Value(Generic[Content]):
 
     content: Content | Any = None
     job: Job[Any, Any] | None = None  # the job that will leave it; None once that job is done
-    again: Recipe | None = None  # how the pool can make it once more if it is lost with a node; None: it cannot
+    again: Recipe | None = None  # how the pool can make it again if it is lost with a node; None: it cannot
     former: Value[Content] | None = None
     """The value of the job's request that the job may pass on in its place; None: none, or the job is done."""
 
@@ -52,13 +52,14 @@ class Value(Generic[Content]):
 
 
 class Recipe(NamedTuple):
-    """How a value is made once more: by the job that left it. It keeps in memory what that job was given."""
+    """The job that left a value, to be done once more if the value is lost. It keeps all that the job was given in
+    memory."""
 
     group: str
     request: Request[Any, Any]
     priority: tuple[int, ...]
     label: str
-    place: int  # of the value among those that the job leaves
+    place: int  # place of the value among those that the job leaves
 
 
 class Answer(NamedTuple, Generic[Result, Left]):
@@ -84,9 +85,10 @@ class Request(ABC, Generic[Result, Left]):
     """Whether all workers of the group carry it out together, as a gang. Only the first one's answer is kept."""
 
     def remade(self, left: Left) -> Iterable[Value[Any]]:
-        """Returns those of the values that the job leaves which are worth making again if they are lost with a node.
+        """Returns the values that the pool makes again if they are lost with a node.
 
-        Until they are freed, all that the request was given stays in memory. So only short-lived values are.
+        They should live only for a short time, because all that the request was given stays in memory until they are
+        freed.
         """
         return ()
 
@@ -164,8 +166,8 @@ class Job(Generic[Result, Left]):
 
     @cached_property
     def needs(self) -> list[Value[Any]]:
-        """The values that its request refers to. They are looked for once, as there may be many. Not for a job that is
-        done, which has no request any more."""
+        """The values that its request refers to, which are looked for once. It must not be asked for once the job is
+        done, for then the request is gone."""
         assert self.request is not None
         return values_of(self.request)
 
@@ -192,7 +194,7 @@ class Job(Generic[Result, Left]):
     def process(self) -> Process:
         """The process of the worker that did the job. Raises RuntimeError before it is done."""
         process = self._ended().process
-        assert process is not None  # nobody asks for that of a recalled job
+        assert process is not None  # nobody asks for the process of a job from a checkpoint
         return process
 
     def _ended(self) -> Outcome[Result]:
@@ -203,9 +205,9 @@ class Job(Generic[Result, Left]):
     def end(self, outcome: Outcome[Result]) -> None:
         """Marks the job as done. The contents of its values must be set before."""
         self.outcome, self.request = outcome, None
-        self.__dict__.pop("needs", None)  # as the request, so that the values can be freed
+        self.__dict__.pop("needs", None)  # like the request above, so that its values can be freed
         for value in self.values:
-            value.job = value.former = None  # else all that came before would be kept
+            value.job = value.former = None  # else each recipe would keep the one before it
 
 
 def values_of(holder: Any) -> list[Value[Any]]:

@@ -1,4 +1,4 @@
-"""What the last bits of numbers depend on, beside the work itself: instruction set, libraries and devices."""
+"""The instruction set, libraries and devices of a process, on which the last bits of its numbers depend."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Machine(NamedTuple):
     gpu: str | None  # name of the GPU; None if the process uses none
 
     def differences(self, other: Machine) -> list[str]:
-        """Returns what is not the same and may give other bits, such as "capability AVX512 and AVX2"."""
+        """Returns the differences that may change bits, such as "capability AVX512 and AVX2"."""
         pairs = zip(self._fields, self, other, strict=True)
         return [f"{name} {mine} and {theirs}" for name, mine, theirs in pairs if mine != theirs]
 
 
 def this_machine() -> Machine:
-    """Describes this process, as far as the libraries are loaded by now."""
+    """Describes this process. Libraries that are not loaded yet are left out."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_initialized() else None
     return Machine(

@@ -6,7 +6,7 @@ Memory = Literal["gpu", "node"]
 
 
 def exhausted(error: BaseException) -> Memory | None:
-    """Returns whose memory ran out, if an error says so: that of a GPU, or that of the node."""
+    """Returns whether an error says that the memory of a GPU or of the node ran out; None if it says neither."""
     if type(error).__name__ == "OutOfMemoryError":  # torch's, which may not be loaded here
         return "gpu"
     if isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error):
@@ -15,5 +15,6 @@ def exhausted(error: BaseException) -> Memory | None:
 
 
 def brief(error: Exception) -> str:
-    """Returns what Ray says of a node that ran low on memory, without what follows: all processes there, and advice."""
+    """Returns the first part of Ray's message about a node that is low on memory. The rest lists all processes and
+    gives advice."""
     return " ".join(str(error).partition("OOM kill reason")[0].split())

@@ -11,7 +11,7 @@ from ray.util.metrics import Counter, Gauge
 
 from actors.instrument import Instrument, Reading
 
-LEAST_S = 1.0  # between two publications: Ray passes them on every few seconds, and Prometheus asks as rarely
+LEAST_S = 1.0  # seconds between publications: Ray passes them on, and Prometheus reads them, as rarely
 
 _Series = dict[tuple[Instrument, tuple[str, ...]], float]  # a value for each instrument and its tags
 
@@ -23,12 +23,12 @@ class Meter:
         self._run = run
         self._shown: Sequence[Reading] = ()
         self._counts: _Series = defaultdict(float)
-        self._made: dict[str, Gauge | Counter] = {}  # by the instrument's name
+        self._made: dict[str, Gauge | Counter] = {}  # totals by the instrument's name
         self._last: _Series = {}  # what was published last
         self._published = -LEAST_S
 
     def show(self, readings: Sequence[Reading]) -> None:
-        """Takes readings for the publications to come. They replace those that it took before."""
+        """Takes readings for the next publications. They replace the ones before."""
         self._shown = readings
 
     def count(self, counter: Instrument, *tags: str, by: float = 1.0) -> None:
@@ -41,7 +41,8 @@ class Meter:
         return time.monotonic() - self._published >= LEAST_S
 
     def publish(self, readings: Iterable[Reading]) -> None:
-        """Publishes these readings beside those taken and counted. A series of a gauge that is not there falls to 0."""
+        """Publishes these readings together with those from `show` and `count`. A gauge's series that has no reading
+        any more falls to 0."""
         self._published = time.monotonic()
         read = itertools.chain(self._shown, readings)
         new = self._counts | {(instrument, tags): value for instrument, value, tags in read}

@@ -1,4 +1,4 @@
-"""A node of a cluster, and what was found out there."""
+"""A node of a cluster, with the result of a call that was made there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class OnNode(NamedTuple, Generic[Answer]):
     is_driver: bool  # whether it is the node of the process that asks
     resources: Mapping[
         str, float
-    ]  # that Ray shares out: CPU, GPU, memory and object_store_memory in bytes, custom ones
+    ]  # what Ray shares out: CPU, GPU, memory and object_store_memory in bytes, custom ones
     labels: Mapping[str, str]
     answer: Answer | None  # None if the call failed
-    error: str = ""  # why
+    error: str = ""  # the reason if the call failed

@@ -22,7 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from actors.pool import Group, MissingResources, Needs
 
 NODE_ID = "ray.io/node-id"  # a label that Ray gives each node
-GRACE_S = 5.0  # extra time to wait, because resources of a run that has just ended are not free at once
+GRACE_S = 5.0  # extra seconds to wait, because the resources of a run that has ended are not free at once
 
 
 class Demand(NamedTuple):
@@ -35,7 +35,7 @@ class Demand(NamedTuple):
 
     @property
     def total(self) -> dict[str, float]:
-        """How much the actors need together, by kind of resource: CPU, GPU, and custom ones."""
+        """What the actors need together, by kind of resource: CPU, GPU, and custom ones."""
         return _sum(resources_of(needs) for needs in self.actors.values())
 
 
@@ -62,7 +62,7 @@ class Placement(NamedTuple):
         return {**asked, "scheduling_strategy": strategy, "label_selector": selector(needs)}
 
     def is_lost(self, name: str) -> bool:
-        """Whether the node is gone on which there was room for an actor."""
+        """Whether the node that had room for an actor is gone."""
         return name in self.nodes and not is_alive(self.nodes[name])
 
     def release(self) -> None:
@@ -125,7 +125,7 @@ def reserved(demand: Demand) -> Iterator[Placement]:
         yield Placement()
         return
     group = placement_group(
-        [resources_of(needs) or {"memory": 1} for needs in placed.values()],  # a byte: a bundle must hold something
+        [resources_of(needs) or {"memory": 1} for needs in placed.values()],  # bundles must not be empty
         strategy="SPREAD" if demand.spread else "PACK",
         bundle_label_selector=[selector(needs) for needs in placed.values()],
     )
@@ -151,7 +151,7 @@ def resources_of(needs: Needs) -> dict[str, float]:
 
 
 def selector(needs: Needs) -> dict[str, str]:
-    """Returns the labels that Ray must find on the actor's node."""
+    """Returns Ray's selectors for the labels of the actor's node."""
     here = {NODE_ID: ray.get_runtime_context().get_node_id()} if needs.with_driver else {}
     return {**needs.labels, **here}
 
@@ -216,10 +216,10 @@ def started_here() -> bool:
 
 
 def within(seconds: float, call: Callable[[], None]) -> None:
-    """Calls what tidies up, and waits for it, but no longer than so many seconds.
+    """Calls a function that tidies up, and waits for it for at most so many seconds.
 
-    Without the GCS, Ray would wait for a minute and then end this process. By then the work is done and written, and
-    whatever is left ends with this process or with the cluster.
+    If the cluster's head is gone, Ray would wait for a minute and then end this process, although the work is done and
+    written. What is not tidied up ends with this process or with the cluster.
     """
 
     def guarded() -> None:

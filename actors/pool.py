@@ -32,7 +32,7 @@ class JobFailed(Exception):
 
     @classmethod
     def by(cls, error: BaseException, label: str) -> Self:
-        """Returns the failure of a job that raised an error."""
+        """Returns the JobFailed of a job that raised an error."""
         return cls(label, describe(error), trace(error), exhausted(error), frames_of(error))
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Needs:
     cpus: float = 0.0
     gpus: float = 0.0  # or a fraction of one
     resources: Mapping[str, float] = field(default_factory=dict)  # custom resources of the cluster, by name
-    labels: Mapping[str, str] = field(default_factory=dict)  # that the node must have: Ray's label selectors, by label
+    labels: Mapping[str, str] = field(default_factory=dict)  # Ray's selectors of the node's labels
     with_driver: bool = False  # whether it must be the node of the process that started the run
 
 
@@ -71,7 +71,7 @@ class Group(NamedTuple):
     needs: Needs = Needs()  # of each worker
     spread: bool = False  # whether they go to as many nodes as possible, instead of as few
     further: int = 0  # how many more may join while the run goes on
-    eager: bool = False  # whether it asks for all of them at once, so that an autoscaling cluster grows; else only for
+    eager: bool = False  # whether it asks for all of these at once, so that an autoscaling cluster grows; else only for
     # those for which there is room
 
 
@@ -83,7 +83,7 @@ class Pool(Protocol):
     lives: list[Life]
     """The workers' processes so far, in the order in which they were ready; also those that have ended."""
     warnings: list[str]
-    """What whoever watches the run should know while it goes on."""
+    """Texts that a user who watches the run should see while it goes on."""
 
     def start(self, group: Group) -> None:
         """Makes the group's workers."""

@@ -1,4 +1,4 @@
-"""Where a worker runs, and when it lived: its node, host, GPUs and process."""
+"""The process of a worker: its node, host, GPUs and number, and from when to when it lived."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Process(NamedTuple):
-    """A process, as whoever looks for a slow machine wants to know it."""
+    """A process and where it runs, for users who look for a slow machine."""
 
     node: str  # address of its node in the cluster; inline, the name of the host
     host: str  # name of its machine

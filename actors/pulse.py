@@ -12,14 +12,16 @@ class Pulse:
     def __init__(self, name: str, ping: Callable[[], Any], answered: Callable[[Any], bool]) -> None:
         """ping: asks the actor, and returns a reference to its answer. answered: whether that is there."""
         self._name, self._ping, self._answered = name, ping, answered
-        self._asked: Any = None  # the reference to an answer that is not there yet
+        self._asked: Any = None  # the reference to an answer that has not come yet
         self._warned = False
         self.silent_s = 0.0
 
     def beat(self, passed_s: float, patience_s: float) -> str | None:
-        """Looks for an answer. Returns a warning, once in each silence, when half of the patience is over.
+        """Looks for an answer.
 
-        passed_s: seconds since the last call. Time in which nobody calls is no silence: then the caller stood still.
+        Returns a warning, once in each silence, when half of the patience is over.
+        passed_s: seconds since the last call; long gaps between calls do not count as silence, because then the caller
+        stood still.
         """
         if self._asked is None:
             self._asked = self._ping()

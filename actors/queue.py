@@ -1,4 +1,4 @@
-"""Jobs that no worker has yet. Some can run at once; others need values that other jobs have still to leave."""
+"""The jobs that no worker has yet. Some can run at once; others need values that other jobs have not left yet."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _Heap = list[tuple[tuple[int, ...], int, Job[Any, Any]]]
 
 
 class Queue:
-    """The queue of all groups. It gives jobs by priority; among equal ones, that which could be given first.
+    """The queue of all groups. It gives jobs by priority, and among equal ones the job that became ready first.
 
-    A job is ready once the jobs that leave its values are done. It may be given ahead of that, once all of those have
-    been given to workers: then it runs as soon as they are done, without a turn through this process.
+    A job is ready once the jobs that leave its values are done. It may be given to a worker even before, once all of
+    these jobs are with workers: then it starts as soon as they are done, without waiting for this process.
     """
 
     def __init__(self) -> None:
         self._ready: dict[str, _Heap] = defaultdict(list)
-        self._ahead: dict[str, _Heap] = defaultdict(list)  # some of these may be ready or given by now
+        self._ahead: dict[str, _Heap] = defaultdict(list)  # some may be ready or given since
         self._needs: dict[Job[Any, Any], set[Job[Any, Any]]] = {}  # a job, and those for which it waits
         self._needed: dict[Job[Any, Any], list[Job[Any, Any]]] = defaultdict(list)  # a job, and those that wait for it
-        self._given: dict[Job[Any, Any], int] = {}  # jobs that workers have and have not done, and when they got them
+        self._given: dict[Job[Any, Any], int] = {}  # jobs with workers, numbered as they got them
         self._serial = itertools.count()
 
     def add(self, job: Job[Any, Any]) -> None:
@@ -50,7 +50,7 @@ class Queue:
             self._offer_ahead(other)
 
     def release(self, done: Job[Any, Any]) -> None:
-        """Makes the jobs ready that waited for nothing but this job."""
+        """Marks the jobs as ready that waited for this job only."""
         self._given.pop(done, None)
         for waiting in self._needed.pop(done, ()):
             self._needs[waiting].discard(done)
@@ -82,7 +82,7 @@ class Queue:
         return self._given.get(job, -1)
 
     def waits(self, job: Job[Any, Any]) -> bool:
-        """Whether a job needs what other jobs have still to leave."""
+        """Whether a job needs values that other jobs have not left yet."""
         return job in self._needs
 
     def given_after(self, job: Job[Any, Any]) -> list[Job[Any, Any]]:

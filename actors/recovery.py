@@ -1,4 +1,4 @@
-"""What a pool on Ray does again: the jobs of workers that died, and what was lost with a node."""
+"""Repeats work for a pool on Ray: the jobs of workers that died, and jobs whose values were lost with a node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Recovery:
     """Replaces workers, and puts jobs back into the queue. It hands out none."""
 
     def __init__(self, crews: Crews, queue: Queue, meter: Meter, warn: Callable[[str], None]) -> None:
-        """warn: is told what whoever watches the run should know."""
+        """warn: called with a text for each thing that a user who watches the run should know."""
         self._crews, self._queue, self._meter, self._warn = crews, queue, meter, warn
 
     # --- workers ------------------------------------------------------------------------------------------------------
@@ -48,7 +48,8 @@ class Recovery:
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
     def do_again(self, job: Job[Any, Any]) -> None:
-        """Puts a job back into the queue, and so those that workers got ahead of it: what they need will not come."""
+        """Puts a job back into the queue, and also the jobs that workers have and that need its values, which will
+        not come."""
         for other in self._queue.given_after(job):
             for worker in self._crews.workers:
                 worker.calls = {reference: held for reference, held in worker.calls.items() if held is not other}
@@ -56,7 +57,7 @@ class Recovery:
         self._queue.add(job)
 
     def lost(self, worker: Worker, reference: Any, error: ObjectLostError) -> None:
-        """Does a job again of which an argument or the answer was lost with a node, after what it needs was made again.
+        """Repeats a job whose argument or answer was lost with a node, after the values that it needs were made again.
 
         reference: to the answer of the worker. Raises ValuesLost if what the job needs cannot be made again.
         """
@@ -69,9 +70,9 @@ class Recovery:
         for value in found:
             if value.again is None:
                 raise ValuesLost(job.label, "a model or state that it needs was lost with a node", "")
-            if value.job is None:  # else another job has found that it is lost
+            if value.job is None:  # else another job has found the loss before
                 self._make_again(value)
-        job.attempts += not found  # it was the answer, or a value that was made again meanwhile
+        job.attempts += not found  # the answer was lost, or a value that was made again meanwhile
         if job.attempts == ATTEMPTS:
             raise ValuesLost(job.label, f"it was lost with a node {ATTEMPTS} times", "")
         if job.together and len(self._crews.of(worker).workers) > 1:

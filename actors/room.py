@@ -14,7 +14,7 @@ from actors.pool import Needs
 
 
 def room(needs: Needs, most: int) -> int:
-    """Returns how many more actors with these needs there is room for, as far as Ray knows by now, at most `most`.
+    """Returns for how many more actors with these needs there is room, as far as Ray knows, at most `most`.
 
     Each must have all that it needs on one node. GPUs of a node count together, so that an actor may find that no
     single one has its fraction left; it then waits.

@@ -21,7 +21,7 @@ from actors.placement import Placement, within
 from actors.pool import JobFailed, SchedulerDied
 from actors.pulse import Pulse, interval
 
-STOP_S = 10.0  # how long the scheduler may take to end an interrupted run
+STOP_S = 10.0  # seconds that the scheduler may take to end an interrupted run
 
 _log = logging.getLogger("raysim")
 
@@ -83,7 +83,7 @@ class _Warnings:
         """Whether a ping of the scheduler is answered. Logs the warnings that came with the answer."""
         if not is_there(reference):
             return False
-        with suppress(RayError):  # it has died, and the stream tells that
+        with suppress(RayError):  # it has died, and reading the stream raises that
             self.log(ray.get(reference))
         return True
 
@@ -158,12 +158,12 @@ def _waiting(stream: Any, scheduler: Any, patience_s: float | None, warnings: _W
 
 
 def _why(error: RayActorError) -> str:
-    """Returns why an actor died: of what Ray says the last line, without its advice."""
+    """Returns the reason that Ray gives for an actor's death: the last line of its message, without advice."""
     return str(error).rstrip().rpartition("\n")[2].partition(" If the process was killed")[0].rstrip(".")
 
 
 def _end(scheduler: Any, warnings: _Warnings) -> None:
-    """Stops the scheduler, after it has written its files, unless that takes too long."""
+    """Lets the scheduler write its files, and then ends it; if that takes too long, ends it at once."""
     try:
         warnings.log(ray.get(scheduler.stop.remote(), timeout=STOP_S))
     except (RayActorError, OutOfMemoryError, GetTimeoutError):

@@ -11,8 +11,8 @@ from actors.pool import JobFailed
 from actors.pulse import interval
 from actors.worker import Worker
 
-LOOK_S = 2.0  # how often it looks for room, and for workers that wait for a node
-LEAST_WAIT_S = 120.0  # how long a run always waits for a node: Ray takes a while to see that one is lost
+LOOK_S = 2.0  # seconds between looks for room, and for workers that wait for a node
+LEAST_WAIT_S = 120.0  # seconds that a run always waits for a node, because Ray takes a while to see that one is lost
 
 
 class Gone(NamedTuple):
@@ -32,7 +32,7 @@ class Watch:
         self._crews, self._patience_s = crews, patience_s
         self._wait_s = max(wait_s, LEAST_WAIT_S)
         self._pinged = self._looked = time.monotonic()
-        self.moved = time.monotonic()  # when a worker was last known to have done anything
+        self.moved = time.monotonic()  # when a worker was last seen to do anything
 
     def gone(self) -> Iterator[Gone]:
         """Yields the workers that must be replaced now. Lets further workers join where there is room.

@@ -51,23 +51,23 @@ def process() -> Process:
 
 @dataclass(eq=False)
 class Worker:
-    """A worker, from when it was asked for: until Ray has room for its actor, it is nowhere."""
+    """A worker. It exists from the moment that it is asked for, even while Ray has no room for its actor."""
 
     name: str
-    number: int  # among the workers of its group
+    number: int  # its number among the workers of its group
     actor: Any  # Ray's handle of the actor
     pulse: Pulse
-    deaths: int = 0  # how many workers before it died in its place
-    failures: int = 0  # how many of the last of those died one after another in their set-up
-    asked: float = field(default_factory=time.monotonic)  # when
+    deaths: int = 0  # number of its predecessors, which died
+    failures: int = 0  # how many of the latest predecessors died in their set-up
+    asked: float = field(default_factory=time.monotonic)  # when it was asked for
     node_id: str | None = None  # None until it runs
     life: Life | None = None  # None until its first set-up is done
-    told: bool = False  # whether a warning has told that it waits for a node
-    calls: dict[Any, Job[Any, Any] | None] = field(default_factory=dict)  # by reference to the answer; None: a set-up
+    told: bool = False  # whether users have been warned that it waits for a node
+    calls: dict[Any, Job[Any, Any] | None] = field(default_factory=dict)  # by answer; None: a set-up
 
     @property
     def jobs(self) -> list[Job[Any, Any]]:
-        """What it was given and has not done."""
+        """The jobs that it was given and has not done."""
         return [job for job in self.calls.values() if job]
 
     @property
@@ -87,7 +87,7 @@ class Worker:
 
     @property
     def state(self) -> str:
-        """What it does, for dashboards."""
+        """What it is doing, for dashboards."""
         if self.node_id is None:
             return "waiting"
         return "starting" if not self.is_set_up else "busy" if self.jobs else "idle"

@@ -25,7 +25,7 @@ class RunOutcome(NamedTuple):
 
     status: Literal["finished", "done before", "stopped", "diverged", "failed"]
     folder: Path | None = None  # None if it failed before it had one
-    why: str | None = None  # why it failed, was stopped or ended early, or what was not finite
+    why: str | None = None  # the reason if it failed, was stopped or ended early, or what was not finite
 
 
 def run_all(
@@ -66,7 +66,8 @@ def outcomes_of(
 ) -> Iterator[tuple[int, RunOutcome | OutOfDate]]:
     """Runs scenarios as `run_all`, and yields the place of each with its outcome as soon as that is known.
 
-    It first yields why runs that were over are run again. labels: what observers are told to call the runs.
+    For each run that was over and is run again, it first yields the reason. labels: the names by which observers show
+    the runs.
     """
     todo: list[list[int]] = []
     earlier = EarlierRuns(out)
@@ -94,12 +95,13 @@ def outcomes_of(
 def attempt(
     slots: Slots, scenario: Scenario, out: Path, observers: Sequence[Observer], before: Path | None, label: str
 ) -> RunOutcome:
-    """Runs a scenario and returns how that ended, even if it failed. before: a folder of a run that is to go on."""
+    """Runs a scenario and returns how the run ended, even if it failed. before: the folder of a run of it that is
+    resumed."""
     try:
         result = slots.run(scenario, out, observers, before, label)
     except RunFailed as error:
         return RunOutcome("failed", error.folder, str(error))
-    except (Exception, SystemExit) as error:  # such as missing resources: whatever it is, the other runs go on
+    except (Exception, SystemExit) as error:  # whatever it is, such as missing resources, the other runs go on
         return RunOutcome("failed", why=describe(error))
     return RunOutcome(result.info["status"], result.folder, result.run.diverged or result.info["ended_early"])
 

@@ -12,7 +12,8 @@ from raysim.scenario.yaml import assign
 
 
 def choose(block: dict[str, Any], cases: Sequence[str]) -> list[Problem]:
-    """Leaves only these cases in the plain data of a sweep, in place. Returns a problem if there is no such case."""
+    """Removes all cases but these from the plain data of a sweep, in place. Returns a problem if one of them does
+    not exist."""
     known = block.get("cases", {})
     if not known:
         text = f"must not be given, because the file has no cases, got {', '.join(cases)}; leave it out"
@@ -27,10 +28,12 @@ def choose(block: dict[str, Any], cases: Sequence[str]) -> list[Problem]:
 def missing(
     raw: dict[str, Any], source: str, cases: Mapping[str, dict[str, Any]], given: Mapping[str, Any]
 ) -> dict[str, frozenset[str]]:
-    """Returns, for each case, the keys that it lacks and another case has.
+    """Returns, for each case, the keys that another case has and it has not.
 
-    A key that no case has is not among them, so that it is refused like any unknown key. raw: the scenario file without
-    its sweep. source: its name, for errors. given: keys that the command line sets, each with a value.
+    A key that no case has is left out, so that it is refused like any unknown key.
+    raw: the scenario file without its sweep.
+    source: its name, for errors.
+    given: keys that the command line sets, each with a value.
     """
     lacking: dict[str, set[str]] = {}
     for case, settings in cases.items():
@@ -47,11 +50,11 @@ def missing(
 
 
 def _lacks(raw: dict[str, Any], key: str, source: str) -> bool:
-    """Returns whether a scenario, given as plain data, has no such key. One that is wrong lacks none."""
+    """Returns whether a scenario, given as plain data, has no such key; False if the scenario itself is wrong."""
     try:
         found: Any = read_back(raw, source).resolved()
     except ScenarioError:
-        return False  # what is wrong is told when the runs are made
+        return False  # the problems are reported when the runs are made
     for word in key.split("."):
         if not isinstance(found, dict):
             return False

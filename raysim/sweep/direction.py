@@ -17,7 +17,7 @@ def direction_of(search: Search, scenarios: Sequence[Scenario], source: str) -> 
     """Returns the direction of a search of these scenarios. source: name of the file, for the message.
 
     The smallest and the largest value among peers, such as loss_max, are better where the metric itself is. Raises
-    ScenarioError if the direction is neither set nor known.
+    ScenarioError if the sweep does not set the direction and the metric has no known one.
     """
     if search.direction is not None:
         return search.direction

@@ -30,7 +30,7 @@ class Plan:
     raw: dict[str, Any]  # the scenario file without its sweep
     sweep: Sweep
     last: list[tuple[str, Any]] = field(default_factory=list)  # keys that are set after cases and grid
-    without: dict[str, frozenset[str]] = field(default_factory=dict)  # keys of the command line that a case lacks
+    without: dict[str, frozenset[str]] = field(default_factory=dict)  # keys of the command line, by case without them
 
     @property
     def name(self) -> str:
@@ -89,7 +89,7 @@ class Plan:
                     yield _Point(case, settings, chosen, place == 0)
 
     def _same(self, one: _Point, other: _Point) -> Problem:
-        """Says of two points of a case, whose scenarios are one run, which of their values make no difference."""
+        """Describes two points of a case that make the same run: the values in which they differ without an effect."""
         pairs = ((key, value, other.chosen[key]) for key, value in one.chosen.items())
         key, first, second = next(p for p in pairs if p[1] != p[2] or self.sweep.grid[p[0]].count(p[1]) > 1)
         got = f"got {quoted(first)} and {quoted(second)}, which would be one run"
@@ -150,7 +150,7 @@ def load_sweep(
     elif not isinstance(block, dict) or not block:
         raise ScenarioError(source, [Problem("sweep", f"must have grid, cases or search in it, got {quoted(block)}")])
     else:
-        _sweep(block, source)  # raises if something is wrong in the file itself
+        _sweep(block, source)  # raises ScenarioError if the file itself is wrong
     last: list[tuple[str, Any]] = []
     given: dict[str, Any] = {}  # keys of the scenario that the command line sets, each with its first value
     for key, values in _values("--set", overrides, problems):
@@ -251,7 +251,7 @@ def _spell(key: str, value: Any) -> str:
 
 
 def _where(problem: Problem, labels: list[str], points: int) -> Problem:
-    """Returns the problem and, unless all runs have it, names those that do."""
+    """Returns the problem. If only some of the runs have it, its text names them."""
     if len(labels) == points:
         return problem
     others = f" and {len(labels) - 1} more" if len(labels) > 1 else ""

@@ -1,9 +1,9 @@
 """Tuning with Optuna: its sampler suggests values of keys, its pruner stops trials that lag behind.
 
 Trials are suggested in batches whose size the scenario file fixes, and reported in their order; a trial's seeds run one
-after another. So a search is a function of its file: what runs side by side changes neither suggestions nor pruning. A
-search that was interrupted suggests the same values when it starts again: finished runs are not run again, and others
-go on from their checkpoints.
+after another. So a search is a function of its file: how many runs go on side by side changes neither suggestions nor
+pruning. An interrupted search that is started again suggests the same values. Its finished runs are not run again, and
+the others go on from their checkpoints.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Trial(NamedTuple):
 
     group: int  # place of the group of scenarios, which differ only in their seeds
     number: int
-    values: dict[str, Any]  # of the tuned keys
+    values: dict[str, Any]  # values of the tuned keys
     status: str  # finished, pruned, diverged or failed
     score: float | None  # mean over seeds; infinitely bad if it diverged; None if it was pruned or failed
-    outcomes: tuple[RunOutcome, ...]  # by seed
+    outcomes: tuple[RunOutcome, ...]  # the outcomes of its runs, by seed
     again: tuple[str, ...]  # why runs that had finished before are out of date, and were run again
 
 
@@ -113,7 +113,7 @@ class _Trier:
         outcomes: list[RunOutcome] = []
         again: list[str] = []
         scores: list[float] = []
-        rounds = 0  # of this trial's earlier seeds
+        rounds = 0  # values of this trial's earlier seeds
         for scenario in self._plan.groups(dict(suggestion.params))[self._group]:
             found = self._done.find(scenario)
             if isinstance(found, OutOfDate):
@@ -135,10 +135,11 @@ class _Trier:
         return Trial(self._group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
     def _run(self, scenario: Scenario, folder: Path | None, suggestion: optuna.Trial, rounds: int) -> RunOutcome:
-        """Runs a scenario, or takes what it gave before. folder: of a run that is over; None: no such.
+        """Runs a scenario, or takes the results of an earlier run.
 
-        If a run of it ended early, that goes on, once its evaluations until there have been reported again. rounds: of
-        the trial's earlier runs.
+        folder: of a run of it that is over, or None. A run that ended early is resumed, after its evaluations so far
+        have been reported to Optuna again.
+        rounds: the sum over the trial's earlier runs.
         """
         early = None if folder else self._done.to_resume(scenario)
         metric, split = self._settings.metric, scenario.evaluated_splits[0]
@@ -242,7 +243,7 @@ def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -
     found = own if len(own) else found.filter(pc.field("subject") != "unseen")
     means = found.group_by("round", use_threads=False).aggregate([("value", "mean")]).sort_by("round")
     over = run.info.get("totals", {}).get("rounds", math.inf)  # a run may end within a round, which is then not over
-    diverged = run.info["diverged"]["round"] if run.status == "diverged" else math.inf  # that round was not shown
+    diverged = run.info["diverged"]["round"] if run.status == "diverged" else math.inf  # it was not shown
     values = ((row["round"], row["value_mean"]) for row in means.to_pylist())
     return [(min(round + 1, over), math.nan if value is None else value) for round, value in values if round < diverged]
 

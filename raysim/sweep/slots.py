@@ -36,7 +36,7 @@ MOST_THREADS = 64  # threads that wait for runs on a cluster
 
 
 class Rooms(Protocol):
-    """Where runs are carried out."""
+    """The place where runs are carried out: a Ray cluster, or processes of this machine."""
 
     def run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
         """Waits for room and runs the scenario. Many threads may call it. Raises what `raysim.run` does.
@@ -45,7 +45,7 @@ class Rooms(Protocol):
         """
 
     def interrupt(self) -> None:
-        """Ends the runs that go on, as far as they would not end by themselves at their next progress."""
+        """Ends the runs that would not end by themselves at their next progress."""
 
     def close(self) -> None:
         """Ends all processes that are left."""
@@ -68,15 +68,15 @@ class Slots:
     ) -> Result:
         """Runs a scenario once there is room. before: the folder of a run of it that is to go on; None: a new one.
 
-        observers: of this run. label: what they are told to call it. Raises what `raysim.run` does, and
-        KeyboardInterrupt once `each` or an observer was interrupted.
+        observers: of this run. label: the name by which they show it. Raises what `raysim.run` does, and
+        KeyboardInterrupt after `each` or an observer was interrupted.
         """
         if self._stopping.is_set():
             raise KeyboardInterrupt
         observing = Observing(scenario, [_Stopping(self._stopping), *observers], sweep=out.name, label=label)
         try:
             return self._rooms.run(scenario, out, observing, before)
-        except SystemExit:  # as Rich raises it if nobody reads any more, below `| head`; it would end this run only
+        except SystemExit:  # Rich raises it if nobody reads its output, as with `| head`; it would end this run only
             raise KeyboardInterrupt from None
         except RunFailed:
             if self._stopping.is_set():  # the interruption made it fail
@@ -84,9 +84,10 @@ class Slots:
             raise
 
     def each(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> Iterator[tuple[Item, Answer]]:
-        """Calls the function with each item, in threads; yields each item with its answer, when that is there.
+        """Calls the function with each item, in threads, and yields each item with its answer, in the order in which
+        they come.
 
-        The first exception ends all runs, whichever item it is of, and so does closing the iterator.
+        The first exception of any item ends all runs, and so does closing the iterator.
         """
         with ThreadPoolExecutor(self._size) as threads:
             futures: dict[Future[Answer], Item] = {threads.submit(function, item): item for item in items}
@@ -101,7 +102,7 @@ class Slots:
 
 
 class _Stopping(Observer):
-    """Interrupts a run at its next progress, once all are to end."""
+    """An observer that interrupts its run at the next progress, once all runs are to end."""
 
     _event: threading.Event
 
@@ -118,7 +119,7 @@ class _Stopping(Observer):
 def open_slots(
     scenarios: Sequence[Scenario], *, inline: bool, address: str | None, parallel: int | None
 ) -> Iterator[Slots]:
-    """Opens slots for runs like the given scenarios, and closes them at the end.
+    """Opens slots for runs that ask for as much as the given scenarios, and closes them at the end of the block.
 
     parallel: number of runs at a time; None: as many as there is room for, but at least one. Raises
     actors.MissingResources if there is no cluster.
@@ -219,7 +220,7 @@ class RayRooms:
 
     def run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
         with self._budget.spent(demand_of(scenario)):
-            if self._interrupted:  # while this run waited for room
+            if self._interrupted:  # interrupted while this run waited for room
                 raise KeyboardInterrupt
             with going_on(before, scenario) if before else nullcontext():
                 make = partial(_execution, scenario, out, before)
