@@ -135,7 +135,7 @@ def samples_seen_are_foreseen(subject: Subject) -> None:
 
 
 def it_comes_nearer_on_quadratics(subject: Subject) -> None:
-    """On quadratics that all have one optimum, it comes at least half of the way to it."""
+    """On quadratics that all have one optimum, it comes nearer to it, however short its steps are."""
     raw = quadratics(subject.part, subject.block)
     try:
         parse_scenario(raw)
@@ -149,12 +149,11 @@ def it_comes_nearer_on_quadratics(subject: Subject) -> None:
     except Broken as error:
         hint = "an algorithm that cannot train on the data set quadratic says so in its `problems`"
         raise Broken(f"{error}; {hint}") from error
-    models = np.atleast_2d(ended.vectors["w"])
-    optimum = np.array(raw["data"]["centers"][0])
+    models, optimum = np.atleast_2d(ended.vectors["w"]), np.array(raw["data"]["centers"][0])
     left = float(np.linalg.norm(models - optimum, axis=1).max() / np.linalg.norm(optimum))
-    if not left <= 0.5:
+    if not left < 1:
         after = f"after {raw['run']['rounds']} rounds with local.lr {raw['local']['lr']}"
-        raise Broken(f"quadratics: at most 0.5 of the way may be left {after}, got {left:.3g}")
+        raise Broken(f"quadratics: less than the whole way may be left {after}, got {left:.3g} of it")
 
 
 def clients_may_hold_no_samples(subject: Subject) -> None:
