@@ -16,9 +16,12 @@ from ray.exceptions import RayError
 
 from actors.placement import Demand, started_here
 from actors.pool import MissingResources
+from actors.token import keep_token_private
 
 NAMESPACE = "raysim"
 PROBE_S = 5.0  # how long a cluster may take to answer at its address
+_SETTINGS = b"\x04"  # the kind of frame with which both sides of HTTP/2, on which Ray's gRPC is built, begin
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + b"\0\0\0\0\0"
 
 
 def connect(demands: Sequence[Demand], address: str | None = None) -> None:
@@ -33,6 +36,7 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
             _require_connected_to(address)
         return
     address = address or os.environ.get("RAY_ADDRESS") or "local"
+    keep_token_private(make=address == "local")
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # A laptop may have fewer cores than actors.
@@ -114,7 +118,7 @@ def _own_signals() -> Iterator[None]:
 
 
 def _probe(address: str) -> None:
-    """Raises MissingResources if nothing answers. Ray would try for more than a minute, then end the process."""
+    """Raises MissingResources if no Ray answers. Ray would try for minutes, then end the process."""
     if "://" in address:
         raise MissingResources(
             f"address: must be auto or host:port, got {address!r}, which is for Ray Client, which raysim does not use; "
@@ -124,7 +128,11 @@ def _probe(address: str) -> None:
     if not colon:  # such as auto
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_S).close()
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_S) as connection:
+            if os.environ.get("RAY_USE_TLS") != "1":
+                connection.sendall(_HELLO)
+                if connection.recv(9)[3:4] != _SETTINGS:
+                    raise ConnectionError("what listens there is no Ray")
     except (OSError, ValueError, OverflowError) as error:
         raise MissingResources(
             f"address: a Ray cluster must answer there, got {address!r}: {error}; `ray status` on the cluster's head "

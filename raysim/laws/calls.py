@@ -52,7 +52,7 @@ class Calls:
                 seed_globals(0, where)  # as the engine does
                 try:
                     found = call(*copies)
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     raise Broken(f"{where}: raises {type(error).__name__}: {error}") from error
             made.append((found if type(found) is tuple else (found,), _records(copies), found))
         (returned, changed, found), (again, _, _) = made

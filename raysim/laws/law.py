@@ -45,7 +45,7 @@ def _tried(law: Law, subject: Any) -> Judgement:
         law(subject)
     except NotTried as reason:
         return Judgement(_text(law), "not tried", str(reason))
-    except Exception as error:  # what a user's class raises
+    except (Exception, SystemExit) as error:  # what a user's class raises
         return Judgement(_text(law), "failed", str(error) if isinstance(error, Broken) else describe(error))
     return Judgement(_text(law), "ok")
 

@@ -78,8 +78,11 @@ def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...
 def _save(vectors: dict[str, np.ndarray], path: Path, metadata: dict[str, str]) -> None:
     require_space(path.parent, sum(vector.nbytes for vector in vectors.values()))
     with replacing(path) as hidden:
+        hidden.touch()
+        mode = hidden.stat().st_mode  # as for all files of the run; the library would keep others from reading it
         try:
             save_file(vectors, hidden, metadata=metadata)
+            hidden.chmod(mode)
         except SafetensorError as error:  # with which it reports those of the operating system too
             raise CannotWrite(path, str(error), True) from None
 

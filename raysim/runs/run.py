@@ -170,7 +170,7 @@ def _dry(scenario: Scenario, out: Path) -> Result:
     try:
         with standard_state():
             dry_run(scenario, folder)
-    except Exception as error:  # the data are missing, scripted picks cannot be followed, or a user's class is at fault
+    except (Exception, SystemExit) as error:  # missing data, scripted picks that cannot be followed, a user's class
         failed = explained(JobFailed.by(error, "the timeline"), scenario)
         raise RunFailed(failed.label, failed.cause, failed.traceback, folder) from error
     return Result(folder)

@@ -32,7 +32,7 @@ def try_model(bench: Workbench) -> float:
             with net.training(bench.start, len(y)):
                 loss, _ = net.gradients(x, y, net.parameters)
                 found = float(loss)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             error.add_note(_given(error, x, y))
             raise
         if at := bench.scenario.algorithm.embeds(bench.scenario):
@@ -71,7 +71,7 @@ def _try_embedding(bench: Workbench, x: Tensor, at: str | None) -> None:
     task = bench.task(0, 0, bench.start)
     try:
         embedded = task.embed(bench.start, x, at)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         text = "must give embeddings, and what enters its head is not known; name a sub-module that is called with one "
         raise BadValue(f"{text}tensor, as `head` of the model `module`, for {name}: {error}") from error
     if len(embedded) != len(x):
@@ -79,7 +79,7 @@ def _try_embedding(bench: Workbench, x: Tensor, at: str | None) -> None:
         raise BadValue(f"{text}, for {name}; name another sub-module")
 
 
-def _given(error: Exception, x: Tensor, y: Tensor) -> str:
+def _given(error: BaseException, x: Tensor, y: Tensor) -> str:
     given = f"the model was tried on inputs {tuple(x.shape)} {x.dtype} with labels {tuple(y.shape)} {y.dtype}"
     if "view size is not compatible" in str(error):
         return f"{given}; images are in channels-last memory: use `flatten` or `reshape` instead of `view`"

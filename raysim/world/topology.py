@@ -78,13 +78,13 @@ class Topology(Part):
         for epoch in range(min(last + 1, max(1, CHECKED // peers))):
             try:
                 _edges(self, peers, seed, epoch)
-            except Exception as error:  # a user's own `graph` can raise anything
+            except (Exception, SystemExit) as error:  # a user's own `graph` can raise anything
                 round = next(round for round in range(rounds) if self.epoch(round) == epoch)
                 return [f"{self.name}: {f'from round {round} on, ' if round else ''}{_told(error)}"]
         return []
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     if isinstance(error, ValueError):
         return str(error)
     where = f", raised at {frames[-1].place}" if (frames := frames_of(error)) else ""

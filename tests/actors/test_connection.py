@@ -1,6 +1,10 @@
 """How a process connects to Ray: what a local one is sized for, and what is told where none answers."""
 
 import socket
+import stat
+import threading
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,3 +65,46 @@ def test_a_cluster_that_is_gone_is_not_waited_for_below_auto(monkeypatch: pytest
         monkeypatch.setattr(connection.ray, "init", init)
         with pytest.raises(MissingResources, match=f"must answer there, got '{gone}'"):
             connection.connect([], "auto")
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n"], ids=["silent", "web"])
+def test_what_accepts_and_is_no_ray_is_not_waited_for(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors import connection
+
+    monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(connection.ray, "init", lambda **_: pytest.fail("it is tried"))
+    monkeypatch.setattr(connection, "PROBE_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with server.accept()[0] as guest, suppress(ConnectionError):
+                guest.sendall(answer)
+                while guest.recv(99):  # until it leaves
+                    pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(MissingResources, match="a Ray cluster must answer there"):
+            connection.connect([], f"127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_token_is_for_its_owner_only(there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors.token import keep_token_private
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    token = tmp_path / ".ray" / "auth_token"
+    if there:
+        token.parent.mkdir()
+        token.write_text("known")
+        token.chmod(0o644)
+    keep_token_private(make=False)
+    assert token.exists() == there
+    keep_token_private(make=True)
+    assert stat.S_IMODE(token.stat().st_mode) == 0o600
+    assert (token.read_text() == "known") == there
+    assert len(token.read_text()) == 64 or there
+    assert [file.name for file in token.parent.iterdir()] == ["auth_token"]

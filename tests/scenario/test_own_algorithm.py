@@ -29,6 +29,7 @@ def test_an_algorithm_may_be_a_class_of_ones_own() -> None:
         ("toys:Nothing", "whose import raises AttributeError: module 'toys' has no attribute 'Nothing'"),
         (".toys:Counting", "write toys:Counting, say"),
         ("broken:Mine", "whose import raises ZeroDivisionError: division by zero"),
+        ("leaves:Mine", "whose import raises SystemExit: 0"),
         (":Mine", "write my_module:Mine, say"),
         (
             "json:loads",
@@ -51,5 +52,6 @@ def test_a_class_that_cannot_be_an_algorithm_is_a_clear_error(
     algorithm: Any, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken.py").write_text("1 / 0")
+    (tmp_path / "leaves.py").write_text("import sys; sys.exit(0)")
     monkeypatch.syspath_prepend(tmp_path)
     assert expected in problem(digits(algorithm=algorithm))
