@@ -2,7 +2,6 @@
 
 from results.columns import is_wall
 from results.disk import CannotWrite
-from results.holder import this_process
 from results.keys import UnknownKey
 from results.load import load
 from results.location import UnknownLocation
@@ -12,6 +11,7 @@ from results.runs import Runs
 from results.schemas import TABLES
 from results.summary import Score, Summary, summary
 from results.writer import Writer, write_json
+from results.writing_process import this_process
 
 __all__ = [
     "TABLES",

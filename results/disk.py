@@ -61,6 +61,7 @@ def replacing(path: Path) -> Iterator[Path]:
         return
     hidden = path.with_name(f".{path.name}.tmp")
     with writing(path):
+        hidden.unlink(missing_ok=True)  # it may be a link, and lead elsewhere
         try:
             yield hidden
             os.replace(hidden, path)
@@ -79,6 +80,10 @@ def require_folder(folder: Path) -> None:
             try_to_write(folder)
         return
     whole = folder.absolute()
+    try:
+        folder.resolve()
+    except RuntimeError:
+        raise CannotWrite(folder, "its links lead in a circle", False) from None
     if any(len(os.fsencode(part)) > _LONGEST for part in whole.parts):
         raise CannotWrite(folder, f"it has a name of more than {_LONGEST} bytes", False)
     with writing(folder):

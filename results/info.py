@@ -11,17 +11,17 @@ Kind = type | tuple[type, ...]
 # The types of values, as far as they are read. Any may be missing; there may be others.
 _GIVEN: dict[str, Kind] = {
     **dict.fromkeys(("run", "status"), str),
-    **dict.fromkeys(("scenario", "seconds", "totals", "holder"), dict),
+    **dict.fromkeys(("scenario", "seconds", "totals", "holder", "rows"), dict),
 }
 _OR_NULL: dict[str, Kind] = {
     **dict.fromkeys(("name", "scenario_hash", "started_at", "finished_at", "ended_early", "error"), str),
     **dict.fromkeys(("seed", "parameters", "classes"), int),
-    **dict.fromkeys(("versions", "forked_from"), dict),
-    "digest": dict,
-    "input_shape": list,
+    **dict.fromkeys(("versions", "forked_from", "depends_on", "diverged", "digest"), dict),
+    **dict.fromkeys(("input_shape", "machines", "notes", "resumed", "workers"), list),
 }
 _NUMBER = (int, float)
-_IN_BLOCKS: dict[str, Kind] = {"totals": _NUMBER, "seconds": _NUMBER, "digest": str}  # null, too
+_IN_BLOCKS: dict[str, Kind] = {"totals": _NUMBER, "seconds": _NUMBER, "digest": str, "rows": int}  # null, too
+_DIVERGED: dict[str, Kind] = {"what": str, "round": int, "version": int}  # all of them, if there is the block
 _PARTS = ("data", "model", "algorithm", "topology", "world", "run")  # of its scenario
 _WORDS: dict[Kind, str] = {str: "text", dict: "a block of keys", int: "an integer", list: "a list", _NUMBER: "a number"}
 
@@ -34,6 +34,8 @@ def wrong_info(info: dict[str, Any]) -> list[str]:
         inner = info.get(block)
         pairs = inner.items() if isinstance(inner, dict) else ()
         found += [_wrong(f"{block}.{key}", value, kind) for key, value in pairs if value is not None]
+    if isinstance(diverged := info.get("diverged"), dict):
+        found += [_wrong(f"diverged.{key}", diverged.get(key), kind) for key, kind in _DIVERGED.items()]
     scenario = info.get("scenario")
     if isinstance(scenario, dict):
         parts = {key: scenario[key] for key in _PARTS if scenario.get(key) is not None}

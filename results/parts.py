@@ -139,6 +139,21 @@ def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str)
     yield from kept
 
 
+def require_whole(run: Path, table: str, rows: int) -> None:
+    """Raises DamagedPart, which names the file, if a table's first rows cannot be read or fail their checksums."""
+    for part in part_files(run, table) if rows else ():
+        if rows > 0:
+            rows -= _read(part).num_rows
+
+
+def _read(part: Path) -> pa.Table:
+    try:
+        name, files = in_arrow(part)
+        return pq.ParquetFile(name, filesystem=files, page_checksum_verification=True).read()
+    except (OSError, pa.ArrowException) as error:
+        raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
+
+
 def rows_in(run: Path, table: str) -> int:
     """Returns how many rows a table's part files say that they hold. Raises DamagedPart, which names the file."""
     return sum(_metadata(part).num_rows for part in part_files(run, table))
@@ -211,11 +226,7 @@ def _groups(parts: list[Path], schema: pa.Schema) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     rows = 0
     for part in parts:
-        try:
-            name, files = in_arrow(part)
-            table = pq.ParquetFile(name, filesystem=files, page_checksum_verification=True).read()
-        except (OSError, pa.ArrowException) as error:
-            raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
+        table = _read(part)
         for column in schema.names[table.num_columns :]:
             table = table.append_column(schema.field(column), pa.nulls(table.num_rows, pa.float64()))
         held.append(table)

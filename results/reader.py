@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import groupby
@@ -16,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from results import holder
+from results import writing_process
 from results.info import wrong_info
 from results.keys import ORIGIN, Value, column, flatten
 from results.location import location
 from results.own_columns import own_names, schema_of
-from results.parts import part_files
+from results.parts import DamagedPart, part_files, rows_in
 from results.schemas import TABLES, dictionary, require
 from results.store import in_arrow, reaching, why
 from results.texts import as_word, quoted
@@ -40,15 +41,16 @@ class NotARun(ValueError):
 
 
 class DamagedTable(NotARun):
-    """Raised for a file of a table that cannot be read. folder: the run's."""
+    """Raised for a table, or a file of it, that cannot be read or lacks rows. folder: the run's."""
 
-    def __init__(self, file: Path, cause: Exception) -> None:
-        text = " ".join(str(cause).split())
-        super().__init__(
-            f"{file}: must be a whole Parquet file, got {text}; copy it again from where it is whole, or run the "
-            "scenario again"
-        )
-        self.folder = file.parent.parent
+    def __init__(self, place: Path, folder: Path, what: str) -> None:
+        super().__init__(f"{place}: must {what}; {_CURE}")
+        self.folder = folder
+
+    @classmethod
+    def of(cls, file: Path, cause: Exception) -> DamagedTable:
+        """Returns the error for a file that a library cannot read."""
+        return cls(file, file.parent.parent, f"be a whole Parquet file, got {' '.join(str(cause).split())}")
 
 
 class Run:
@@ -116,7 +118,7 @@ class Run:
         """
         if self.status not in _UNDER_WAY:
             return self.status
-        found = holder.state(self.info.get("holder"))
+        found = writing_process.state(self.info.get("holder"))
         if found == "unknown":
             return "killed?" if datetime.now(UTC) - self.last_written > SILENT else self.status
         return self.status if found == "alive" else "killed"
@@ -135,7 +137,7 @@ class Run:
             written = f"probably killed, {written}; if so, {resume}"
         if not held.get("host"):
             return written
-        if holder.state(held) == "alive":
+        if writing_process.state(held) == "alive":
             return f"by process {held.get('pid')}, {written}"
         return f"on {held['host']} (pid {held.get('pid')}), cannot tell from here, {written}"
 
@@ -192,11 +194,25 @@ class Run:
             return batch.to_pylist() if batch is not None else []
         return []
 
+    def require_rows(self, name: str) -> None:
+        """Raises DamagedTable if a run that has ended does not hold as many rows of a table as run.json counts."""
+        try:
+            counted = self.info.get("rows", {}).get(name)
+        except NotARun:  # named columns can be read without it
+            return
+        if counted is None or self.status in _UNDER_WAY:
+            return
+        with suppress(DamagedPart):  # whoever reads it is told
+            if (found := rows_in(self.folder, name)) != counted:
+                text = f"hold the {counted} rows that run.json counts, got {found}"
+                raise DamagedTable(self.folder / name, self.folder, text)
+
     def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
         files = self.files(name)
         schema = schema_of(name, files)
         if unknown := [column for column in columns or () if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
+        self.require_rows(name)
         return read_files(files, schema, None if columns is None else list(columns), filter)
 
     def pandas(self, name: str) -> pd.DataFrame:
@@ -257,7 +273,7 @@ def read_files(
             try:
                 read([file])
             except (OSError, pa.ArrowException) as cause:
-                raise DamagedTable(file, cause) from error
+                raise DamagedTable.of(file, cause) from error
         raise
 
 
@@ -272,7 +288,7 @@ def check_schema(file: Path, name: str) -> tuple[str, ...]:
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:
-        raise DamagedTable(file, error) from error
+        raise DamagedTable.of(file, error) from error
     wanted = TABLES[name]
     own = own_names(name, found)
     if [(c.name, c.type) for c in found if c.name not in own] == [(c.name, c.type) for c in wanted]:

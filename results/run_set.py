@@ -187,6 +187,8 @@ class RunSet:
             return self._read_now(name, columns, filter)
 
     def _read_now(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
+        with ThreadPoolExecutor(READERS) as readers:
+            list(readers.map(lambda run: run.require_rows(name), self.runs))
         files = [file for run in self.runs for file in run.files(name)]
         return read_files(files, self.schema(name), columns, filter).unify_dictionaries()
 

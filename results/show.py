@@ -44,6 +44,8 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "note", summary.note
     if summary.status == "finished" and not summary.steps:
         yield "note", "the server never stepped, so the model is still the initial one"
+    for note in summary.notes:
+        yield "note", note
     if summary.error:
         yield "error", summary.error
     if summary.history:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from results.metrics import directions, own_metrics
 from results.reader import Run
+from results.schemas import TABLES
 
 STATUSES = ("used", "discarded", "dropped", "unfinished")
 _KEY = ("subject", "split", "metric")
@@ -47,6 +48,7 @@ class Summary:
     ended_early: str | None  # why the run ended early, if it did
     diverged: str | None  # what was not finite first, and when, if anything was
     error: str | None
+    notes: tuple[str, ...]  # what was done otherwise than the scenario asks, and what changed where the run went on
     algorithm: str | None
     data: str | None
     model: str | None
@@ -74,6 +76,8 @@ class Summary:
 def summary(run: Run) -> Summary:
     """Sums up a run, also one that is under way or was killed. Raises NotARun for a folder that is not a run's."""
     info = run.info
+    for name in TABLES:
+        run.require_rows(name)
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     evaluations = run.table("evaluations", [*_KEY, "step", "round", "virtual_time", "value"])
     statuses = pc.value_counts(run.table("updates", ["status"])["status"].cast(pa.string())).to_pylist()
@@ -88,6 +92,7 @@ def summary(run: Run) -> Summary:
         ended_early=info.get("ended_early"),
         diverged=run.diverged,
         error=info.get("error"),
+        notes=tuple(map(str, info.get("notes") or ())),
         algorithm=_at(info, "scenario", "algorithm", "name"),
         data=_at(info, "scenario", "data", "name"),
         model=_at(info, "scenario", "model", "name"),

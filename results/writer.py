@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -44,6 +44,7 @@ class Writer:
     heard: tables whose rows are also kept for `new_rows`.
     flush_seconds: how much real time may pass between two flushes, as long as rows are added; by default 5, or 30 on
     an object store.
+    before_flush: called before rows are written; what it raises keeps them from it.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Writer:
         keep: dict[str, int] | None = None,
         heard: Iterable[str] = (),
         flush_seconds: float | None = None,
+        before_flush: Callable[[], None] = lambda: None,
     ) -> None:
         folder = location(folder)
         taken = [table for table in TABLES if part_files(folder, table)]
@@ -66,6 +68,7 @@ class Writer:
             if keep is not None:
                 buffer.restore(keep.get(table, 0))
         self._heard: dict[str, list[dict[str, Any]]] = {table: [] for table in heard}
+        self._before_flush = before_flush
         default = FLUSH_S if is_local(folder) else STORE_FLUSH_S
         self._flush_seconds = default if flush_seconds is None else flush_seconds
         self._flushed_at = time.monotonic()
@@ -101,8 +104,14 @@ class Writer:
         """How many rows each table has so far, with those that are not flushed yet."""
         return {table: buffer.rows for table, buffer in self._buffers.items()}
 
+    @property
+    def written(self) -> dict[str, int]:
+        """How many rows of each table are in its files."""
+        return {table: buffer.written for table, buffer in self._buffers.items()}
+
     def flush(self) -> None:
         """Writes all rows added so far to new part files. Raises ValueError for a value of a wrong type."""
+        self._before_flush()
         for buffer in self._buffers.values():
             buffer.flush()
         self._flushed_at = time.monotonic()
@@ -152,11 +161,11 @@ class _Buffer:
         self._held: set[str] = set()  # own and sparse columns that hold more than null
         self._own_rows: list[Mapping[str, float | None]] = []  # numbers for own columns, one for each of `_rows`
         self._parts = 0  # serial number of the next part file
-        self._written = 0  # rows in part files
+        self.written = 0  # rows in part files
 
     @property
     def rows(self) -> int:
-        return self._written + len(self._rows)
+        return self.written + len(self._rows)
 
     def restore(self, rows: int) -> None:
         """Goes on after the first rows that the folder holds, and deletes the others."""
@@ -167,7 +176,7 @@ class _Buffer:
             for name in (*self._hashes, *self._own):
                 self._hash(name, kept.column(name).unify_dictionaries().combine_chunks())
         self._parts = last_serial(self._folder, self.table) + 1
-        self._written = rows
+        self.written = rows
 
     @property
     def _schema(self) -> pa.Schema:
@@ -177,7 +186,7 @@ class _Buffer:
         """Begins an own column, which is null in all rows before."""
         if self.table not in OWN or name in ("run", *self._names):
             raise ValueError(f"{self.table}: must have an own column of another name, got {name!r}")
-        self._own[name] = hashlib.sha256(_bytes(pa.nulls(self._written, pa.float64())))
+        self._own[name] = hashlib.sha256(_bytes(pa.nulls(self.written, pa.float64())))
 
     def _hash(self, name: str, array: pa.Array[Any]) -> None:
         (self._own if name in self._own else self._hashes)[name].update(_bytes(array))
@@ -216,7 +225,7 @@ class _Buffer:
             if name in self._hashes or name in self._own:
                 self._hash(name, array)
         self._parts += 1
-        self._written += written
+        self.written += written
 
     def compact(self) -> None:
         compact(self._folder, self.table, self._schema)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +23,7 @@ from raysim.engine.rows import Happened
 from raysim.parts.errors import DamagedCheckpoint
 from results.disk import replacing
 from results.location import is_local
-from results.parts import DamagedPart, rows_in
+from results.parts import DamagedPart, require_whole, rows_in
 from results.store import local_copy
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Checkpoint:
     memory: dict[str, Any]
     files: dict[str, tuple[str, Any]]
     digests: dict[str, str]
+    fetched: list[dict[str, Wire]] = field(default_factory=list, compare=False, repr=False)  # by `fetch`
 
     @classmethod
     def read(cls, run: Path) -> Checkpoint | None:
@@ -68,6 +70,7 @@ class Checkpoint:
                 raise ValueError("its content has changed since it was written")
             content["files"] = {key: (file, note) for key, (file, note) in content["files"].items()}
             checkpoint = cls(folder=path.parent, **content)
+            checkpoint._require_types()
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -81,14 +84,24 @@ class Checkpoint:
         checkpoint._require_rows()
         return checkpoint
 
+    def _require_types(self) -> None:
+        """Raises TypeError for a value of another type than `write` writes."""
+        kinds: dict[type, Iterable[Any]] = {
+            int: (self.happenings, self.version, self.round, *self.rows.values(), *self.totals.values()),
+            float: (float(self.virtual_time), float(self.seconds)),
+            dict: (self.memory["recorder"], self.memory["simulation"]),
+            str: (*self.digests.values(), *(file for file, _ in self.files.values())),
+        }
+        for kind, values in kinds.items():
+            for value in values:
+                if type(value) is not kind:
+                    raise TypeError(f"it holds {value!r} instead of {kind.__name__}")
+
     def _require_rows(self) -> None:
         run = self.folder.parent
         for table, rows in self.rows.items():
-            try:
+            with _telling_of_parts():
                 found = rows_in(run, table)
-            except DamagedPart as error:
-                cure = "copy it again from where it is whole, or run the scenario anew"
-                raise DamagedCheckpoint(f"{error}; {cure}") from None
             if found < rows:
                 text = f"must hold the {rows} rows that the checkpoint counts on, got {found}"
                 cure = f"copy its files again, or delete {self.folder} to let the run start again from its beginning"
@@ -108,8 +121,20 @@ class Checkpoint:
             if first == kind:
                 yield key, [int(number) for number in numbers]
 
+    def fetch(self) -> None:
+        """Reads the records, which the next call of `records` returns, and the rows that the checkpoint counts on.
+
+        Raises DamagedCheckpoint, as `read` does.
+        """
+        self.fetched[:] = [self.records()]
+        for table, rows in self.rows.items():
+            with _telling_of_parts():
+                require_whole(self.folder.parent, table, rows)
+
     def records(self) -> dict[str, Wire]:
         """Returns all records by key. Each file is read once. Raises DamagedCheckpoint, as `read` does."""
+        if self.fetched:
+            return self.fetched.pop()
         from safetensors import safe_open
 
         records: dict[str, Wire] = {key: {} for key in self.files}
@@ -123,6 +148,15 @@ class Checkpoint:
                         if self.files.get(key, ("",))[0] == name:
                             records[key][inner] = file.get_tensor(entry)
         return records
+
+
+@contextmanager
+def _telling_of_parts() -> Iterator[None]:
+    try:
+        yield
+    except DamagedPart as error:
+        cure = "copy it again from where it is whole, or run the scenario anew"
+        raise DamagedCheckpoint(f"{error}; {cure}") from None
 
 
 def skip(happenings: Iterator[HappenedT], checkpoint: Checkpoint) -> Iterator[HappenedT]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.folder import installed
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.yaml import override_all
 from results import Run
-from results.holder import state
 from results.keys import Value, flatten
+from results.location import is_local
+from results.writing_process import state
 
 # Keys with which a run may go on, because what it has written does not depend on them.
 LATER = ("run.rounds", "run.save_clients", "run.checkpoint.", "run.observers", "run.on_divergence", "resources.")
@@ -27,6 +30,15 @@ def require_ended(run: Run, lockable: bool) -> None:
     if run.standing in ("running", "forking"):
         cure = "wait for its end; if that process was killed, go on ten minutes after it last wrote"
         raise CannotGoOn(f"{run.folder}: must be a run that has ended, but is {run.standing}, {run.note}; {cure}")
+
+
+def require_no_links(folder: Path) -> None:
+    """Raises CannotGoOn if a run's folder holds links: what is written there could go elsewhere."""
+    for place, folders, files in os.walk(folder) if is_local(folder) else ():
+        for name in (*folders, *files):
+            if (link := Path(place, name)).is_symlink():
+                text = f"must hold no links where a run goes on, because they may lead anywhere, got {link.name}"
+                raise CannotGoOn(f"{link.parent}: {text}; put what it leads to in its place, or delete it")
 
 
 def changed(run: Run, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:

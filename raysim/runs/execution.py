@@ -21,17 +21,22 @@ from raysim.engine.progress import Progress
 from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
 from raysim.observers.gauges import Gauges
+from raysim.parts.errors import DamagedCheckpoint
 from raysim.runs.explained import explained
-from raysim.runs.folder import digest, now, run_info, save
+from raysim.runs.folder import digest, digest_of, now, run_info, save
 from raysim.runs.machines import differences, kinds_of, workers_of
 from raysim.runs.observing import NewRows
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import changes
 from raysim.scenario.schema import computes_on
 from raysim.workers.replies import Described
-from results import CannotWrite, Writer, this_process, write_json
+from results import CannotWrite, NotARun, Run, Writer, this_process, write_json
 from results.disk import require_space
 from results.texts import as_word
+
+
+class TakenOver(JobFailed):
+    """Another process goes on with the run, so this one must not write any more."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +67,16 @@ class Execution:
         """Does the run, and yields Progress on the way, and before it new rows of the tables that are asked for.
 
         Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can go on
-        from its checkpoint. Raises DamagedCheckpoint if it goes on and a file of the checkpoint is damaged. A run that
-        diverges just ends, without models: the digest is then that of its tables.
+        from its checkpoint. So it does, and changes nothing, if it is to go on and a file of the checkpoint is damaged.
+        A run that diverges just ends, without models: the digest is then that of its tables.
         """
         began = time.perf_counter()
-        checkpoint = Checkpoint.read(self.folder) if self.goes_on else None
+        checkpoint = self._checkpoint()
         before = self._before()
         info = self._info(checkpoint, before)
+        if checkpoint:
+            known = before.get("notes") or ()
+            pool.warnings += [f"{self.run}: {note}" for note in info["notes"] if note not in known]
         writer = self._begin(info, checkpoint)
         family = family_of(self.scenario)
         recorder: Recorder = family.recorder(writer)
@@ -99,6 +107,9 @@ class Execution:
         except Diverged:
             described = simulation.described
             info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
+        except TakenOver:
+            info["status"] = "taken over"
+            raise
         except JobFailed as failed:
             told = explained(failed, self.scenario)
             info |= {"status": "failed", "error": f"{told}\n{told.traceback}".strip()}
@@ -115,15 +126,26 @@ class Execution:
             info["status"] = "interrupted"
             raise
         finally:
-            if saver and info["status"] != "finished":
+            if saver and info["status"] not in ("finished", "taken over"):
                 self._save_if_possible(saver, pool, info)
             info["machines"] = kinds_of(pool.machines) or info.get("machines", [])
             info["workers"] = _workers(pool, before)
             info |= {"finished_at": now(), **recorder.outcome()}
             already = checkpoint.seconds if checkpoint else 0.0
             info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
-            self._conclude(writer, pool, info)
+            if info["status"] != "taken over":
+                self._conclude(writer, pool, info)
         yield from starmap(NewRows, writer.new_rows().items())
+
+    def _checkpoint(self) -> Checkpoint | None:
+        """Returns the checkpoint to go on from, with all that it needs read, before anything is written."""
+        try:
+            checkpoint = Checkpoint.read(self.folder) if self.goes_on else None
+            if checkpoint:
+                checkpoint.fetch()
+        except DamagedCheckpoint as damaged:
+            raise JobFailed("checkpoint", str(damaged), "") from None
+        return checkpoint
 
     def _save_if_possible(self, saver: Saver, pool: Pool, info: dict[str, Any]) -> None:
         """Makes a checkpoint of a run that ends early. If that fails, the one before stays."""
@@ -131,6 +153,8 @@ class Execution:
             saver.save()
         except CannotWrite as problem:
             self._warn(problem, pool, info)
+        except TakenOver:
+            raise
         except (Exception, KeyboardInterrupt):  # the same fault may be why the run ends, such as a lost cluster
             pass
 
@@ -138,8 +162,10 @@ class Execution:
         """Writes the last rows and run.json."""
         try:
             writer.close()
+            info["rows"] = writer.written
             write_json(self.folder, info)
         except CannotWrite as problem:
+            info["rows"] = writer.written
             finished = info["status"] == "finished"
             if finished:
                 info |= {"status": "failed", "error": str(problem)}
@@ -160,9 +186,17 @@ class Execution:
         """Writes run.json, and opens the tables after the rows that the checkpoint counts on."""
         try:
             write_json(self.folder, info)
-            return Writer(self.folder, self.run, keep=_rows(checkpoint) if self.goes_on else None, heard=self.tables)
+            keep = _rows(checkpoint) if self.goes_on else None
+            return Writer(self.folder, self.run, keep=keep, heard=self.tables, before_flush=self._require_mine)
         except CannotWrite as problem:
             raise self._unwritten(problem) from None
+
+    def _require_mine(self) -> None:
+        """Raises TakenOver if another process writes this run by now, as run.json says."""
+        with suppress(NotARun):
+            if (other := Run(self.folder).info.get("holder")) != self.holder:
+                who = f"process {other.get('pid')} on {other.get('host')}" if other else "another process"
+                raise TakenOver("writing", f"{who} has taken the run over, so this one ends here", "")
 
     def _unwritten(self, problem: CannotWrite) -> JobFailed:
         return JobFailed("writing", f"{problem}; what was written before is readable, and {self.cure}", "")
@@ -199,8 +233,8 @@ class Execution:
         return info
 
     def _went_on(self, before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:
-        """Returns what run.json says of what a run that goes on depends on. If that has changed, it is not known."""
-        known, current = before.get("depends_on"), info["depends_on"]
+        """Returns what run.json says of what a run that goes on depends on, and of each change of that."""
+        known, current = before.get("depends_on") or {}, info["depends_on"]
         asked, asks = (one["scenario"]["resources"] for one in (before, info))
         kinds, others = computes_on(asked), computes_on(asks)
         devices = [
@@ -208,24 +242,27 @@ class Execution:
             for key in sorted(kinds.keys() | others.keys())
             if kinds.get(key) != others.get(key)
         ]
-        changed = ", ".join([*(changes(known, current) if known and current else ()), *devices])
-        notes = dict.fromkeys([*before.get("notes", []), *info["notes"]])
+        changed = ", ".join([*(changes(known | {"mixed": []}, current) if known else ["unknown"]), *devices])
+        notes, mixed = dict.fromkeys([*before.get("notes", []), *info["notes"]]), [*known.get("mixed", [])]
         if changed:
-            notes[f"went on from version {version} after a change: {changed}"] = None
-        went_on = {"depends_on": None if changed or not known else current, "notes": list(notes)}
+            mixed.append(f"it went on from version {version} after a change: {changed}")
+            notes[mixed[-1].removeprefix("it ")] = None
+        went_on = {"depends_on": {**current, "mixed": mixed}, "notes": list(notes)}
         return went_on | {"machines": before["machines"]} if before.get("machines") else went_on
 
     def _finish(self, simulation: Simulation[Any, Any], writer: Writer) -> dict[str, Any]:
         """Does what is left after the loop, and returns what run.json says of a finished run."""
         final = simulation.finish()
+        self._require_mine()
         described = simulation.described
         save(self.folder, final, described.entries)
+        clients = {} if final.clients is None else {"clients": digest_of(final.clients)}
         return {
             "status": "finished",
             "parameters": described.parameters,
             "input_shape": list(described.shape),
             "classes": described.classes,
-            "digest": digest(final.model, writer.digest()),
+            "digest": digest(final.model, writer.digest()) | clients,
         }
 
     def _check_workers(self, pool: Pool, info: dict[str, Any], before: dict[str, Any]) -> None:
@@ -238,6 +275,7 @@ class Execution:
             return
         known, found = info.get("machines"), kinds_of(pool.machines)
         info |= {"workers": workers, "machines": found}
+        self._require_mine()
         write_json(self.folder, info)
         pinned = self.scenario.resources.cpu_capability
         for worker, machine in pool.machines.items():
@@ -264,6 +302,8 @@ class Execution:
         """
         path = self.folder / "run.json"
         info = json.loads(path.read_text()) if path.exists() else self._info(None, {})
+        if info.get("holder") != self.holder:  # it never began, or another process goes on with the run
+            return str(info["status"])
         if info["status"] in ("running", "forking") or (info["status"], status) == ("interrupted", "stopped"):
             error = error or info.get("error")
             info |= {"status": status, "error": error, "ended_early": early, "finished_at": now()}

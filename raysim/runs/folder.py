@@ -92,9 +92,14 @@ def digest(model: dict[str, np.ndarray], tables: str) -> dict[str, str]:
 
     tables: the digest of the tables, which leaves out measured wall times. Runs with the same bits have equal digests.
     """
-    hashed = hashlib.sha256()
-    for key in sorted(model):
-        hashed.update(key.encode())
-        hashed.update(np.ascontiguousarray(model[key]).data)
-    parts = {"model": hashed.hexdigest(), "tables": tables}
+    parts = {"model": digest_of(model), "tables": tables}
     return {**parts, "run": hashlib.sha256("".join(parts.values()).encode()).hexdigest()}
+
+
+def digest_of(vectors: dict[str, np.ndarray]) -> str:
+    """Returns the SHA-256 of vectors by name."""
+    hashed = hashlib.sha256()
+    for key in sorted(vectors):
+        hashed.update(key.encode())
+        hashed.update(np.ascontiguousarray(vectors[key]).data)
+    return hashed.hexdigest()

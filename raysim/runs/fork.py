@@ -47,7 +47,7 @@ def fork(
     overrides: the keys that change, in the blocks algorithm, local and run. For the other arguments, see `run`.
     Raises what `resume` does.
     """
-    source = location(folder).resolve()
+    source = open_run(location(folder)).folder.resolve()
     before, after = scenario_to_fork(source, at, overrides)
     # Until its version, the fork is the old run, for as many rounds as the new one has: what peers do depends on that.
     old = before.model_copy(update={"run": before.run.model_copy(update={"rounds": after.run.rounds})})

@@ -6,17 +6,17 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from raysim.parts.errors import CannotGoOn
 from results import Run, this_process
 from results.disk import writing
-from results.holder import state
 from results.location import is_local
 from results.reader import SILENT
 from results.store import create, overwrite
+from results.writing_process import state
 
 HELD = ".held.json"  # on an object store: names the process that writes a run there
 
@@ -41,11 +41,14 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
     elif shared:
         yield False
     else:
-        _hold(folder)
+        held, me = folder / HELD, json.dumps(this_process()).encode()
+        _hold(folder, me)
         try:
             yield True
         finally:
-            (folder / HELD).unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                if held.read_bytes() == me:  # else another process has taken the run over
+                    held.unlink(missing_ok=True)
 
 
 def _lock(handle: int, folder: Path, kind: int) -> bool:
@@ -58,8 +61,8 @@ def _lock(handle: int, folder: Path, kind: int) -> bool:
     return True
 
 
-def _hold(folder: Path) -> None:
-    held, me = folder / HELD, json.dumps(this_process()).encode()
+def _hold(folder: Path, me: bytes) -> None:
+    held = folder / HELD
     with writing(folder):
         if create(held, me):
             return
@@ -67,7 +70,7 @@ def _hold(folder: Path) -> None:
         found = state(json.loads(held.read_bytes()))
         written = max(datetime.fromtimestamp(held.stat().st_mtime, UTC), Run(folder).last_written)
     except FileNotFoundError:  # it was released in between
-        return _hold(folder)
+        return _hold(folder, me)
     if found == "alive" or (found == "unknown" and datetime.now(UTC) - written <= SILENT):
         raise _at_work(folder)
     overwrite(held, me)

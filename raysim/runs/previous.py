@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from raysim.parts.errors import CannotGoOn
+from raysim.runs.changes import require_no_links
 from raysim.runs.lock import locked
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import Dependencies, changes, depends_on
@@ -31,6 +32,7 @@ def going_on(folder: Path, scenario: Scenario) -> Iterator[None]:
     """
     with locked(folder):
         run = open_run(folder)
+        require_no_links(folder)
         if run.status in _OVER or run.info.get("scenario_hash") != scenario.hash:
             text = f"must be a run that ended early, but another process went on with it, and it is {run.standing} now"
             raise CannotGoOn(f"{folder}: {text}; run the scenario again to use it")

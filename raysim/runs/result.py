@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim.runs.folder import digest_of
 from results import NotARun, Run, open_run
 from results.store import local_copy
 from results.texts import cut
@@ -104,7 +105,12 @@ class Result:
             raise FileNotFoundError(
                 f"{self.folder}: must be finished to have {name}, got a run that is {self.run.standing}"
             )
-        return _tensors(self.folder / name)
+        tensors = _tensors(self.folder / name)
+        known, found = self.info["digest"].get(name.removesuffix(".safetensors")), digest_of(tensors)
+        if known not in (None, found):
+            text = f"must be as the run wrote it, with the digest {known} that run.json names, got {found}"
+            raise NotARun(f"{self.folder / name}: {text}; copy it again from where it is whole, or run it again")
+        return tensors
 
     def _of_peer(self, peer: int | None) -> dict[str, Any]:
         vectors = self.vectors()

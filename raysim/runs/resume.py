@@ -8,7 +8,7 @@ from pathlib import Path
 from raysim.engine.checkpoint import Checkpoint
 from raysim.observers.callback import Watcher
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
-from raysim.runs.changes import BITS, LATER, changed, refuse, require_ended
+from raysim.runs.changes import BITS, LATER, changed, refuse, require_ended, require_no_links
 from raysim.runs.execution import Execution
 from raysim.runs.lock import locked
 from raysim.runs.observing import Observing, observers_of
@@ -38,8 +38,7 @@ def resume(
     For the other arguments, see `run`. Raises CannotGoOn if the folder holds nothing to go on with; ScenarioError if a
     key would change what the run has written already; DamagedCheckpoint if a file of the checkpoint is damaged.
     """
-    folder = location(folder).resolve()
-    open_run(folder)  # raises NotARun
+    folder = open_run(location(folder)).folder.resolve()  # raises NotARun
     with locked(folder) as lockable:
         scenario = _to_resume(open_run(folder), lockable, overrides)
         execution = Execution(scenario, folder, goes_on=True)
@@ -56,6 +55,7 @@ def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:
 
 def _to_resume(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
     require_ended(run, lockable)
+    require_no_links(run.folder)
     folder, info, source = run.folder, run.info, str(run.folder)
     if info.get("dry"):
         raise CannotGoOn(f"{folder}: must hold a run that has trained, got a dry run; run its scenario")

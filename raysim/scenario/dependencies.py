@@ -47,10 +47,14 @@ def hash_of(sources: dict[Path, bytes]) -> str:
 
 
 def changes(before: Dependencies, now: Dependencies) -> Iterator[str]:
-    """Yields what has changed. Where a file was or is not there, nothing is known of it, and it counts as unchanged."""
+    """Yields what has changed since a run, and on its way.
+
+    Where a file was or is not there, nothing is known of it, and it counts as unchanged.
+    """
     if not before:
         yield "what it depended on is not known"
         return
+    yield from before.get("mixed", ())
     if before["raysim"] != now["raysim"]:
         yield f"raysim {before['raysim']} -> {now['raysim']}"
     known = before["modules"]

@@ -41,7 +41,7 @@ def test_a_run_may_start_another_one(right: str, tmp_path: Path) -> None:
         if not inner:
             inner.append(digest(tmp_path))
 
-    assert raysim.run(SMALL, inline=True, out=tmp_path, progress=progress).digest == right == inner[0]
+    assert raysim.run(SMALL, inline=True, out=tmp_path, observers=[progress]).digest == right == inner[0]
 
 
 CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Any]] = {

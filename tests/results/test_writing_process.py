@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any
 import pytest
 from command_line import command
 
-from results import Run, this_process, write_json
-from results.holder import state
+from results import Run, this_process, write_json, writing_process
+from results.writing_process import state
 
 
 @pytest.fixture
@@ -51,8 +52,29 @@ def test_a_pid_that_was_given_again_is_not_taken_for_the_process() -> None:
     here = this_process()
     assert state(here) == "alive"
     assert state({**here, "started": here["started"] - 1}) == "gone"
-    assert state({**here, "boot": "another"}) == "gone"
-    assert state({**here, "host": "elsewhere"}) == state({}) == state(None) == "unknown"
+    assert state({}) == state(None) == "unknown"
+
+
+OUTERMOST = "pid:[4026531836]"
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        ({"boot": "b1", "machine": "m1", "pids": OUTERMOST}, "gone"),
+        ({"boot": "b0", "machine": "m1", "pids": OUTERMOST}, "gone"),  # this machine, before it was started again
+        ({"boot": "b0", "machine": "m2", "pids": OUTERMOST}, "unknown"),  # another one of the same name
+        ({"boot": "b0", "machine": None, "pids": OUTERMOST}, "unknown"),
+        ({"boot": "b1", "machine": "m1", "pids": "pid:[7]"}, "unknown"),  # a container of this machine
+        ({}, "unknown"),
+    ],
+)
+def test_a_number_says_something_only_where_it_counts(
+    there: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = {"boot": "b1", "machine": "m1", "pids": OUTERMOST}
+    monkeypatch.setattr(writing_process, "_place", lambda: place)
+    assert state({"host": socket.gethostname(), "pid": 2**30, "started": 1, **there}) == expected
 
 
 def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:

@@ -1,0 +1,156 @@
+"""Who writes a run, and whether all of it is there: what is missing, changed or taken over is told."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import command
+from conftest import Raw, digits
+
+import raysim
+from raysim.parts.errors import CannotGoOn, RunFailed, StopRun
+from raysim.runs.previous import EarlierRuns, OutOfDate
+from results import NotARun, load
+from results.location import location
+
+RAW = digits(run__rounds=4, run__evaluate_every=2, run__save_clients=True)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return raysim.run(RAW, inline=True, out=tmp_path_factory.mktemp("whole")).folder
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / whole.name))
+
+
+def early(raw: Raw, out: Path, after: int) -> Path:
+    def watch(progress: Any) -> None:
+        if progress.round >= after:
+            raise StopRun("enough")
+
+    return raysim.run(raw, inline=True, out=out, observers=[watch]).folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("table", ["updates", "steps", "tasks"])
+def test_rows_that_are_missing_are_told_with_what_to_do(table: str, run: Path) -> None:
+    rows = json.loads((run / "run.json").read_text())["rows"][table]
+    shutil.rmtree(run / table)
+    text = f"{run / table}: must hold the {rows} rows that run.json counts, got 0; copy it again"
+    shown = command("show", run)
+    assert (shown.exit_code, shown.stdout) == (2, "") and text in shown.stderr
+    for read in (raysim.Result(run).table, load(run).table):
+        with pytest.raises(NotARun, match=r"rows that run\.json counts, got 0"):
+            read(table)
+
+
+def test_a_run_that_lacks_rows_is_left_out_of_comparisons(run: Path, whole: Path) -> None:
+    shutil.rmtree(run / "evaluations")
+    info = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(info | {"run": "other"}))
+    answer = command("compare", whole, run)
+    assert answer.exit_code == 0 and "rows that run.json counts, got 0" in answer.stderr
+
+
+@pytest.mark.parametrize("name", ["model", "clients"])
+def test_a_model_that_has_changed_is_told(name: str, run: Path) -> None:
+    file = run / f"{name}.safetensors"
+    changed = bytearray(file.read_bytes())
+    changed[-1] ^= 1
+    file.write_bytes(changed)
+    result = raysim.Result(run)
+    with pytest.raises(NotARun, match=rf"{name}.safetensors: must be as the run wrote it, with the digest"):
+        result.vectors() if name == "model" else result.clients()
+
+
+def test_everybody_may_read_a_model_who_may_read_its_tables(run: Path) -> None:
+    modes = {file.stat().st_mode for file in run.rglob("*") if file.is_file()}
+    assert len(modes) == 1
+
+
+def test_a_run_that_another_process_has_taken_over_writes_no_more(tmp_path: Path) -> None:
+    seen: dict[str, bytes] = {}
+
+    def watch(progress: Any) -> None:
+        (folder,) = tmp_path.iterdir()
+        if not seen:
+            info = json.loads((folder / "run.json").read_text())
+            other = {**info, "holder": {**info["holder"], "host": "far", "pid": 7}}
+            (folder / "run.json").write_text(json.dumps(other))
+            seen.update(content(folder))
+
+    with pytest.raises(RunFailed, match="process 7 on far has taken the run over"):
+        raysim.run(digits(run__checkpoint={"every_rounds": 1}), inline=True, out=tmp_path, observers=[watch])
+    (folder,) = tmp_path.iterdir()
+    assert content(folder) == seen
+
+
+def test_every_change_of_code_is_noted_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = tmp_path / "edited_between_resumes.py"
+    monkeypatch.syspath_prepend(tmp_path)
+    source = "from raysim.algorithms import FedBuff\nclass Mine(FedBuff):\n    name: str = 'mine'\n"
+    module.write_text(source)
+    raw = digits(algorithm={"name": "edited_between_resumes:Mine", "buffer": 3})
+    folder = early(raw, tmp_path / "runs", 2)
+    for edit in range(2):
+        caplog.clear()
+        module.write_text(f"{source}# {edit}\n")
+
+        def watch(progress: Any, last: int = 4 + 2 * edit) -> None:
+            if progress.round >= last:
+                raise StopRun("enough")
+
+        raysim.resume(folder, inline=True, observers=[watch])
+        notes = json.loads((folder / "run.json").read_text())["notes"]
+        changes = [note for note in notes if "after a change: module edited_between_resumes changed" in note]
+        assert len(changes) == edit + 1 and changes[-1] in caplog.text and caplog.text.count("after a change") == 1
+        shown = " ".join(command("show", folder).stdout.split())
+        assert shown.count("after a change: module edited_between_resumes changed") == edit + 1
+    raysim.resume(folder, inline=True)
+    found = EarlierRuns(tmp_path / "runs").find(raysim.parse_scenario(raw))
+    assert isinstance(found, OutOfDate) and found.why.count("it went on from version") == 2
+
+
+def test_a_part_whose_checksum_fails_keeps_a_run_from_going_on_before_anything_changes(tmp_path: Path) -> None:
+    folder = early(RAW, tmp_path, 2)
+    (part,) = (folder / "tasks").iterdir()
+    damaged = bytearray(part.read_bytes())
+    damaged[40] ^= 0xFF
+    part.write_bytes(damaged)
+    before = content(folder)
+    with pytest.raises(RunFailed, match=rf"^checkpoint: {part}: must be a whole Parquet file") as failed:
+        raysim.resume(folder, inline=True)
+    assert failed.value.traceback == ""
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("name", ["steps", "checkpoint/records-000001.safetensors", ".run.json.tmp"])
+def test_no_link_in_a_folder_leads_what_is_written_elsewhere(name: str, tmp_path: Path) -> None:
+    folder, outside = early(RAW, tmp_path / "runs", 2), tmp_path / "outside"
+    place = folder / name
+    if place.exists():
+        place.rename(outside)
+    else:
+        outside.write_text("mine")
+    place.symlink_to(outside)
+    with pytest.raises(CannotGoOn, match="must hold no links where a run goes on"):
+        raysim.resume(folder, inline=True)
+
+
+def test_links_in_a_circle_are_no_place_for_runs(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for words in (("run", "scenarios/quickstart.yaml", "--inline", "--out"), ("show",), ("resume",), ("compare",)):
+        answer = command(*words, location(tmp_path / "a"))
+        assert answer.exit_code == 2 or answer.exit_code == 1
+        assert "Traceback" not in answer.output
