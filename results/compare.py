@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Values: TypeAlias = tuple[Value, ...]
 
 _SILENT = ("name", "seed", "run.save_clients", "run.observers")
-# Other keys of `resources` change no numbers, but for last bits where a GPU is used.
+# Other keys of `resources` change no number, except for last bits where a GPU is used.
 _NUMERIC = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads", "cpu_capability"))
 
 
@@ -128,7 +128,7 @@ def axes(runs: RunSet, by: Iterable[str] | None, columns: Iterable[str]) -> tupl
 
 
 def _differing(runs: RunSet, heads: list[str]) -> list[str]:
-    """Returns the keys that tell groups apart, without those that a part's name already stands for.
+    """Returns the keys that tell groups apart, without those that the name of a part determines.
 
     For example, `algorithm.buffer` is left out where it is the same in all runs that have it: `algorithm.name` says as
     much.
@@ -143,7 +143,7 @@ def _differing(runs: RunSet, heads: list[str]) -> list[str]:
 
 
 def tells(key: str) -> bool:
-    """Whether a run's numbers depend on a key other than the seed."""
+    """Whether a run's numbers may depend on a key. The seed does not count."""
     if key.startswith("resources."):
         return key in _NUMERIC
     return not (key in _SILENT or key.startswith("run.checkpoint.") or key.endswith("forked_from.run"))

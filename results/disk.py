@@ -1,4 +1,4 @@
-"""What a full disk or a folder that cannot be written to looks like to a user: one message, with what to do."""
+"""Turns errors of a full disk, or of a folder that cannot be written to, into one message that says what to do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class CannotWrite(OSError):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raises CannotWrite in place of any error of the operating system in the block, which writes this path."""
+    """Turns errors of the operating system in the block into CannotWrite. path: the file or folder that the block
+    writes."""
     try:
         yield
     except CannotWrite:
@@ -48,7 +49,8 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yields where to write a file, which gets its name once the block is over: readers see all of it, or the old one.
+    """Yields a temporary place to write a file to, and gives the file its name after the block: readers see the old
+    file or all of the new one.
 
     That place is beside it, because a rename is atomic within one file system only. What goes to an object store is
     written to this machine first. Raises CannotWrite if the file cannot be written; nothing of it is then left, so that
@@ -71,9 +73,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def require_folder(folder: Path) -> None:
-    """Raises CannotWrite if the folder is not there and cannot be made, or cannot be written to. It makes none.
+    """Raises CannotWrite if the folder cannot be written to, or is missing and could not be made.
 
-    Whether an object store can be written to is told by an object that is made and removed.
+    It makes no folder. To test an object store, it makes an object and removes it.
     """
     if not is_local(folder):
         with writing(folder):

@@ -1,4 +1,4 @@
-"""What run.json holds, as far as it is read."""
+"""The values in run.json that are read, and their types."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ ORIGIN = {
     "forked_from.version": "Server steps, or rounds of peers, that it has in common with that run; null if it is no "
     "fork.",
 }
-"""Keys that only forks have, and that their scenarios do not: what each means."""
+"""Keys of forks that are no keys of their scenarios, each with its meaning."""
 
 
 class UnknownKey(ValueError):
@@ -54,7 +54,8 @@ def varying(scenarios: Sequence[Mapping[str, Value]]) -> list[str]:
 
 
 def _distinct(scenario: Mapping[str, Value], key: str) -> tuple[bool, str]:
-    """Tells values apart: a missing key is not null, and 1 is not true, but 1 and 1.0 are one value."""
+    """Returns what differs for different values: a missing key is not null, and 1 is not true, but 1 and 1.0 are one
+    value."""
     value = scenario.get(key)
     return key in scenario, repr(float(value)) if type(value) is int else repr(value)
 

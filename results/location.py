@@ -1,7 +1,7 @@
-"""Where a file or a folder is: on this machine or, named by a URI, on an object store such as S3.
+"""Files and folders on this machine or, named by URIs, on object stores such as S3.
 
-What is on an object store is a `UPath` of universal_pathlib. It has the methods of a `pathlib.Path`, so code that reads
-takes it for one. What a store does in another way than a disk is in `results.store`.
+What is on an object store is a `UPath` of universal_pathlib. It has the methods of a `pathlib.Path`, so most code needs
+no distinction. Where a store works in another way than a disk, `results.store` has the functions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
-_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}  # by scheme: what to install with raysim
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}  # the extra of raysim to install, by scheme
 _ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/")  # what pathlib makes of a URI
 
 

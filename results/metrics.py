@@ -17,7 +17,7 @@ def own_metrics(info: Mapping[str, Any]) -> dict[str, bool | None]:
 def directions(*infos: Mapping[str, Any]) -> dict[str, bool]:
     """Returns whether larger is better for the metrics above and for own ones of runs, given their run.json.
 
-    An own metric is left out if that is not known, or if the runs say different things of it.
+    A run's own metric is left out if its direction is not known, or if the runs disagree on it.
     """
     found: dict[str, set[bool | None]] = {}
     for info in infos:

@@ -1,4 +1,4 @@
-"""Columns that an algorithm leaves in some tables of its own accord: numbers, after the columns of the schema."""
+"""Own columns: numbers that an algorithm adds to some tables, after the columns of the schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from results.schemas import TABLES
 from results.store import in_arrow
 
 OWN = ("steps", "updates", "coefficients")
-"""The tables that may have such columns."""
+"""The tables that may have own columns."""
 
 
 def with_own(table: str, names: Iterable[str]) -> pa.Schema:
@@ -23,7 +23,8 @@ def with_own(table: str, names: Iterable[str]) -> pa.Schema:
 
 
 def own_names(table: str, found: pa.Schema) -> tuple[str, ...]:
-    """Returns the names of the own columns in the schema of a file; other columns that are not known are left out."""
+    """Returns the names of the own columns in the schema of a file; unknown columns that are not numbers are left
+    out."""
     known = set(TABLES[table].names)
     return tuple(c.name for c in found if table in OWN and c.name not in known and c.type == pa.float64())
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from results.run_set import RunSet
 
-LEVEL = 0.95  # of all intervals
-RESAMPLES = 10_000  # of the bootstrap
+LEVEL = 0.95  # confidence level of all intervals
+RESAMPLES = 10_000  # resamples of the bootstrap
 
 
 class Difference(NamedTuple):
@@ -127,9 +127,10 @@ def _bootstrap(differences: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _require_one_scenario(runs: RunSet, keys: list[str]) -> None:
-    """Raises NotComparable if runs differ in a key that is neither given nor of a part whose name is.
+    """Raises NotComparable if runs differ in a key that is not in `keys`, unless it is a setting of a part whose name
+    is in `keys`.
 
-    The names of runs tell the cases of a sweep apart, whatever keys these set.
+    If `keys` has `name`, runs may differ in any key, because the names tell the cases of a sweep apart.
     """
     if "name" in keys:
         return
@@ -169,8 +170,9 @@ def _cases(
 ) -> list[tuple[Values, Values]]:
     """Returns each case with its baseline, and adds a note for each case that has none.
 
-    If several groups have the values of the baseline, each case has the one whose other keys have the case's values.
-    Keys of the same part are not other keys: FedAvg is the baseline of FedBuff, though it has no buffer.
+    If several groups have the values of the baseline, the baseline of a case is the group that has the case's values in
+    all other keys. Settings of the chosen part are left out of account: FedAvg can be the baseline of FedBuff, though
+    it has no buffer.
     """
     found = [values for values in groups if all(written(values[keys.index(k)]) == v for k, v in chosen.items())]
     blocks = tuple(key.removesuffix("name") if key.endswith(".name") else key for key in chosen)
@@ -216,7 +218,7 @@ def _seed(run: Run) -> str:
 def _found(
     metric: str, pairs: list[tuple[Run, Run]], numbers: Numbers, place: dict[Run, int], notes: list[str]
 ) -> tuple[list[float], list[float]]:
-    """Returns the numbers of both sides, without pairs of which one has none, and adds a note for each of these."""
+    """Returns the numbers of both sides. A pair in which one run has no number is left out, with a note."""
     case, baseline = [], []
     for mine, theirs in pairs:
         a, b = numbers[place[mine]], numbers[place[theirs]]

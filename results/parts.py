@@ -25,8 +25,8 @@ from results.store import in_arrow, make_folder, remove, stamps
 from results.texts import quoted
 
 _PART = "[0-9][0-9][0-9][0-9][0-9][0-9]"
-_NAMES = (f"{_PART}.parquet", f"{_PART}-{_PART}.parquet")  # of a part as it was written, and of merged ones
-GROUP_ROWS = 1 << 18  # rows of a row group in a compacted file, which are in memory together; there may be a few more
+_NAMES = (f"{_PART}.parquet", f"{_PART}-{_PART}.parquet")  # names of parts as they were written, and of merged ones
+GROUP_ROWS = 1 << 18  # about how many rows a row group of a merged file has; they are in memory together
 
 
 class DamagedPart(ValueError):
@@ -34,13 +34,13 @@ class DamagedPart(ValueError):
 
 
 class OtherFile(ValueError):
-    """Raised for a file that is no part where a table is to be written anew, which would delete it."""
+    """Raised where rewriting a table would delete a file that is no part of it."""
 
 
 def part_files(run: Path, table: str) -> list[Path]:
     """Returns the files that hold a table's rows, in order of writing; none if no row was written.
 
-    What has another name than the writer gives, such as "copy of 000001.parquet", is left out.
+    Files with names that the writer does not give, such as "copy of 000001.parquet", are left out.
     """
     folder = run / table
     if not is_local(run):
@@ -73,9 +73,9 @@ def _serial(file: Path) -> int:
 
 
 def require_no_others(run: Path, table: str) -> None:
-    """Raises OtherFile if a table's folder holds what is no part, such as a copy. Hidden files do not count.
+    """Raises OtherFile if a table's folder holds a file that is no part, such as a copy.
 
-    On an object store only parts are ever removed, so others do no harm.
+    Hidden files are allowed. On an object store only parts are ever removed, so other files do no harm.
     """
     if not is_local(run):
         return
@@ -98,8 +98,8 @@ def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
 def compact(run: Path, table: str, schema: pa.Schema) -> None:
     """Merges a table's part files into one, with the rows in the same order.
 
-    If a part has been damaged, if there is no room for the new file, or if the folder holds others, all stay as they
-    are: they hold the same rows, and readers name the damaged one.
+    If a part is damaged, if there is no room for the new file, or if the folder holds other files, the parts stay as
+    they are.
     """
     parts = part_files(run, table)
     if len(parts) > 1:
@@ -129,7 +129,7 @@ def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str)
             try:
                 _rewrite(run, table, parts, schema, iter(kept))
             except OSError:
-                if is_local(run):  # so that run.json has room to say that the run failed
+                if is_local(run):  # leaves room on the disk for run.json to say that the run failed
                     shutil.rmtree(run / f".{table}.new", ignore_errors=True)
                 raise
         elif not is_local(run):
@@ -155,7 +155,8 @@ def _read(part: Path) -> pa.Table:
 
 
 def rows_in(run: Path, table: str) -> int:
-    """Returns how many rows a table's part files say that they hold. Raises DamagedPart, which names the file."""
+    """Returns the number of rows in a table's part files, by their metadata. Raises DamagedPart, which names the
+    file."""
     return sum(_metadata(part).num_rows for part in part_files(run, table))
 
 

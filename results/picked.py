@@ -1,4 +1,4 @@
-"""Clients that never took part, and so predict with what they began with: how many of them an evaluation counts."""
+"""Counts the clients in evaluations that had never taken part, and so predict with the model that they began with."""
 
 from __future__ import annotations
 

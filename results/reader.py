@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 _CURE = "copy it again from where it is whole, or run the scenario again"
-_UNDER_WAY = ("running", "forking")  # statuses of a run that has not ended, unless it was killed
-SILENT = timedelta(minutes=10)  # a run elsewhere that says running but wrote nothing for so long was probably killed
+_UNDER_WAY = ("running", "forking")  # statuses of runs that go on, or were killed
+SILENT = timedelta(minutes=10)  # seconds without a write after which a run on another machine was probably killed
 
 
 class NotARun(ValueError):
@@ -92,13 +92,13 @@ class Run:
     def status(self) -> str:
         """The status in run.json: running, forking, finished, diverged, stopped, failed, interrupted or dry.
 
-        A killed run says running, or forking, for ever; see `standing`, which looks whether its process still lives.
+        A killed run keeps the status running, or forking; `standing` also looks whether its process still lives.
         """
         return str(self.info.get("status", "unknown"))
 
     @property
     def diverged(self) -> str | None:
-        """What was not finite first, and when, in words; None if all was finite."""
+        """Says what was not finite first, and when; None if all was finite."""
         found = self.info.get("diverged")
         if not found:
             return None
@@ -106,7 +106,7 @@ class Run:
 
     @property
     def last_written(self) -> datetime:
-        """When the run last wrote to a file, in UTC. It tells a run that goes on from one that was killed."""
+        """When the run last wrote to a file, in UTC. A run that was killed writes nothing any more."""
         files = [self.folder / "run.json", *(file for name in TABLES for file in self.files(name)[-1:])]
         return datetime.fromtimestamp(max(file.stat().st_mtime for file in files if file.exists()), UTC)
 
@@ -125,7 +125,7 @@ class Run:
 
     @property
     def note(self) -> str | None:
-        """What to know of a run that is under way or was killed; None for all others."""
+        """A remark on a run that is under way or was killed; None for all others."""
         standing, held = self.standing, self.info.get("holder") or {}
         written = f"last written {self.last_written:%Y-%m-%d %H:%M:%S} UTC"
         resume = "fork again" if self.status == "forking" else f"go on with `raysim resume {as_word(self.folder)}`"
@@ -161,7 +161,7 @@ class Run:
 
     @property
     def history(self) -> str | None:
-        """Which run it is a fork of, and from where it went on after it had ended early; None if it just ran."""
+        """Says which run it is a fork of, and from which checkpoints it was resumed; None if neither holds."""
         told = []
         if origin := self.origin:
             told.append(f"fork of {origin['forked_from.run']} from version {origin['forked_from.version']}")
@@ -173,14 +173,14 @@ class Run:
     def table(self, name: str, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
         """Returns a table's rows in order of writing: those that pass the filter, with all columns or those named.
 
-        All columns of a fork include those in `results.keys.ORIGIN`, which say from where it is. The table is empty if
-        no row was written. Raises ValueError for an unknown table or column, and NotARun, which names the file, where
-        one is damaged.
+        The columns of a fork include those in `results.keys.ORIGIN`, which say which run and version it is from. The
+        table is empty if no row was written. Raises ValueError for an unknown table or column, and NotARun, which names
+        the file, where one is damaged.
         """
         require(name)
         try:
             rows = self._read(name, columns, filter)
-        except FileNotFoundError:  # the writer has merged the part files in between
+        except FileNotFoundError:  # the writer merged the part files in the meantime
             rows = self._read(name, columns, filter)
         for key, value in self.origin.items() if columns is None else ():
             rows = rows.append_column(key, column([value] * len(rows)))
@@ -268,7 +268,7 @@ def read_files(
         return read(files)
     except FileNotFoundError:
         raise
-    except (OSError, pa.ArrowException) as error:  # it does not say of which file
+    except (OSError, pa.ArrowException) as error:  # the error does not name the file
         for file in files:
             try:
                 read([file])

@@ -62,7 +62,7 @@ def table(shown: TextTable, width: int) -> RenderableType:
 
 
 def _labelled(shown: TextTable, width: int) -> TextTable:
-    """Cuts values that are long, such as lists, and joins those of a row if they would leave numbers no room."""
+    """Shortens long values, such as lists, and joins the values of a row if they would leave no room for numbers."""
     rows = [(tuple(cut(label, _LONGEST) for label in labels), cells) for labels, cells in shown.rows]
     shown = replace(shown, rows=rows)
     if len(shown.labels) < 3 or 3 * _labels_width(shown, width) <= 2 * width:
@@ -82,9 +82,9 @@ def _labels_width(shown: TextTable, width: int) -> int:
 
 
 def _packed(shown: TextTable, width: int) -> list[list[int]]:
-    """Divides the columns of numbers among tables that fit.
+    """Divides the columns of numbers among tables that fit the width.
 
-    Columns whose heads differ in the last level only stay together where there is room.
+    Columns whose heads differ only in the last level stay together where there is room.
     """
     room = width - _labels_width(shown, width)
     tables: list[list[int]] = [[]]

@@ -28,7 +28,8 @@ READERS = 16  # threads that read small files
 
 
 def whole(runs: SetT, use: Callable[[SetT], T], notes: list[str]) -> T:
-    """Returns what `use` makes of runs, without those whose tables turn out to be damaged, and adds a note for each.
+    """Calls `use` with the runs, and returns its result. If a run's tables turn out to be damaged, it is left out with
+    a note, and `use` is called again.
 
     Raises NotARun where all are damaged.
     """
@@ -82,7 +83,7 @@ class RunSet:
 
     @property
     def directions(self) -> dict[str, bool]:
-        """Whether larger is better, by metric; without metrics of which that is not known."""
+        """Whether larger is better, by metric. Metrics whose direction is not known are left out."""
         return directions(*(run.info for run in self.runs))
 
     def keys(self, names: Iterable[str] | None = None) -> dict[str, pa.Array[Any]]:
@@ -119,7 +120,7 @@ class RunSet:
 
         columns, filter: the table's columns to read, and the rows, as in `Run.table`; nothing else is read from the
         files. keys: scenario keys to add, such as ["algorithm", "world.delay.sigma"]; by default those that differ
-        between the runs and, if there is a fork, from where each is.
+        between the runs and, if there is a fork, those in `results.keys.ORIGIN`.
 
         Raises ValueError for an unknown table, column or key, and NotARun where a file's columns are not this
         version's.

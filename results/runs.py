@@ -28,7 +28,7 @@ class How(TypedDict, total=False):
 
 
 class Runs(RunSet):
-    """Several runs, in the order in which they were given, and what they have in common."""
+    """Several runs, in the order in which they were given, with comparisons of them."""
 
     def compare(
         self,

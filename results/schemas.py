@@ -15,7 +15,7 @@ _STALENESS = "rounds or server steps, as world.staleness says; virtual time betw
 _UNUSED = "null if the update was not used, and in a dry run."
 
 
-# Rows are not frozen, for it takes five times as long to make those.
+# Rows are not frozen, because frozen ones take five times as long to make.
 @dataclass(slots=True, kw_only=True)
 class Row:
     """A row of a table, without the run's id, which the writer adds as column `run`."""

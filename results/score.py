@@ -17,7 +17,7 @@ from results.measure import QUANTILES, TOTALS, Measure, NotComparable
 if TYPE_CHECKING:
     from results.run_set import RunSet
 
-Numbers: TypeAlias = list[float | None]  # one for each run; None where it has no such number
+Numbers: TypeAlias = list[float | None]  # a number for each run; None where it has none
 
 _SOURCES = {  # total: (table, column, aggregate)
     "virtual_time": ("evaluations", "virtual_time", "max"),
@@ -26,7 +26,7 @@ _SOURCES = {  # total: (table, column, aggregate)
     "local_steps": ("updates", "local_steps", "sum"),
 }
 _OVER = {  # ways to join members' numbers that need more than one aggregate: (column, aggregate) pairs
-    # Arrow leaves NaN out of min and max, but not out of the mean, which tells of members that diverged.
+    # The mean is there to find NaN of members that diverged, which Arrow leaves out of min and max.
     "gap": [("value", "max"), ("value", "min"), ("value", "mean")],
     "max": [("value", "max"), ("value", "mean")],
     "min": [("value", "min"), ("value", "mean")],
@@ -93,7 +93,7 @@ def _series(runs: RunSet, measure: Measure) -> dict[tuple[str, str], list[Point]
 def _together(over: str, *aggregates: Any) -> float:
     """Joins the aggregates over an evaluation's members into one number.
 
-    It is NaN if that of a member is, or if the metric is defined for none.
+    It is NaN if a member's number is, or if no member has one.
     """
     if isinstance(aggregates[0], list):
         aggregates = ([value for value in aggregates[0] if value is not None],)
@@ -137,7 +137,8 @@ def _first(points: list[Point], target: float, larger: bool | None) -> Point | N
 
 
 def _costs(runs: RunSet, hits: list[Point | None]) -> dict[str, Numbers]:
-    """Returns what each run spent until its hit: rounds, virtual time, and bytes up and down."""
+    """Returns the costs of each run up to the evaluation that reached the target: rounds, virtual time, and bytes up
+    and down."""
     steps = runs.table("steps", ["run", "step", "up_bytes", "down_bytes"], keys=[])
     steps = steps.append_column("bytes", pc.add(steps["up_bytes"], steps["down_bytes"]))
     sent = defaultdict(list)

@@ -10,7 +10,7 @@ from results.summary import Score, Summary
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_COLOURS = {"finished": "green", "running": "yellow", "interrupted": "yellow"}  # every other status is red
+_COLOURS = {"finished": "green", "running": "yellow", "interrupted": "yellow"}  # statuses that are not here are red
 _HEADINGS = ("", "split", "metric", "first", "best", "at step", "last", "lowest", "highest")
 
 

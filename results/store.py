@@ -1,7 +1,7 @@
-"""What an object store does in another way than a disk.
+"""Functions for places that may be on an object store, which works in another way than a disk.
 
-It has no folders: the name of an object holds slashes. It cannot rename or lock. But an object is there whole or not at
-all, and one can be made only if there is none of its name.
+A store has no folders: the names of objects contain slashes. It cannot rename or lock. But a reader sees a whole object
+or none, and an object can be made on condition that its name is free.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from results.location import is_local
 
 @contextmanager
 def reaching(path: Path) -> Iterator[None]:
-    """Raises OSError in place of what the library of a store raises, such as for credentials that are missing."""
+    """Turns exceptions of a store's library, such as for missing credentials, into OSError."""
     try:
         yield
     except OSError:
@@ -32,7 +32,8 @@ def reaching(path: Path) -> Iterator[None]:
 
 @contextmanager
 def local_copy(path: Path) -> Iterator[Path]:
-    """Yields a local file, or folder, with the content of this one: for what reads no other. It is itself if local."""
+    """Yields a local file or folder with this one's content, for libraries that read no others. A local one is
+    yielded as it is."""
     if is_local(path):
         yield path
         return
@@ -44,18 +45,20 @@ def local_copy(path: Path) -> Iterator[Path]:
 
 
 def why(error: OSError) -> str:
-    """Returns why something failed: what the operating system says, or else the library of a store."""
+    """Returns the reason for an error: the message of the operating system or, if it has none, that of a store's
+    library."""
     return error.strerror or str(error)
 
 
 def upload(file: Path, target: Path) -> None:
-    """Copies a local file to a store. Readers see all of it, or what was there before."""
+    """Copies a local file to a store. Readers see the old object or all of the new one."""
     with reaching(target):
         _system(target).put_file(str(file), _name(target))
 
 
 def make_folder(folder: Path, *, parents: bool = False) -> None:
-    """Makes a folder unless it is there. A store has none; to ask for one there may make a bucket."""
+    """Makes a folder unless it is there. On a store it does nothing: there are no folders, and asking for one may
+    make a bucket."""
     if is_local(folder):
         folder.mkdir(parents=parents, exist_ok=True)
 
@@ -79,7 +82,7 @@ def copy_folder(source: Path, target: Path) -> None:
 
 
 def create(path: Path, content: bytes) -> bool:
-    """Makes an object unless there is one of its name, and returns whether it did."""
+    """Makes an object if its name is free, and returns whether it was."""
     try:
         with reaching(path):
             _system(path).pipe_file(_name(path), content, mode="create")
@@ -89,7 +92,7 @@ def create(path: Path, content: bytes) -> bool:
 
 
 def overwrite(path: Path, content: bytes) -> None:
-    """Makes an object in place of the one of its name, if there is one."""
+    """Makes an object, and replaces the one of its name if there is one."""
     with reaching(path):
         _system(path).pipe_file(_name(path), content)
 
@@ -115,7 +118,7 @@ def try_to_write(folder: Path) -> None:
 
 
 def stamps(folder: Path) -> dict[str, tuple[Any, Any]]:
-    """Returns, for each file below a place on a store, its size and what changes when it is written again.
+    """Returns, for each file below a place on a store, its size and a stamp that changes whenever it is written.
 
     The name of a file is relative to the folder. The place may also be a file itself, whose name is then "".
     """
@@ -133,7 +136,7 @@ def matches(pattern: Path) -> list[str]:
 
 
 def in_arrow(file: Path) -> tuple[str, Any]:
-    """Returns how Arrow names a file, and the file system in which it has that name; None stands for this machine's."""
+    """Returns a file's name for Arrow, with Arrow's file system for it; None stands for this machine's."""
     return (str(file), None) if is_local(file) else (_name(file), _system(file))
 
 

@@ -21,14 +21,15 @@ _KEY = ("subject", "split", "metric")
 
 @dataclass(frozen=True)
 class Score:
-    """How a metric went over a run's evaluations. For clients or peers it is their mean in each evaluation."""
+    """A metric over a run's evaluations: the last value and the best. For clients or peers, a value is their mean in
+    an evaluation."""
 
     subject: str  # as in the table `evaluations`
     split: str
     metric: str
     first: float | None  # None where the metric is not defined
     best: float | None  # None where it is not known whether larger is better, or where all values are NaN
-    best_step: int | None  # the step of the best
+    best_step: int | None  # the step of the best value
     last: float | None  # None where the metric is not defined
     # The last evaluation's members; None for the subjects global and peers.
     members: int | None  # how many there are
@@ -44,8 +45,8 @@ class Summary:
     name: str | None
     status: str
     note: str | None  # on a run that is under way or was killed
-    history: str | None  # which run it is a fork of, and from where it went on after it had ended early
-    ended_early: str | None  # why the run ended early, if it did
+    history: str | None  # which run it is a fork of, and from which checkpoints it was resumed
+    ended_early: str | None  # the reason if the run ended early
     diverged: str | None  # what was not finite first, and when, if anything was
     error: str | None
     notes: tuple[str, ...]  # what was done otherwise than the scenario asks, and what changed where the run went on
@@ -57,13 +58,13 @@ class Summary:
     topology: str | None  # None with a server
     rounds: int  # that are over; before run.json says how many these are, with the round of the last row
     steps: int
-    updates: dict[str, int]  # how many, by status
-    messages: int | None  # how many peers sent
+    updates: dict[str, int]  # number of dispatches, by status
+    messages: int | None  # number of messages that peers sent
     lost: int | None  # how many of them were lost
     staleness_mean: float | None  # over the updates used
     staleness_max: float | None  # over the updates used
     solver_iterations: float | None  # iterations of a solve in deep equilibrium layers, mean over the updates used
-    unconverged: int | None  # how many of these solves left more than the tolerance
+    unconverged: int | None  # number of these solves that did not reach the tolerance
     up_bytes: int | None
     down_bytes: int | None
     virtual_time: float
@@ -154,7 +155,7 @@ def _scores(evaluations: pa.Table, info: Mapping[str, Any]) -> Iterator[Score]:
     rows = groups.aggregate([("value", "mean"), ("value", "min"), ("value", "max"), every]).to_pylist()
     rows.sort(key=lambda row: (*_key(row), row["round"], row["step"]))
     for key, of_score in groupby(rows, _key):
-        if key[1] != "peers" or key[3] not in of_each:  # the scores of subject peer say these, too
+        if key[1] != "peers" or key[3] not in of_each:  # the scores of subject peer have these, too
             yield _score(key[1:], list(of_score), larger.get(key[3]))
 
 

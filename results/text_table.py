@@ -19,7 +19,7 @@ class Cell(NamedTuple):
     """A number in the table."""
 
     text: str
-    runs: str = ""  # over how many runs it was taken; empty where all cells have the same count
+    runs: str = ""  # the number of its runs; empty where all cells have the same number
     best: bool = False  # whether it is the best of its column
 
 
@@ -85,7 +85,7 @@ def _columns(comparison: Comparison) -> Iterator[NumberColumn]:
 
 
 def _head(comparison: Comparison, column: NumberColumn, names: dict[str, str], percent: bool) -> Texts:
-    """Returns a column's heads: its metric, its keys with their values, and whose numbers it holds.
+    """Returns a column's heads: its metric, its keys with their values, and whether its numbers are ours or published.
 
     The metric is left out if it is the only one and there are keys.
     """
@@ -103,7 +103,7 @@ def unit_of(metric: str, percent: bool) -> tuple[float, str]:
 
 
 def _texts(record: Row, kind: str, percent: bool) -> tuple[str, str]:
-    """Returns a number as text, and over how many runs it was taken."""
+    """Returns a number as text, and the number of its runs as text."""
     scale, _ = unit_of(record["metric"], percent)
     form = ".1f" if scale == 100 else precision(record["mean"] * scale, record["std"] * scale)
     runs, missing = record["runs"], record["missing"]
@@ -122,7 +122,7 @@ def _best(comparison: Comparison, records: dict[Place, Row]) -> set[Place]:
     measure = comparison.measure
     for column in {place[1:] for place in records}:
         metric = column[0]
-        # A metric that was not asked for is what reaching a target costs: the less, the better.
+        # Other metrics are the costs of reaching a target: the less, the better.
         larger = measure.larger_is_better(metric) if metric in measure.metrics else False
         means = {
             place: record["mean"]

@@ -19,7 +19,7 @@ def quoted(value: Any) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """Cuts a text in the middle, if it is longer, because messages say at their end what to do."""
+    """Shortens a long text in the middle, and not at the end, where messages say what to do."""
     tail = length // 4
     return text if len(text) <= length else f"{text[: length - tail]}...{text[-tail:]}"
 

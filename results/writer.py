@@ -26,7 +26,7 @@ from results.store import make_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-BUFFER_ROWS = 50_000  # a buffer with so many rows is written to disk
+BUFFER_ROWS = 50_000  # rows at which a buffer is written to disk
 FLUSH_S, STORE_FLUSH_S = 5.0, 30.0  # an object store gets larger files: each takes a request to write, and one to read
 _REAL = (float, np.floating)
 _NULL = (
@@ -39,12 +39,12 @@ class Writer:
 
     folder: the run's folder or its URI, which is made if it is missing.
     run: the id to put in every row.
-    keep: how many rows of each table stay of those that the folder holds; all others are deleted. A table that is not
-    named keeps none. None: the folder must hold no rows; raises ValueError if it does.
+    keep: for each table, how many of the rows in the folder stay; the others, and tables that are not named, are
+    deleted. None: the folder must hold no rows; raises ValueError if it does.
     heard: tables whose rows are also kept for `new_rows`.
     flush_seconds: how much real time may pass between two flushes, as long as rows are added; by default 5, or 30 on
     an object store.
-    before_flush: called before rows are written; what it raises keeps them from it.
+    before_flush: called before rows are written; they are not written if it raises an exception.
     """
 
     def __init__(
@@ -156,10 +156,10 @@ class _Buffer:
         self._values = attrgetter(*self._names)
         self._hashes = {column.name: hashlib.sha256() for column in columns if not is_wall(column)}
         self._rows: list[tuple[Any, ...]] = []
-        self._own: dict[str, Any] = {}  # the hash of each own column
+        self._own: dict[str, Any] = {}  # hashes of own columns, by name
         self._sparse = frozenset(column.name for column in columns if is_sparse(column))
         self._held: set[str] = set()  # own and sparse columns that hold more than null
-        self._own_rows: list[Mapping[str, float | None]] = []  # numbers for own columns, one for each of `_rows`
+        self._own_rows: list[Mapping[str, float | None]] = []  # numbers for own columns, by row of `_rows`
         self._parts = 0  # serial number of the next part file
         self.written = 0  # rows in part files
 
@@ -168,7 +168,7 @@ class _Buffer:
         return self.written + len(self._rows)
 
     def restore(self, rows: int) -> None:
-        """Goes on after the first rows that the folder holds, and deletes the others."""
+        """Keeps the first rows in the folder, deletes the others, and goes on from there."""
         schema = schema_of(self.table, part_files(self._folder, self.table))
         for name in schema.names[len(self._names) + 1 :]:
             self._begin(name)
@@ -241,7 +241,7 @@ class _Buffer:
             if pa.types.is_integer(column.type) and any(issubclass(kind, _REAL) for kind in set(map(type, values))):
                 raise TypeError(
                     repr(next(value for value in values if isinstance(value, _REAL)))
-                )  # Arrow would truncate it
+                )  # Arrow would cut digits off
             array: pa.Array[Any] = pa.array(values, column.type)
         except (pa.ArrowException, TypeError, OverflowError) as error:
             kind = "text" if pa.types.is_dictionary(column.type) else column.type
@@ -261,6 +261,6 @@ def _bytes(array: pa.Array[Any]) -> bytes:
     cells = array.fill_null(0).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(array.type):
         cells = np.where(np.isnan(cells), np.nan, cells).view(np.int64)
-    # Columns of 32 bits have its lower half, which is 1. That is said here, for numpy refuses it from 2.5 on.
+    # Columns of 32 bits take its lower half, which is 1. It is written out because numpy 2.5 refuses to convert it.
     null = np.array(_NULL).astype(np.int64 if cells.dtype == bool else cells.dtype)
     return np.where(array.is_null().to_numpy(zero_copy_only=False), null, cells).astype("<i8").tobytes()

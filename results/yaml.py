@@ -1,4 +1,4 @@
-"""Reads texts in YAML, and refuses those that would take no end of time or memory."""
+"""Reads texts in YAML, and refuses those that would take too much time or memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ruamel.yaml.nodes import Node, ScalarNode
 
 DEPTH = 50  # levels of blocks within blocks
 ALIASED = 100_000  # values that all aliases together may stand for; a few lines of aliases of aliases make billions
-DIGITS = 100  # of an integer
+DIGITS = 100  # digits of an integer
 _LONGEST = 400  # letters of a message
 _UNDER_WAY = (0, 0)
 
@@ -28,7 +28,7 @@ def parse(text: str) -> Any:
         return yaml.load(text)
     except TypeError:
         raise ValueError("keys must be text; put them in quotes") from None
-    except Exception as error:  # beside its own errors, the library raises such as those of chr()
+    except Exception as error:  # the library lets errors of functions such as chr() through
         raise ValueError(_one_line(error)) from error
 
 
@@ -46,7 +46,7 @@ class _Composer(Composer):
 
     def __init__(self, loader: Any = None) -> None:
         super().__init__(loader)
-        self.warn_double_anchors = False  # YAML allows that an anchor is used again
+        self.warn_double_anchors = False  # YAML allows an anchor to be defined again
         self.above = 0  # blocks around the node that is being made
 
     def compose_node(self, parent: Any, index: Any) -> Any:

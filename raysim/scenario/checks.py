@@ -44,14 +44,14 @@ def problems_of(scenario: Scenario) -> list[Problem]:
 
 
 def notes_of(scenario: Scenario) -> list[str]:
-    """Returns what is allowed in a scenario and seldom meant; each starts with the key."""
+    """Returns warnings about settings that are allowed but seldom meant. Each begins with its key."""
     return list(server_notes(scenario)) if scenario.has_server else []
 
 
 def _model_problems(scenario: Scenario) -> Iterator[Problem]:
     data, model, public = scenario.data, scenario.model, scenario.public
     if type(data) not in DATA_SETS or type(model) not in MODELS:
-        pass  # what classes from outside hold and take shows when they are used
+        pass  # nothing is known of classes from outside before they are used
     elif isinstance(data, Quadratic) != isinstance(model, Vector):
         text = f"the model vector goes with the data quadratic only, got {model.name} on {data.name}"
         yield Problem("model.name", text)
@@ -59,7 +59,7 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
         text = f"the data linear_regression goes with the models linear, mlp and module only, got {model.name}"
         yield Problem("model.name", text)
     elif isinstance(model, Module):
-        pass  # a module of one's own may be made for any data
+        pass  # a user's own module may be made for any data
     elif isinstance(data, Shakespeare) != isinstance(model, TextModel):
         text = f"models of text go with the data shakespeare only, got {model.name} on {data.name}"
         yield Problem("model.name", text)

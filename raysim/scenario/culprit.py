@@ -1,4 +1,4 @@
-"""Which part of a user's own an error was raised in."""
+"""Finds the user's own code in which an error was raised, and the key of the scenario that names it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from raysim.scenario.own_modules import by_key
 class Culprit(NamedTuple):
     """Where an error was raised."""
 
-    key: str | None  # of the scenario, which names the code; None if that is not known
+    key: str | None  # the key of the scenario that names the code; None if it is not known
     function: str
     place: str  # file:line
 
@@ -23,9 +23,10 @@ class Culprit(NamedTuple):
 
 
 def culprit_of(frames: Sequence[Frame], scenario: Part) -> Culprit | None:
-    """Returns where in code of users' own an error was raised; None if there were no calls of such code.
+    """Returns where in the user's own code an error was raised; None if no such code was called.
 
-    The key is that of the innermost call of what the scenario names, or whose module only one key names.
+    The key is that of the innermost call of a class or function that the scenario names, or of a module that only one
+    key names.
     """
     if not frames:
         return None
@@ -40,7 +41,8 @@ def culprit_of(frames: Sequence[Frame], scenario: Part) -> Culprit | None:
 
 
 def _named(scenario: Part) -> Iterator[tuple[str, str]]:
-    """Yields (module:name, key) of all classes and functions of users' own that a scenario names, bases included."""
+    """Yields (module:name, key) of the user's own classes and functions that a scenario names, and of the bases of
+    the classes."""
     for key, value in by_key(scenario):
         if isinstance(value, Part):
             own = [cls for cls in type(value).__mro__ if cls.__module__.partition(".")[0] not in OURS]

@@ -1,6 +1,6 @@
-"""What the results of a run depend on beside its scenario: raysim, modules of the user's own, and files of data.
+"""The things beside the scenario that results depend on: raysim's version, the user's own modules, and data files.
 
-It is kept in run.json by name, so that a sweep knows which runs are out of date, and why.
+They are kept in run.json, so that a sweep knows which runs are out of date, and why.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def hash_of(sources: dict[Path, bytes]) -> str:
 def changes(before: Dependencies, now: Dependencies) -> Iterator[str]:
     """Yields what has changed since a run, and on its way.
 
-    Where a file was or is not there, nothing is known of it, and it counts as unchanged.
+    A file that is missing, or was missing before, counts as unchanged.
     """
     if not before:
         yield "what it depended on is not known"

@@ -1,4 +1,4 @@
-"""Turns pydantic's errors about a scenario into problems that speak of the keys of its file."""
+"""Turns pydantic's errors about a scenario into problems in terms of the keys of its file."""
 
 import re
 from contextlib import suppress
@@ -11,7 +11,7 @@ from raysim.parts.errors import Problem, nearest, quoted
 from raysim.parts.own import WrongClass
 from raysim.parts.part import Part, names_of, one_of, parts_of, spell_out
 
-# What must hold, by the type of pydantic's error, for those that pydantic words in terms of Python instead of YAML.
+# What must hold, by the type of pydantic's error. Pydantic's own texts for these types speak of Python, not of YAML.
 _MUST = {
     "tuple_type": "must be a list",
     "list_type": "must be a list",
@@ -56,7 +56,7 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         return path, f"unknown key{nearest(keys[-1], known)}; known here: {', '.join(known)}"
     if kind == "missing":
         return path, "must be given, got nothing"
-    if kind == "value_error":  # raised by a validator of raysim's own
+    if kind == "value_error":  # raised by one of raysim's validators
         return path, details["msg"].removeprefix("Value error, ")
     if kind == "wrong_class":
         return (path if isinstance(value, Part) else f"{path}.name"), details["msg"]
@@ -84,7 +84,7 @@ def _locate(
     part: type[Part] | None = schema  # the part that `value` is checked against; None if that is not known yet
     owner = part
     options: list[type[Part]] = []  # the parts that `value` may be, if there are several
-    annotation: Any = None  # of the field that holds `value`, or the list that does
+    annotation: Any = None  # annotation of the field that holds `value`, or that holds the list with it
     mapping = False  # whether `value` holds such parts under keys that the user chooses
     value: Any = raw
     last = len(details["loc"]) - 1

@@ -9,7 +9,7 @@ from raysim.parts.plain import as_lists
 from raysim.scenario.schema import Scenario
 from raysim.world import World
 
-_OF_THE_RECORD = ("dispatch", "delay", "availability", "dropout")  # what a replay takes from the run
+_OF_THE_RECORD = ("dispatch", "delay", "availability", "dropout")  # keys that a replay takes from the run
 
 
 def file_problems(scenario: Scenario) -> Iterator[Problem]:

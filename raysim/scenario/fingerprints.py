@@ -1,4 +1,4 @@
-"""Fingerprints of files and folders: hashes of what they hold, so that they are the same on every machine."""
+"""Fingerprints of files and folders: hashes of their content, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from raysim.data.cache import cache_folder
 from results.location import is_local, location
 from results.store import stamps
 
-LARGE = 2**26  # bytes; the fingerprints of what is larger are kept for the next time
+LARGE = 2**26  # bytes; fingerprints of larger files are cached for the next process
 
 
 def fingerprint(path: str | Path) -> str | None:
@@ -32,7 +32,7 @@ def fingerprint(path: str | Path) -> str | None:
         size = sum(stat.st_size for _, stat in stats)
         seen = _short(json.dumps([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]).encode())
         return _remembered(where, seen) if size >= LARGE else _of(where, seen)
-    except OSError:  # whoever reads it for the run says so
+    except OSError:  # the run reports it when it reads the file
         return None
 
 
@@ -46,7 +46,7 @@ def _files(where: Path) -> Iterator[tuple[str, Path]]:
 
 @lru_cache(maxsize=1024)
 def _of(where: Path, seen: str) -> str:
-    """Reads all that is in a place. seen: names, sizes and times of its files, which tell when to read it again."""
+    """Reads all files in a place. seen: their names, sizes and times, which show when they must be read again."""
     del seen
     hashed = hashlib.sha256()
     for name, file in _files(where):
@@ -58,7 +58,7 @@ def _of(where: Path, seen: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _remembered(where: Path, seen: str) -> str:
-    """Returns what `_of` does, or has returned in another process before."""
+    """Returns what `_of` returns, from a cache if this or another process has read the same files before."""
     known = cache_folder("fingerprints")
     entry = known / _short(str(where).encode())
     try:
@@ -73,7 +73,7 @@ def _remembered(where: Path, seen: str) -> str:
         new = entry.with_suffix(f".{os.getpid()}")
         new.write_text(f"{seen} {found}\n")
         new.replace(entry)
-    except OSError:  # no place for it: it will be read again
+    except OSError:  # nowhere to cache it, so it will be read again
         pass
     return found
 

@@ -15,7 +15,7 @@ class Kind(NamedTuple):
 
     key: str  # its dotted path, such as world.delay
     choice: OneOf
-    owner: type[Part]  # the block, or the first part, that has the key
+    owner: type[Part]  # the block that has the key, or the first part that has it
 
     @property
     def word(self) -> str:
@@ -50,12 +50,12 @@ def kind_of(part: type[Part]) -> Kind | None:
 
 
 def find_kinds(word: str) -> list[Kind]:
-    """Returns the kinds that are called so: by their key, such as world.delay, or by its last word."""
+    """Returns the kinds with this key, such as world.delay, or whose key ends with this word."""
     return [kind for kind in kinds() if word in (kind.key, kind.word)]
 
 
 def find_parts(name: str) -> list[tuple[Kind, type[Part]]]:
-    """Returns all parts that scenario files call so, with their kinds."""
+    """Returns all parts of this name, with their kinds."""
     return [(kind, part) for kind in kinds() for part in kind.parts if name in names_of(part)]
 
 

@@ -38,7 +38,7 @@ def load_scenario(path: str | Path, overrides: Sequence[str] = (), case: str | N
 
 
 def _several(overrides: Sequence[str], problems: list[Problem]) -> Iterator[Problem]:
-    """Yields a problem for each wrong key that is given several values, as only a sweep takes them."""
+    """Yields a problem for each wrong key that is given several values, which only a sweep allows."""
     for text in overrides:
         key, _, value = text.partition("=")
         if "," in value and any(f"{problem.path}.".startswith(f"{key.strip()}.") for problem in problems):
@@ -69,7 +69,7 @@ def set_case(raw: dict[str, Any], settings: dict[str, Any]) -> list[Problem]:
 
 
 def name_after(raw: dict[str, Any], case: str | None) -> None:
-    """Ends the name in a scenario's plain data with that of a case, if it is one, in place."""
+    """Appends the name of a case to the name in a scenario's plain data, in place."""
     if case and isinstance(raw.get("name"), str):
         raw["name"] += f"-{case}"
 

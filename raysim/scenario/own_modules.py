@@ -93,7 +93,7 @@ def main_source(scenario: Part) -> str:
     """Returns the source of a script, or of a notebook's cells, that classes and functions of a scenario are in."""
     found = [*(type(part) for part in parts_in(scenario)), *main_objects(scenario).values()]
     with_bases = [base for one in found for base in (inspect.getmro(one) if inspect.isclass(one) else (one,))]
-    own = [one for one in with_bases if one.__module__ == MAIN]  # a base may be of another cell
+    own = [one for one in with_bases if one.__module__ == MAIN]  # a base class may be in another cell
     functions = [value for one in own for value in (one, *vars(one).values()) if inspect.isfunction(value)]
     files = {function.__code__.co_filename for function in functions if function.__module__ == MAIN}  # cells are files
     cells = {"".join(linecache.getlines(file)) for file in files}
@@ -101,7 +101,7 @@ def main_source(scenario: Part) -> str:
 
 
 def receive(roots: Iterable[str], main: str, objects: dict[str, Any]) -> None:
-    """Makes modules known that another process knows.
+    """Lets this process find the modules of the process that sent a scenario.
 
     roots: folders that they are imported from. main: the source of its script. objects: what `main_objects` returns.
     """
@@ -134,10 +134,11 @@ def _files(module: str, root: Path) -> list[Path]:
 
 
 def _imports(file: Path, package: list[str]) -> Iterator[str]:
-    """Yields the names of what a file imports, which are modules or what modules hold. package: that it is in."""
+    """Yields the dotted names that a file imports: modules, or things in modules. package: the one that the file is
+    in."""
     try:
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):  # whoever imports it is told
+    except (OSError, SyntaxError, ValueError):  # importing the module reports it
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -157,15 +157,15 @@ class Resources(Part):
 
 
 def computes_on(asked: dict[str, Any]) -> dict[str, Any]:
-    """Returns whether runs use GPUs, and the instruction set that they pin: what decides bits, and a resumption may
-    change. asked: the block `resources` as plain data."""
+    """Returns whether a run uses GPUs, and the instruction set that it pins. Bits depend on these, but a resumed run
+    may change them. asked: the block `resources` as plain data."""
     on_gpu = {key: (asked.get(key) or 0) > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
     pinned = asked.get("cpu_capability")
     return on_gpu if pinned is None else {**on_gpu, "cpu_capability": pinned}
 
 
 class _Known(NamedTuple):
-    """What this process knows of modules of the user's own. A process that unpickles it then knows that, too."""
+    """Where this process finds the user's own modules. A process that unpickles it finds them there, too."""
 
     roots: tuple[str, ...]
     main: str
@@ -176,7 +176,7 @@ class _Known(NamedTuple):
 
 
 def _restore(known: None, schema: "type[Scenario]", values: dict[str, Any]) -> "Scenario":
-    del known  # it is unpickled before the values, whose classes may be in these modules
+    del known  # unpickling it first lets the classes of the values be found
     return schema.model_construct(**values)
 
 
@@ -221,7 +221,7 @@ class Scenario(Part):
 
     @property
     def hash(self) -> str:
-        """A hash of everything that the run's results depend on: not of its name, nor of how many workers it has."""
+        """A hash of everything that the run's results depend on, and so not of its name or of its number of workers."""
         resolved = self.resolved()
         resolved.pop("name")
         for key in ("checkpoint", "observers"):

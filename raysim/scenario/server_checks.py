@@ -32,7 +32,7 @@ def server_problems(scenario: Scenario) -> Iterator[Problem]:
     yield from _number_problems(world, clients)
     if wrong := list(file_problems(scenario)):
         yield from wrong
-    else:  # what follows needs the files' content
+    else:  # the checks below need the files' content
         yield from _script_problems(world, clients, rounds)
         yield from _time_problems(world, algorithm, rounds)
     yield from _block_problems(scenario)
@@ -45,7 +45,7 @@ def _is_trigger(trigger: object) -> bool:
 
 
 def server_notes(scenario: Scenario) -> Iterator[str]:
-    """Yields what is allowed and seldom meant."""
+    """Yields warnings about settings that are allowed but seldom meant."""
     algorithm, trigger, picked = scenario.central, scenario.central.trigger, _picked(scenario)
     if isinstance(trigger, Buffer) and picked is not None and trigger.size > picked:
         yield (

@@ -1,4 +1,4 @@
-"""From pieces of JSON Schema to words: types, values, and the keys of a part."""
+"""Describes pieces of JSON Schema in words: types, values, and the keys of a part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REFERENCE = "#/$defs/"
 
 
 class Key(NamedTuple):
-    """What is told of a key of a part."""
+    """The description of a key of a part."""
 
     name: str
     type: str  # in words, such as whole number ≥ 1
@@ -27,7 +27,7 @@ class Key(NamedTuple):
 
 
 def keys_of(part: type[Part]) -> list[Key]:
-    """Returns what is told of each key of a part, without the name that chooses it."""
+    """Returns the description of each key of a part, except of the name that chooses the part."""
     schema = part.model_json_schema()
     definitions, properties = schema.get("$defs", {}), schema["properties"]
     hidden = {"name"} if names_of(part) else set()

@@ -7,7 +7,7 @@ from typing import Any
 from raysim.parts.errors import Problem, ScenarioError, quoted
 from results.yaml import parse
 
-LENGTH = 16_000_000  # letters of a scenario file; reading them takes about a minute
+LENGTH = 16_000_000  # most letters of a scenario file; reading so many takes about a minute
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def override_all(raw: dict[str, Any], overrides: Sequence[str]) -> list[Problem]
 
 
 def unlisted(texts: Sequence[str], name: str) -> list[Problem]:
-    """Returns a problem if an argument of this name is not a list of texts: one text is a sequence of letters."""
+    """Returns a problem if an argument is not a list of texts. A single text would be taken for a list of letters."""
     if isinstance(texts, Sequence) and not isinstance(texts, str) and all(isinstance(text, str) for text in texts):
         return []
     return [Problem(name, f'must be a list of texts such as ["run.rounds=100"], got {quoted(texts)}; write it so')]
