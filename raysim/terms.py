@@ -72,4 +72,3 @@ class ServerStep(NamedTuple):
 
     state: Record
     search: SearchResult | None = None
-    vector_flops: float = 0.0  # arithmetic on vectors besides the sum of updates

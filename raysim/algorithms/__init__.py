@@ -7,6 +7,7 @@ An algorithm and its file have the name that the paper gives it, in lower case. 
 underscore: D-PSGD is d_psgd, Fed+FT is fed_ft, and DFedAvgM is dfedavgm.
 """
 
+from raysim.algorithms.ace import ACE as ACE
 from raysim.algorithms.ca2fl import CA2FL as CA2FL
 from raysim.algorithms.center import Center as Center
 from raysim.algorithms.central import Central as Central
@@ -16,7 +17,9 @@ from raysim.algorithms.decfedavg import DecFedAvg as DecFedAvg
 from raysim.algorithms.decfedprox import DecFedProx as DecFedProx
 from raysim.algorithms.dfedadmm import DFedADMM as DFedADMM
 from raysim.algorithms.dfedavgm import DFedAvgM as DFedAvgM
+from raysim.algorithms.dfedsam import DFedSAM as DFedSAM
 from raysim.algorithms.ditto import Ditto as Ditto
+from raysim.algorithms.dsgt import DSGT as DSGT
 from raysim.algorithms.fadas import FADAS as FADAS
 from raysim.algorithms.fed_ft import FedFT as FedFT
 from raysim.algorithms.fedadagrad import FedAdagrad as FedAdagrad
@@ -28,21 +31,28 @@ from raysim.algorithms.fedasync import FedAsync as FedAsync
 from raysim.algorithms.fedavg import FedAvg as FedAvg
 from raysim.algorithms.fedavg_ft import FedAvgFT as FedAvgFT
 from raysim.algorithms.fedavgm import FedAvgM as FedAvgM
+from raysim.algorithms.fedbabu import FedBABU as FedBABU
 from raysim.algorithms.fedbuff import FedBuff as FedBuff
 from raysim.algorithms.feddf import FedDF as FedDF
 from raysim.algorithms.feddle import Feddle as Feddle
+from raysim.algorithms.feddyn import FedDyn as FedDyn
 from raysim.algorithms.fedeq import FeDEQ as FeDEQ
 from raysim.algorithms.fedf_admm import FedFADMM as FedFADMM
+from raysim.algorithms.fednova import FedNova as FedNova
 from raysim.algorithms.fedper import FedPer as FedPer
 from raysim.algorithms.fedprox import FedProx as FedProx
 from raysim.algorithms.fedrep import FedRep as FedRep
 from raysim.algorithms.fedyogi import FedYogi as FedYogi
 from raysim.algorithms.hfcl import HFCL as HFCL
 from raysim.algorithms.knn_per import KNNPer as KNNPer
+from raysim.algorithms.lg_fedavg import LGFedAvg as LGFedAvg
 from raysim.algorithms.local_only import LocalOnly as LocalOnly
+from raysim.algorithms.mifa import MIFA as MIFA
 from raysim.algorithms.moving import Moving as Moving
 from raysim.algorithms.peer import Inbox as Inbox
 from raysim.algorithms.peer import Peer as Peer
+from raysim.algorithms.per_fedavg import PerFedAvg as PerFedAvg
+from raysim.algorithms.pfedme import PFedMe as PFedMe
 from raysim.algorithms.scaffold import Scaffold as Scaffold
 from raysim.algorithms.staleness import StalenessFunction as StalenessFunction
 from raysim.parts.part import names_of

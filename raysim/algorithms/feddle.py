@@ -115,6 +115,7 @@ class Feddle(Hybrid):
             score[here] = found.abs()
         if task.reference is not None:
             task.log(similarity=self._similarity(start, anchors, aims, slope, task))
+        task.vector_flops += self._flops(anchors, task)
         return ServerStep(
             state={
                 **entries,
@@ -131,7 +132,6 @@ class Feddle(Hybrid):
                 fallback=aims,
                 norm=anchors.norms,
             ),
-            vector_flops=self._flops(anchors, task),
         )
 
     def _buffer(self, population: Population, fresh: int) -> int:

@@ -13,7 +13,7 @@ from raysim.algorithms.central import Central
 from raysim.algorithms.rules import Rule, ServerSGD
 from raysim.parts.errors import Problem
 from raysim.parts.part import names_of, spell_out
-from raysim.terms import Arrival, Buffer, Population, Record, ServerStep
+from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -74,17 +74,16 @@ class Moving(Central):
         The arguments are those of `step`; `delta` in `updates` is what the aggregate made of the clients'.
         """
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> ServerStep:
-        flops = 0.0
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
         if self.needs_every_update and "delta" in updates:
-            flops = self.aggregate.flops(*updates["delta"].shape)
+            task.vector_flops += self.aggregate.flops(*updates["delta"].shape)
             updates = self._aggregated(updates, arrivals, task.population)
         direction, others = self.direction(state, arrivals, updates, task)
         if direction is None:
-            return ServerStep({"w": state["w"], **others}, vector_flops=flops)
+            return {"w": state["w"], **others}
         lr = self.server.rate(max(arrival.staleness for arrival in arrivals))
         w, kept = self.server.move(state, state["w"], direction, lr)
-        return ServerStep({"w": w, **kept, **others}, vector_flops=flops)
+        return {"w": w, **kept, **others}
 
     def _aggregated(self, updates: Record, arrivals: Sequence[Arrival], population: Population) -> Record:
         """Returns the aggregate of the differences, and the weighted sums of what else clients send."""

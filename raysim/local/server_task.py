@@ -57,6 +57,8 @@ class ServerTask(Task):
         super().__init__(net, received, samples, local, population, key)
         self.labels, self.classes, self.in_domain = labels, classes, in_domain
         self.reference, self.company, self._chunks = reference, company, chunks
+        self.vector_flops = 0.0
+        """Arithmetic on vectors, besides the sum of updates and passes through the network, for `server_flops`."""
         self._elsewhere = 0.0  # passes of samples by other members of the gang
         self._shared = 0  # how often work was shared
 

@@ -84,7 +84,7 @@ class ServerWorker(ClientWorker):
         after = {**before, **buffers, **step.state}
         one = updates if request.summed else {key: stack[0] for key, stack in updates.items()}
         flops = task.passes * self.forward_flops if task.passes else 0.0
-        flops += 2.0 * len(request.arrivals) * records.elements(one, self.net.layout) + step.vector_flops
+        flops += 2.0 * len(request.arrivals) * records.elements(one, self.net.layout) + task.vector_flops
         reply = StepReply(
             numbers={"server_flops": flops, "cache_bytes": self._kept_bytes(after, one), **task.logged},
             coefficients=_coefficients(step.search) if step.search else {},

@@ -7,17 +7,14 @@ from by_hand import final, scripted
 from conftest import ROOT, Raw, Simulate, digits, override, quadratic
 from ruamel.yaml import YAML
 
-from raysim import Result, ScenarioError, parse_scenario
+from raysim import Result
 from raysim.laws.check import check
 from raysim.laws.subject import Subject
 
 EXAMPLES = ROOT / "examples"
 OWN = {
-    "fednova": "fednova:FedNova",
     "feddyn": "own_algorithm:FedDyn",
-    "fedbuff_momentum": "fedbuff_momentum:FedBuffM",
     "asyncfeded": "asyncfeded:AsyncFedED",
-    "dfedsam": "dfedsam:DFedSAM",
     "directions": "directions:Directions",
 }
 TRACKING = "own_peer_algorithm:GradientTracking"
@@ -33,38 +30,16 @@ def of(name: str, **keys: Any) -> Raw:
     return {"name": OWN[name], **keys}
 
 
-def test_fednova_by_hand(simulate: Simulate) -> None:
-    """One step of client 0 from 1 to 0.5, two of client 1 to 2.5 and 3.25; p = 1/3, 2/3, so tau_eff = 5/3.
-
-    The mean direction is -0.5 / 3 + 2 (2.25 / 2) / 3 = 7/12.
-    """
-    local = {"lr": 0.5, "batch_size": 1}
-    assert final(simulate, of("fednova"), 1, local, data__samples=[1, 2]) == pytest.approx([1 + 5 / 3 * 7 / 12])
-
-
 def test_feddyn_by_hand(simulate: Simulate) -> None:
     """With alpha = 0.2: deltas -0.5 and 1.5, so h = -0.1 and w = 1 + 0.5 + 0.5; then -0.95 and 0.85, so h = -0.09."""
     got = [final(simulate, of("feddyn", alpha=0.2), rounds, {"lr": 0.5}) for rounds in (1, 2)]
     assert got == [pytest.approx([2.0]), pytest.approx([2 - 0.05 + 0.45])]
 
 
-def test_fedbuff_with_momentum_by_hand(simulate: Simulate) -> None:
-    """With beta = 0.5: mean deltas 0.5 and 0.25, so v = 0.5 and 0.5."""
-    algorithm = of("fedbuff_momentum", momentum=0.5, buffer=2)
-    got = [final(simulate, algorithm, rounds, {"lr": 0.5}) for rounds in (1, 2)]
-    assert got == [pytest.approx([1.5]), pytest.approx([2.0])]
-
-
 def test_asyncfeded_by_hand(simulate: Simulate) -> None:
     """Client 0 moves the model from 1 to 0.5. Then client 1 sends 1.5, and gamma = 0.5 / 1.5, eta = 1 / (1 + 1/3)."""
     world = scripted([[0, 1]], [[0.0], [0.0]])
     assert final(simulate, of("asyncfeded"), 1, {"lr": 0.5}, world) == pytest.approx([0.5 + 0.75 * 1.5])
-
-
-def test_dfedsam_by_hand(simulate: Simulate) -> None:
-    """With rho = 0.2, gradients are taken at 1.2 and 0.8: 1.2 and -3.2. So both have the mean of 0.4 and 2.6."""
-    raw = quadratic([0.0, 4.0], of("dfedsam", rho=0.2), {}, 1, start=1.0, topology="line", local__lr=0.5)
-    assert simulate(raw).vectors()["w"].ravel().tolist() == pytest.approx([1.5, 1.5])
 
 
 def test_directions_by_hand(simulate: Simulate) -> None:
@@ -77,11 +52,6 @@ def test_directions_by_hand(simulate: Simulate) -> None:
     assert steps[["cosine_1", "cosine_2"]].isna().sum().tolist() == [1, 2]
 
 
-def test_fednova_of_equal_steps_is_fedavg(simulate: Simulate) -> None:
-    one, other = (simulate(digits(algorithm=name, local__steps=3, world=PICKED)) for name in (of("fednova"), "fedavg"))
-    assert one.vectors()["w"] == pytest.approx(other.vectors()["w"], abs=1e-6)
-
-
 PICKED: Raw = {"dispatch": {"per_round": 6}}
 
 
@@ -89,7 +59,6 @@ PICKED: Raw = {"dispatch": {"per_round": 6}}
     ("own", "same"),
     [
         (of("feddyn", alpha=0.0), {"name": "fedavg", "weights": "uniform"}),
-        (of("fedbuff_momentum", momentum=0.0), "fedbuff"),
         (of("directions"), "fedavg"),
     ],
 )
@@ -97,24 +66,11 @@ def test_without_its_own_term_it_is_a_shipped_one_bit_for_bit(simulate: Simulate
     assert models(simulate(digits(algorithm=own))) == models(simulate(digits(algorithm=same)))
 
 
-@pytest.mark.parametrize("same", ["decfedavg", {"name": "dfedavgm", "momentum": 0.0}])
-def test_dfedsam_without_radius_is_dfedavgm_without_momentum(simulate: Simulate, same: Any) -> None:
-    own, shipped = (simulate(digits(algorithm=name, **PEERS)) for name in (of("dfedsam", rho=0.0), same))
-    assert models(own) == models(shipped)
-
-
 def test_asyncfeded_without_staleness_is_fedbuff_of_one(simulate: Simulate) -> None:
     world = {"dispatch": {"per_round": 1}}
     same = {"name": "fedbuff", "buffer": 1, "staleness": "none"}
     own, shipped = (simulate(digits(algorithm=name, world=world)) for name in (of("asyncfeded"), same))
     assert own.vectors()["w"] == pytest.approx(shipped.vectors()["w"], abs=1e-6)
-
-
-def test_fednova_refuses_momentum() -> None:
-    with pytest.raises(
-        ScenarioError, match=r"local.momentum: must be 0 for FedNova, which divides by the steps, got 0.9"
-    ):
-        parse_scenario(digits(algorithm=of("fednova"), local__momentum=0.9))
 
 
 @pytest.mark.parametrize("name", [*OWN.values(), TRACKING])

@@ -16,6 +16,7 @@ from raysim.scenario.kinds import kinds
 NAMES = [f"{kind.key}/{names_of(part)[0]}" for kind in kinds() for part in kind.parts]
 # Keys with which parts are tried, where their defaults do not suit a small trial.
 SETTINGS = {
+    "algorithm/pfedme": ["lam=1.0"],
     "data.partition/natural": ["by=label"],
     "data.partition/classes": ["per_client=2"],
     "model/cnn": ["padding=same", "hidden=16"],

@@ -1,0 +1,37 @@
+"""Decentralised federated learning with sharpness-aware steps (DFedSAM).
+
+Shi, Shen, Wei, Sun, Yuan, Wang, Tao, Improving the model consistency of decentralized federated learning, ICML 2023,
+Algorithm 1.
+
+Differences from the paper: one gossip step a round; the paper's DFedSAM-MGS has several.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raysim.algorithms.peer import Inbox, Peer
+from raysim.parts.part import NonNegative
+from raysim.terms import Record
+
+if TYPE_CHECKING:
+    from raysim.local import Local
+    from raysim.local.task import Task
+
+
+class DFedSAM(Peer):
+    """Local steps along the gradient a little uphill, then a mean with neighbours' models (Shi et al. 2023)."""
+
+    name: str = "dfedsam"
+    rho: NonNegative = 0.01
+    """Radius of the sharpness-aware steps (rho): each gradient is taken at w + rho g / |g|. 0: at w itself."""
+
+    def samples_seen(self, local: Local, samples: int) -> int:
+        return local.model_copy(update={"sam": self.rho}).total_samples(samples)
+
+    def local(self, task: Task, state: Record) -> tuple[Record, Record]:
+        trained = task.train(self.personal(task, state), sam=self.rho)
+        return {}, trained.send(w=trained.w)
+
+    def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
+        return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers")}

@@ -1,0 +1,61 @@
+"""Decentralised stochastic gradient tracking (DSGT).
+
+Pu, Nedic, Distributed stochastic gradient tracking methods, Mathematical Programming 187, 2021, equations (2) and (3),
+in the form that adapts first and then combines: x_i = sum_j W_ij (x_j - lr y_j), and
+y_i = sum_j W_ij y_j + g_i(new x_i) - g_i(old x_i), where g_i is the gradient of a mini-batch.
+
+Differences from the paper: the mini-batch is drawn anew for each gradient, as there, and has `local.batch_size`
+samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from raysim.algorithms.peer import Inbox, Peer
+from raysim.parts.errors import Problem
+from raysim.terms import Record
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from raysim.algorithms.setting import Setting
+    from raysim.local import Local
+    from raysim.local.model import Model
+    from raysim.local.task import Task
+
+
+class DSGT(Peer):
+    """Peers step along an estimate of everybody's mean gradient, which they mix as well (Pu and Nedic 2021)."""
+
+    name: str = "dsgt"
+
+    def samples_seen(self, local: Local, samples: int) -> int:
+        return 0  # the gradients are those of mixing, which is measured
+
+    def problems(self, scenario: Setting) -> Iterator[Problem]:
+        for key, plain in (("steps", 1), ("optimizer", "sgd"), ("momentum", 0)):
+            if (got := getattr(scenario.local, key)) != plain:
+                yield Problem(
+                    f"local.{key}", f"must be {plain} for dsgt, which takes one plain step a round, got {got}"
+                )
+
+    def init(self, task: Task) -> Record:
+        gradient = self._gradient(task, task.received)
+        return {"w": task.received.w, "buffers": task.received.buffers, "tracker": gradient, "gradient": gradient}
+
+    def local(self, task: Task, state: Record) -> tuple[Record, Record]:
+        stepped = state["w"] - task.local.lr * state["tracker"]
+        message = {"w": stepped, "buffers": state["buffers"], "tracker": state["tracker"]}
+        return {"gradient": state["gradient"]}, message
+
+    def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
+        w, buffers = inbox.mixed("w"), inbox.mixed("buffers")
+        gradient = self._gradient(task, task.received.replace(w=w, buffers=buffers))
+        tracker = inbox.mixed("tracker") + gradient - draft["gradient"]
+        return {"w": w, "buffers": buffers, "tracker": tracker, "gradient": gradient}
+
+    def _gradient(self, task: Task, model: Model) -> Tensor:
+        """Returns the gradient of a mini-batch: how far a step of rate 1 goes."""
+        return model.w - task.train(model, steps=1, lr=1.0, stream=1).w

@@ -1,0 +1,68 @@
+"""Memory-augmented impatient federated averaging (MIFA).
+
+Gu, Huang, Zhang, Huang, Fast federated learning in the presence of arbitrary device unavailability, NeurIPS 2021,
+Algorithm 1.
+
+Differences from the paper: there, all clients take part in the first round; here, the update of a client that has not
+taken part yet counts as 0. The last update of a client is kept as that client's state, and the client sends by how much
+it changes, so the server keeps only the mean. Updates are multiplied by local rates, which the paper divides by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from raysim.algorithms.moving import Moving
+from raysim.parts.errors import Problem
+from raysim.parts.part import Positive
+from raysim.terms import Arrival, Buffer, Population, Record, Round
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from raysim.algorithms.setting import Setting
+    from raysim.local.model import Model
+    from raysim.local.server_task import ServerTask
+    from raysim.local.task import Task
+
+
+class MIFA(Moving):
+    """The server moves along the mean of the last updates of all clients, those that are away too (Gu et al. 2021)."""
+
+    name: str = "mifa"
+    server_lr: Positive = 1.0
+    """Factor of the server's step."""
+
+    def problems(self, scenario: Setting) -> Iterator[Problem]:
+        if self.needs_every_update:
+            text = f"must be mean for {self.name}, whose clients send changes of their last updates, got "
+            yield Problem("algorithm.aggregate", f"{text}{self.aggregate.name}; leave the key out")
+
+    @property
+    def trigger(self) -> Round | Buffer:
+        return Round(late="discard")
+
+    @property
+    def caches_clients(self) -> bool:
+        return True
+
+    def init(self, model: Model, population: Population) -> Record:
+        return {**self.starting(model.w), "mean": model.w * 0}
+
+    def client(self, model: Model) -> Record:
+        return {"last": model.w * 0}
+
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+        return [1 / population.clients] * len(arrivals)
+
+    def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
+        trained = task.train(task.received)
+        delta = trained.w - message["w"]
+        return trained.send(change=delta - state["last"]), {"last": delta}
+
+    def direction(
+        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
+    ) -> tuple[Tensor, Record]:
+        mean = state["mean"] + updates["change"]
+        return self.server_lr * mean, {"mean": mean}

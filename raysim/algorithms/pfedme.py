@@ -1,0 +1,82 @@
+"""Personalised federated learning with Moreau envelopes (pFedMe).
+
+T. Dinh, Tran, Nguyen, Personalized federated learning with Moreau envelopes, NeurIPS 2020, Algorithm 1.
+
+Differences from the paper: each of the R local rounds minimises f + lam / 2 |theta - w|^2 by `steps` mini-batches, and
+not by many steps on one. As in the authors' code, the minimisation goes on from the last theta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from raysim.algorithms.fedavg import FedAvg
+from raysim.parts.part import Count, Positive
+from raysim.terms import Arrival, Record
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from raysim.local import Local
+    from raysim.local.model import Model
+    from raysim.local.server_task import ServerTask
+    from raysim.local.task import Task
+
+
+class PFedMe(FedAvg):
+    """FedAvg of models that clients pull towards personal ones (T. Dinh et al. 2020).
+
+    A client predicts with its personal model theta_i; before it is first picked, with the initial model. One that is
+    `data.unseen` trains a personal model from the global one.
+    """
+
+    name: str = "pfedme"
+    weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
+    """How updates are weighted; `fedavg` explains the choices."""
+    lam: Positive = 15.0
+    """Weight lambda of the term lambda / 2 |theta - w|^2 in the objective of a personal model. The paper takes 15 and
+    more."""
+    lr: Positive = 0.005
+    """Rate eta with which a client's copy of the global model moves: w = w - eta lambda (w - theta)."""
+    local_rounds: Count = 20
+    """How often a client trains theta and then moves w, each time it takes part (R)."""
+    steps: Count = 5
+    """Mini-batches of each training of theta (K)."""
+    beta: Positive = 1.0
+    """Factor of the server's step (beta)."""
+
+    def samples_seen(self, local: Local, samples: int) -> int:
+        return self.local_rounds * local.model_copy(update={"steps": self.steps}).total_samples(samples)
+
+    def client(self, model: Model) -> Record:
+        return {"w": model.w, "buffers": model.buffers}
+
+    def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
+        received = w = message["w"]
+        theta = task.received.replace(w=state["w"], buffers=state["buffers"])
+        for round in range(self.local_rounds):
+            theta = self._envelope(task, theta, w, round)
+            w = w - self.lr * self.lam * (w - theta.w)
+        update = {"delta": w - received, "buffers": theta.buffers}
+        return update, {"w": theta.w, "buffers": theta.buffers}
+
+    def _envelope(self, task: Task, theta: Model, w: Tensor, round: int) -> Model:
+        """Returns theta after training on f + lam / 2 |theta - w|^2."""
+        pull = lambda v: self.lam * (v - w)  # noqa: E731 - as corrections are written elsewhere
+        return task.train(theta, steps=self.steps, correction=pull, stream=round).model
+
+    def direction(
+        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
+    ) -> tuple[Tensor | None, Record]:
+        delta, others = super().direction(state, arrivals, updates, task)
+        return (None if delta is None else self.beta * delta), others
+
+    def personal(self, task: Task, message: Record, state: Record) -> Model:
+        return task.received.replace(w=state["w"], buffers=state["buffers"])
+
+    def adapt(self, task: Task, message: Record, state: Record) -> Record:
+        theta = task.received
+        for round in range(self.local_rounds):
+            theta = self._envelope(task, theta, message["w"], round)
+        return {"w": theta.w, "buffers": theta.buffers}
