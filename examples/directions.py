@@ -21,7 +21,11 @@ class Directions(FedAvg):
     """How many steps back a step is compared. As many vectors of all parameters are kept."""
 
     def init(self, model: Any, population: Population) -> Record:
-        return {**self.starting(model.w), "before": model.w.new_zeros(self.kept, len(model.w)), "steps": model.w.new_zeros(())}
+        return {
+            **self.starting(model.w),
+            "before": model.w.new_zeros(self.kept, len(model.w)),
+            "steps": model.w.new_zeros(()),
+        }
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
         stepped = super().step(state, arrivals, updates, task)
