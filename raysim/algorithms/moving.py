@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from raysim.local.server_task import ServerTask
 
 
+RULE = "rule."  # starts the names of a rule's entries in the server's state, where others may have the same names
+
+
 class Moving(Central):
     """An algorithm whose clients send differences `delta`, along which its server moves by a rule.
 
@@ -60,7 +63,7 @@ class Moving(Central):
 
     def starting(self, w: Tensor) -> Record:
         """Returns the server's first state: the parameters that it moves, and what its rule keeps."""
-        return {"w": w, **self.server.init(w)}
+        return {"w": w, **{RULE + key: value for key, value in self.server.init(w).items()}}
 
     def init(self, model: Model, population: Population) -> Record:
         return self.starting(model.w)
@@ -82,8 +85,9 @@ class Moving(Central):
         if direction is None:
             return {"w": state["w"], **others}
         lr = self.server.rate(max(arrival.staleness for arrival in arrivals))
-        w, kept = self.server.move(state, state["w"], direction, lr)
-        return {"w": w, **kept, **others}
+        kept = {key.removeprefix(RULE): value for key, value in state.items() if key.startswith(RULE)}
+        w, after = self.server.move(kept, state["w"], direction, lr)
+        return {"w": w, **{RULE + key: value for key, value in after.items()}, **others}
 
     def _aggregated(self, updates: Record, arrivals: Sequence[Arrival], population: Population) -> Record:
         """Returns the aggregate of the differences, and the weighted sums of what else clients send."""

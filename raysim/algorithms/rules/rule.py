@@ -38,7 +38,7 @@ class ServerRule(Part):
     def move(self, kept: Record, w: Tensor, direction: Tensor, lr: float) -> tuple[Tensor, Record]:
         """Returns the next parameters, (d,), and what the rule keeps next.
 
-        kept: entries of the server's state, among them those of `init`. direction: where to move, (d,). lr: the
+        kept: what `init` or the last move returned. direction: where to move, (d,). lr: the
         learning rate of this step, as `rate` gives it.
         """
 
