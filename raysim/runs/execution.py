@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,8 @@ class Execution:
             for progress in Loop(simulation, pool, saver, recorder, self.scenario.run.rounds):
                 self._check_workers(pool, info, before)
                 gauges.progress(progress)
-                yield from starmap(NewRows, writer.new_rows().items())
+                for table, rows in writer.new_rows().items():  # no `yield from`: Ray sends to this generator
+                    yield NewRows(table, rows)
                 yield progress
             if self.until is None:
                 info |= self._finish(simulation, writer)
@@ -135,7 +135,8 @@ class Execution:
             info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
             if info["status"] != "taken over":
                 self._conclude(writer, pool, info)
-        yield from starmap(NewRows, writer.new_rows().items())
+        for table, rows in writer.new_rows().items():
+            yield NewRows(table, rows)
 
     def _checkpoint(self) -> Checkpoint | None:
         """Returns the checkpoint to go on from, with all that it needs read, before anything is written."""
