@@ -61,8 +61,8 @@ def _run_all(
     outcomes: dict[int, RunOutcome] = {}
     with bars(console, transient=True) as shown:
         all_runs = shown.add_task("[bold]runs", total=len(scenarios), state="")
-        where["observers"] = [Bar(shown) if console.is_interactive else Lines(), *where["observers"]]
-        for place, news in outcomes_of(scenarios, names, folder, **where):
+        observers = [Bar(shown) if console.is_interactive else Lines(), *where.pop("observers")]
+        for place, news in outcomes_of(scenarios, names, folder, observers, **where):
             if isinstance(news, OutOfDate):
                 told = f"{escape(names[place])}: runs again: {escape(news.why)}"
                 console.print(told, soft_wrap=True, highlight=False)

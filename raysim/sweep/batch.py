@@ -49,25 +49,18 @@ def run_all(
     but functions are called for all of them, from many threads. Raises actors.MissingResources if there is no cluster.
     """
     scenarios = _of_file(scenarios) if isinstance(scenarios, str | Path) else [*map(scenario_of, scenarios)]
-    where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel, "observers": observers}
-    outcomes = dict(outcomes_of(scenarios, labels(scenarios), location(out), **where))
+    where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
+    outcomes = dict(outcomes_of(scenarios, labels(scenarios), location(out), observers, **where))
     return [outcomes[place] for place in range(len(scenarios))]  # type: ignore[misc]  # the last one of each place
 
 
 def outcomes_of(
-    scenarios: Sequence[Scenario],
-    labels: Sequence[str],
-    out: Path,
-    *,
-    inline: bool,
-    address: str | None,
-    parallel: int | None,
-    observers: Sequence[Watcher],
+    scenarios: Sequence[Scenario], labels: Sequence[str], out: Path, observers: Sequence[Watcher], **where: Any
 ) -> Iterator[tuple[int, RunOutcome | OutOfDate]]:
     """Runs scenarios as `run_all`, and yields the place of each with its outcome as soon as that is known.
 
     For each run that was over and is run again, it first yields the reason. labels: the names by which observers show
-    the runs.
+    the runs. where: see `open_slots`.
     """
     todo: list[list[int]] = []
     earlier = EarlierRuns(out)
@@ -87,7 +80,7 @@ def outcomes_of(
 
     if todo:
         chosen = [scenarios[places[0]] for places in todo]
-        with open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
+        with open_slots(chosen, **where) as slots:
             for places, outcome in slots.each(carry_out, todo):
                 yield from ((place, outcome) for place in places)
 

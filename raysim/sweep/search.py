@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,30 +93,25 @@ def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
     return [found[group] for group in sorted(found)]
 
 
+@dataclass(frozen=True)
 class _Trier:
     """Tries suggestions for one group: runs its seeds one after another, unless one lags behind."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        settings: Search,
-        group: int,
-        out: Path,
-        slots: Slots,
-        earlier: EarlierRuns,
-        observers: Sequence[Watcher],
-    ) -> None:
-        self._plan, self._settings, self._group = plan, settings, group
-        self._out, self._slots = out, slots
-        self._done, self._observers = earlier, observers
+    plan: Plan
+    settings: Search
+    group: int
+    out: Path
+    slots: Slots
+    earlier: EarlierRuns
+    observers: Sequence[Watcher]
 
     def __call__(self, suggestion: optuna.Trial) -> Trial:
         outcomes: list[RunOutcome] = []
         again: list[str] = []
         scores: list[float] = []
         rounds = 0  # values of this trial's earlier seeds
-        for scenario in self._plan.groups(dict(suggestion.params))[self._group]:
-            found = self._done.find(scenario)
+        for scenario in self.plan.groups(dict(suggestion.params))[self.group]:
+            found = self.earlier.find(scenario)
             if isinstance(found, OutOfDate):
                 again.append(found.why)
             folder = None if isinstance(found, OutOfDate) else found
@@ -124,15 +120,15 @@ class _Trier:
             if outcome.status in ("stopped", "diverged", "failed"):
                 break
             assert outcome.folder is not None
-            scores.append(_history(outcome.folder, self._settings.metric, scenario.evaluated_splits[0])[-1][1])
+            scores.append(_history(outcome.folder, self.settings.metric, scenario.evaluated_splits[0])[-1][1])
             rounds += scenario.run.rounds
         last = outcomes[-1].status
         status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
         score = sum(scores) / len(scores) if status == "finished" else None
         if status == "diverged" or (score is not None and math.isnan(score)):
-            status, score = "diverged", math.inf if _direction(self._plan) == "minimize" else -math.inf
+            status, score = "diverged", math.inf if _direction(self.plan) == "minimize" else -math.inf
         values = dict(suggestion.params)
-        return Trial(self._group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
+        return Trial(self.group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
     def _run(self, scenario: Scenario, folder: Path | None, suggestion: optuna.Trial, rounds: int) -> RunOutcome:
         """Runs a scenario, or takes the results of an earlier run.
@@ -141,9 +137,9 @@ class _Trier:
         have been reported to Optuna again.
         rounds: the sum over the trial's earlier runs.
         """
-        early = None if folder else self._done.to_resume(scenario)
-        metric, split = self._settings.metric, scenario.evaluated_splits[0]
-        pruner = Pruner(suggestion, self._settings, rounds)
+        early = None if folder else self.earlier.to_resume(scenario)
+        metric, split = self.settings.metric, scenario.evaluated_splits[0]
+        pruner = Pruner(suggestion, self.settings, rounds)
         try:
             for round, value in _history(folder, metric, split) if folder else _until_checkpoint(early, metric, split):
                 pruner.report(round, value)
@@ -156,8 +152,8 @@ class _Trier:
             return RunOutcome("diverged" if run.status == "diverged" else "done before", folder, run.diverged)
         values = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in suggestion.params.items())
         label = f"{scenario.name}  trial {suggestion.number}: {values}, seed={scenario.seed}"
-        observers = [pruner, *observers_of(scenario, self._observers, one_of_several=True)]
-        outcome = attempt(self._slots, scenario, self._out, observers, early, label)
+        observers = [pruner, *observers_of(scenario, self.observers, one_of_several=True)]
+        outcome = attempt(self.slots, scenario, self.out, observers, early, label)
         if pruner.measured:
             raise _unmeasured(metric, pruner.measured)
         return outcome

@@ -213,8 +213,8 @@ class Next(Mine):
 def sweep(made=None):
     world = {{"dispatch": {{"per_round": 2}}, "delay": made or Mine()}}
     scenario = raysim.parse_scenario(conftest.quadratic([1.0, 3.0], "fedavg", world, 3))
-    where = {{"inline": True, "address": None, "parallel": None, "observers": ()}}
-    *said, outcome = [news for _, news in outcomes_of([scenario], ["one"], Path("runs"), **where)]
+    where = {{"inline": True, "address": None, "parallel": None}}
+    *said, outcome = [news for _, news in outcomes_of([scenario], ["one"], Path("runs"), (), **where)]
     print(outcome.status, *(news.why for news in said), sep="; ")
     return raysim.Result(outcome.folder)
 
