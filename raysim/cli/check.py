@@ -32,25 +32,32 @@ def check(
             wrong.append(error)
             continue
         found = plan.scenarios()
-        problems, notes = _inspect(found) if data else ([], [note for scenario in found for note in notes_of(scenario)])
+        told: list[str] = []
+        if data:
+            problems, notes, told = _inspect(found)
+        else:
+            problems, notes = [], [note for scenario in found for note in notes_of(scenario)]
         if problems:
             wrong.append(ScenarioError(str(path), problems))
             continue
         first, runs = found[0], f", {len(found)} runs" if len(found) > 1 else ""
         runs += ", to be tuned" if plan.search else ""
         typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {first.data.clients} clients{runs})")
+        for text in dict.fromkeys(told):
+            typer.echo(f"{path}: data: {text}")
         for note in dict.fromkeys(notes):
             typer.echo(f"{path}: note: {note}")
     refuse(wrong)
 
 
-def _inspect(scenarios: list[Scenario]) -> tuple[list[Problem], list[str]]:
-    """Returns what is wrong with what these scenarios of one file name, and what to note of them."""
+def _inspect(scenarios: list[Scenario]) -> tuple[list[Problem], list[str], list[str]]:
+    """Returns what is wrong with what these scenarios of one file name, and their notes and data."""
     from raysim.runs.inspection import inspect
 
     found = [inspect(scenario) for scenario in scenarios]
     problems = dict.fromkeys(problem for one in found for problem in one.problems)
-    return list(problems), [note for one in found for note in one.notes]
+    notes = [note for one in found for note in one.notes]
+    return list(problems), notes, [text for one in found for text in one.meaning]
 
 
 def schema() -> None:

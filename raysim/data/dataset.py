@@ -12,9 +12,9 @@ Loss = Literal["cross_entropy", "squared_error", "quadratic"]
 class Split:
     """The training or the test samples of a data set.
 
-    x: images as uint8 (n, height, width, channels), tokens as int16 (n, length), or float32 (n, ...). y: labels as
-    int64 (n,), or one for each token (n, length), or float32 targets (n,). columns: further values of each sample, such
-    as its writer, by name, as arrays (n,).
+    x: images as uint8 (n, height, width, channels), tokens as int16 or int32 (n, length), or float32 (n, ...). y:
+    labels as int64 (n,), or one for each token (n, length), or float32 targets (n,). columns: further values of each
+    sample, such as its writer, by name, as arrays (n,).
     """
 
     x: np.ndarray
@@ -40,15 +40,16 @@ class Split:
     @property
     def labels(self) -> np.ndarray:
         """One label per sample, for counting, int64 (n,): y, or zeros if samples have no label or several."""
-        return self.y if self._labelled else np.zeros(len(self), dtype=np.int64)
+        return self.y if self.labelled else np.zeros(len(self), dtype=np.int64)
 
     @property
-    def _labelled(self) -> bool:
+    def labelled(self) -> bool:
+        """Whether each sample has one label."""
         return self.y.dtype == np.int64 and self.y.ndim == 1
 
     def column(self, name: str) -> np.ndarray:
         """Returns the values (n,) of a column, or y for `label`. Raises ValueError if there is no such column."""
-        known = {**({"label": self.y} if self._labelled else {}), **self.columns}
+        known = {**({"label": self.y} if self.labelled else {}), **self.columns}
         if name not in known:
             raise ValueError(f"data: no column {name!r}; this data set has {list(known)!r}")
         return known[name]
@@ -60,7 +61,8 @@ class Dataset:
 
     mean, std: by channel, of the training images scaled to 0..1; images are normalised with them on the device. Both
     are empty where x is float32, which is used as it is. num_classes: number of a model's outputs: the number of
-    labels, 1 for squared_error, or 0 where the output is the loss itself.
+    labels, 1 for squared_error, or 0 where the output is the loss itself. meaning: what inputs and labels were taken
+    for, in words, a line each. notes: what of it was guessed, or is seldom meant, each with the key that says it.
     """
 
     train: Split
@@ -69,3 +71,5 @@ class Dataset:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     loss: Loss = "cross_entropy"
+    meaning: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from raysim.data.dataset import Dataset, Loss, Split
+from raysim.data.sources.meaning import described
 
 if TYPE_CHECKING:
-    from raysim.data.federation.pool import PooledData
-    from raysim.data.sources.quadratic import Quadratic
+    from raysim.data.sources.source import Source
 
-STORED = {"uint8", "int16", "float32"}  # types of inputs
+STORED = {"uint8", "int16", "int32", "float32"}  # types of inputs
 
 
 def wrong_with(dataset: Dataset) -> str | None:
@@ -20,12 +21,12 @@ def wrong_with(dataset: Dataset) -> str | None:
     return wrong_type(dataset) or wrong_inputs(dataset) or wrong_labels(dataset) or wrong_statistics(dataset)
 
 
-def load(data: PooledData | Quadratic) -> Dataset:
+def load(data: Source) -> Dataset:
     """Returns what a data set loads. Raises ValueError if that does not fit together."""
     dataset = data.load()
     if wrong := wrong_with(dataset) or wrong_classes(dataset, data.classes):
         raise ValueError(f"{data.name}.load: {wrong}")
-    return dataset
+    return dataset if dataset.meaning else replace(dataset, meaning=described(dataset))
 
 
 def wrong_type(found: Any) -> str | None:
@@ -52,12 +53,11 @@ def wrong_inputs(dataset: Dataset) -> str | None:
     for name, split in _splits(dataset):
         kind = str(split.x.dtype)
         if kind not in STORED:
-            return f"{name}: x must be uint8, int16 or float32, got {kind}; convert it, with astype"
+            return f"{name}: x must be uint8, int16, int32 or float32, got {kind}; convert it, with astype"
         if kind == "uint8" and split.x.ndim != 4:
             return f"{name}: images must be (n, height, width, channels), got shape {split.x.shape}"
         if kind == "float32" and not _finite(split.x):
-            row = int(np.argwhere(~np.isfinite(split.x))[0][0])
-            return f"{name}: x must be finite, got {split.x[row].ravel()[:4]} in row {row}"
+            return f"{name}: x must be finite, got {_strange(split.x)}"
     kinds = {name: str(split.x.dtype) for name, split in _splits(dataset)}
     if kinds["train"] != kinds["test"]:  # bytes are scaled where they are used, and floats are not
         return f"x: must have the same type in both splits, got {kinds}"
@@ -71,8 +71,10 @@ def wrong_labels(dataset: Dataset) -> str | None:
     """Returns what is wrong with labels or targets; None if nothing is."""
     for name, split in _splits(dataset):
         if dataset.loss == "squared_error":
-            if split.y.dtype != np.float32 or not _finite(split.y):
-                return f"{name}: targets must be finite float32, got {split.y.dtype}: {split.y[:4]}"
+            if split.y.dtype != np.float32:
+                return f"{name}: targets must be finite float32, got {split.y.dtype}; convert them, with astype"
+            if not _finite(split.y):
+                return f"{name}: targets must be finite float32, got {_strange(split.y)}"
             continue
         if split.y.dtype != np.int64:
             return f"{name}: labels must be int64, got {split.y.dtype}; convert them, with astype"
@@ -103,6 +105,12 @@ def wrong_statistics(dataset: Dataset) -> str | None:
 
 def _splits(dataset: Dataset) -> tuple[tuple[str, Split], tuple[str, Split]]:
     return ("train", dataset.train), ("test", dataset.test)
+
+
+def _strange(values: np.ndarray) -> str:
+    """Returns the first value that is not finite, and where it is."""
+    place = np.argwhere(~np.isfinite(values))[0]
+    return f"{values[tuple(place)]} in row {place[0]}"
 
 
 def _finite(values: np.ndarray) -> bool:

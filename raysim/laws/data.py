@@ -47,7 +47,7 @@ def it_loads(subject: Subject) -> None:
 
 
 def inputs_fit(subject: Subject) -> None:
-    """Inputs are finite, of the same shape in both splits, and stored as uint8 images, int16 tokens or float32."""
+    """Inputs are finite, of one shape in both splits, and uint8 images, int16 or int32 tokens, or float32."""
     _refuse(wrong_inputs(loaded(subject)))
 
 

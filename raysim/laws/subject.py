@@ -100,7 +100,7 @@ def own_part(path: str) -> tuple[Kind, type[Part]]:
         others = ", ".join(f"{word}/{path}" for word in FUNCTIONS)
         raise WrongClass(f"{text}, got {path!r}, which is {found!r}; `raysim test` also takes {others}")
     require_part(found, kind.choice.bases, path)
-    return kind, found
+    return kind, kind.choice.find(path) or found
 
 
 def shipped_part(name: str) -> tuple[Kind, type[Part]]:

@@ -62,7 +62,7 @@ class Loader:
     """Loads stored samples on the device, as a module takes them.
 
     uint8 images (n, H, W, C) become normalised float32 images (n, C, H, W) in channels-last memory, which is how they
-    are stored. int16 tokens become int64. float32 inputs stay as they are.
+    are stored. Tokens, int16 or int32, become int64. float32 inputs stay as they are.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Loader:
         """
         stored = torch.from_numpy(split.x[rows]).to(self.device)
         y = torch.from_numpy(split.y[rows]).to(self.device)
-        if stored.dtype == torch.int16:
+        if stored.dtype in (torch.int16, torch.int32):
             return stored.to(torch.int64), y
         if client is not None and self._skewed is not None:
             stored = torch.from_numpy(self._changed(split, rows, client)).to(self.device)

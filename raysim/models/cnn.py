@@ -13,13 +13,14 @@ gives the published accuracy.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from raysim.models.part import ModelPart, image_shape
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 class CNN(ModelPart):
     """Convolutions with ReLU and 2 x 2 max-pooling, one hidden dense layer, and the head."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images",)
 
     name: str = "cnn"
     channels: Annotated[tuple[Count, ...], Field(min_length=1)] = (32, 64)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from raysim.models.deq import DEQ
 from raysim.parts.part import Count
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 class DEQMLP(DEQ):
     """A dense equilibrium layer z = activation(B z + C x + b), one hidden dense layer with ReLU, and the head."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series")
 
     name: str = "deq_mlp"
     personal: tuple[str, ...] = ("head",)

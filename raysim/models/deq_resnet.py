@@ -8,11 +8,12 @@ has 984,896 parameters on 28 x 28 images with one channel, M 2,725,120 on 32 x 3
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raysim.models.deq import DEQ
 from raysim.models.part import WidthDivisor, image_shape
 from raysim.parts.errors import BadValue
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 class DEQResNet(DEQ):
     """A residual equilibrium block between two poolings, two hidden dense layers, and the head."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images",)
 
     name: str = "deq_resnet"
     personal: tuple[str, ...] = ("head",)

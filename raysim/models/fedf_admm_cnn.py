@@ -8,10 +8,11 @@ order of normalisation, ReLU, pooling and dropout; here it is the usual one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from raysim.models.part import ModelPart, image_shape
 from raysim.parts.errors import BadValue
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 class FedFADMMCNN(ModelPart):
     """The CNN of FedF-ADMM, Table III: two convolutions with channel LayerNorm and dropout."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images",)
 
     name: str = "fedf_admm_cnn"
 

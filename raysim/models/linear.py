@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raysim.models.part import ModelPart
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 class Linear(ModelPart):
     """A single linear layer: linear regression, or softmax regression where there are labels."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series")
 
     name: str = "linear"
     bias: bool = False

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raysim.models.part import ModelPart
 from raysim.parts.part import Count
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 class MLP(ModelPart):
     """A multilayer perceptron on flattened inputs."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series")
 
     name: str = "mlp"
     hidden: tuple[Count, ...] = (200,)

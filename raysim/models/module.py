@@ -16,6 +16,7 @@ from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own import WrongClass, import_class, path_of
 from raysim.parts.own_function import Arguments, ImportPath, argument_problems, call, find
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,6 +28,8 @@ class Module(ModelPart):
     """Any torch module, by the import path of its class or of a function that makes it."""
 
     channels_last: ClassVar[bool] = False  # for such modules may call `view` on images
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series", "text")
 
     name: str = "module"
     module: Annotated[ImportPath, Field(examples=["my_nets:Net"])]

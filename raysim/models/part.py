@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.part import Part
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -23,6 +24,8 @@ class ModelPart(Part):
     A subclass adds its `name`.
     """
 
+    takes: ClassVar[tuple[Inputs, ...]] = get_args(Inputs)
+    """What inputs it can take."""
     channels_last: ClassVar[bool] = True
     """Whether images and the weights of convolutions are kept in channels-last memory format, which is faster."""
 

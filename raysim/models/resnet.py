@@ -9,9 +9,10 @@ channels, and for CIFAR-100 it has other numbers of blocks, such as (3, 5, 8); h
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raysim.models.part import ModelPart, WidthDivisor, image_shape
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -22,6 +23,8 @@ WIDTHS = (64, 128, 256)
 
 class ResNet(ModelPart):
     """A residual network for small images: three groups of blocks, two hidden dense layers, and the head."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images",)
 
     name: str = "resnet"
     personal: tuple[str, ...] = ("head",)

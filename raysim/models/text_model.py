@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
+from raysim.terms import Inputs
 
 
 class TextModel(ModelPart):
@@ -17,6 +18,7 @@ class TextModel(ModelPart):
     By default, its last block and its head are personal: they stay with each client.
     """
 
+    takes: ClassVar[tuple[Inputs, ...]] = ("text",)
     personal: tuple[str, ...] = ("last", "head")
     width: Count = 64
     """Width of the embedding; must be a multiple of `heads`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ from raysim.models.lora import Lora
 from raysim.models.part import ModelPart, image_shape, nearest
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Pixels
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 class Timm(ModelPart):
     """An image classifier of timm, chosen by its name."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images",)
 
     name: str = "timm"
     model: Annotated[str, Field(examples=["resnet18"])]

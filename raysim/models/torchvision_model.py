@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
 from raysim.models.part import ModelPart, image_shape, nearest
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Pixels
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 class Torchvision(ModelPart):
     """An image classifier of torchvision, chosen by its name."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images",)
 
     name: str = "torchvision"
     model: Annotated[str, Field(examples=["resnet18"])]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue
+from raysim.terms import Inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 class Vector(ModelPart):
     """A single vector x, for the quadratic data set; its output is the loss itself."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("functions",)
 
     name: str = "vector"
     start: tuple[float, ...] | float = 0.0

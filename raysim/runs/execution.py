@@ -208,7 +208,8 @@ class Execution:
         require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
 
     def _tell(self, pool: Pool, info: dict[str, Any], described: Described) -> None:
-        """Notes what is done otherwise than the scenario asks."""
+        """Notes what the data were taken for, and what is done otherwise than the scenario asks."""
+        info["data"] = list(described.meaning)
         pool.warnings += [f"{self.run}: {note}" for note in described.notes]
         info["notes"] = list(dict.fromkeys([*info["notes"], *described.notes]))
 

@@ -40,6 +40,7 @@ class Inspected(NamedTuple):
 
     problems: list[Problem]  # what is missing, damaged or does not fit
     notes: tuple[str, ...] = ()  # what is seldom meant, or done otherwise than asked
+    meaning: tuple[str, ...] = ()  # what inputs and labels were taken for
 
 
 def inspect(scenario: Scenario) -> Inspected:
@@ -59,7 +60,7 @@ def _inspect(scenario: Scenario) -> Inspected:
         return Inspected([*found, *_name_problems(scenario)])
     federation = _divided(scenario, dataset, found)
     notes = () if federation is None else _try_model(scenario, federation, found)
-    return Inspected(list(dict.fromkeys(found)), notes)
+    return Inspected(list(dict.fromkeys(found)), notes, dataset.meaning)
 
 
 @contextmanager
@@ -133,7 +134,7 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     if not scenario.follows_training:
         with _noting(scenario, found, "world", "give a timeline"):
             _try_timeline(scenario, federation, worker)
-    return () if found else tuple(notes_of(scenario))
+    return () if found else (*federation.notes, *notes_of(scenario))
 
 
 def _try_timeline(scenario: Scenario, federation: Federation, worker: Any) -> None:

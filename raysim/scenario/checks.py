@@ -7,17 +7,10 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Literal
 
-from raysim.data import DATA_SETS
 from raysim.data.federation.server import NoServerData, OutOfDomain
-from raysim.data.sources.images import Images
-from raysim.data.sources.linear_regression import LinearRegression
-from raysim.data.sources.quadratic import Quadratic
-from raysim.data.sources.shakespeare import Shakespeare
 from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
-from raysim.models import MLP, MODELS, Linear, Module
-from raysim.models.text_model import TextModel
-from raysim.models.vector import Vector
+from raysim.models import MODELS
 from raysim.parts.errors import Problem
 from raysim.scenario.location_checks import location_problems
 from raysim.scenario.peer_checks import peer_problems
@@ -33,7 +26,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
     family_problems = server_problems if scenario.has_server else peer_problems
     return [
         *location_problems(scenario),
-        *(Problem("data", text) for text in scenario.data.problems()),
+        *(Problem("data", text) for text in (*scenario.data.problems(), *scenario.data.division_problems())),
         *scenario.model.problems(),
         *_model_problems(scenario),
         *_metric_problems(scenario),
@@ -50,20 +43,10 @@ def notes_of(scenario: Scenario) -> list[str]:
 
 def _model_problems(scenario: Scenario) -> Iterator[Problem]:
     data, model, public = scenario.data, scenario.model, scenario.public
-    if type(data) not in DATA_SETS or type(model) not in MODELS:
-        pass  # nothing is known of classes from outside before they are used
-    elif isinstance(data, Quadratic) != isinstance(model, Vector):
-        text = f"the model vector goes with the data quadratic only, got {model.name} on {data.name}"
-        yield Problem("model.name", text)
-    elif isinstance(data, LinearRegression) and not isinstance(model, Linear | MLP | Module):
-        text = f"the data linear_regression goes with the models linear, mlp and module only, got {model.name}"
-        yield Problem("model.name", text)
-    elif isinstance(model, Module):
-        pass  # a user's own module may be made for any data
-    elif isinstance(data, Shakespeare) != isinstance(model, TextModel):
-        text = f"models of text go with the data shakespeare only, got {model.name} on {data.name}"
-        yield Problem("model.name", text)
-    if isinstance(data, Quadratic) and public.samples:
+    if not set(data.holds) & set(model.takes):
+        text = f"{model.name} takes {' or '.join(model.takes)}, and {data.name} holds {' or '.join(data.holds)}"
+        yield Problem("model.name", f"{text}; take another of them")
+    if data.holds == ("functions",) and public.samples:
         text = "must not be given with the quadratic data, where models predict nothing but their loss; leave it out"
         yield Problem("public", text)
     if public.from_all and public.split == "test":
@@ -93,7 +76,7 @@ def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
     if "validation" in scenario.run.evaluate_on and not scenario.data.validation:
         text = "has validation, for which no samples are set aside; set data.validation to a share, such as 0.1"
         yield Problem("run.evaluate_on", text)
-    if scenario.data.classes is not None and not isinstance(scenario.data, Quadratic):
+    if scenario.data.classes is not None and scenario.data.holds != ("functions",):
         yield from unmeasurable(scenario, "labels" if scenario.data.classes else "targets")
 
 
@@ -101,7 +84,7 @@ def _measured_problems(scenario: Scenario, path: str, measured: Metric | Trainin
     data = scenario.data
     for key, text in measured.problems():
         yield Problem(f"{path}.{key}", text)
-    if isinstance(data, Quadratic):
+    if data.holds == ("functions",):
         yield Problem(path, "must not be given with the quadratic data, where models return their loss; leave it out")
 
 
@@ -123,12 +106,12 @@ def _server_data_problems(scenario: Scenario) -> Iterator[Problem]:
     data, server_data = scenario.data, scenario.server_data
     if isinstance(server_data, NoServerData):
         return
-    if isinstance(data, Quadratic | LinearRegression):
+    if not data.has_test_set:
         yield Problem("server_data", f"the {data.name} data has no samples for the server; leave it out")
     elif isinstance(server_data, OutOfDomain):
         for text in server_data.data.problems():
             yield Problem("server_data.data", text)
-        if type(data) in DATA_SETS and not isinstance(data, Images):
+        if "images" not in data.holds:
             text = f"out_of_domain holds images, so clients must hold images too, got {data.name}; take in_domain"
             yield Problem("server_data", text)
         resizes = getattr(scenario.model, "image_size", None) is not None or type(scenario.model) not in MODELS

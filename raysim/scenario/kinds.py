@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from raysim.parts.own import path_of
 from raysim.parts.part import OneOf, Part, names_of, one_of, parts_of
 from raysim.scenario.schema import Scenario
 
@@ -39,7 +40,7 @@ def kinds() -> tuple[Kind, ...]:
     Scenario.model_rebuild()  # classes are deferred, and keys get to know their base classes when they are completed
     found: list[Kind] = []
     for kind in _below(Scenario, ""):
-        if not any(set(kind.choice.parts) <= set(other.choice.parts) for other in found):
+        if not any(_classes(kind) <= _classes(other) for other in found):
             found.append(kind)
     return tuple(found)
 
@@ -57,6 +58,11 @@ def find_kinds(word: str) -> list[Kind]:
 def find_parts(name: str) -> list[tuple[Kind, type[Part]]]:
     """Returns all parts of this name, with their kinds."""
     return [(kind, part) for kind in kinds() for part in kind.parts if name in names_of(part)]
+
+
+def _classes(kind: Kind) -> set[str]:
+    """Returns where the parts of a kind are defined, which tells sources of data alike with and without clients."""
+    return set(map(path_of, kind.choice.parts))
 
 
 def _below(owner: type[Part], path: str) -> Iterator[Kind]:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
-from raysim.data import DATA_SETS, SERVER_DATA, Public, ServerData
-from raysim.data.federation.pool import PooledData
+from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
 from raysim.data.federation.public import NO_PUBLIC
 from raysim.data.federation.server import NoServerData
 from raysim.data.sources.quadratic import Quadratic
@@ -187,7 +186,7 @@ class Scenario(Part):
     """Name of the runs, which their folders' names start with and reports show."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws: who holds which data, the first model, batches, delays, who is picked."""
-    data: Annotated[PooledData | Quadratic, OneOf(DATA_SETS, "raysim.data")]
+    data: Annotated[Federated | Quadratic, OneOfSources(SOURCES, "raysim.data")]
     """Data set, and who holds which of its samples."""
     server_data: Annotated[ServerData, OneOf(SERVER_DATA, "raysim.server_data")] = NoServerData()
     """Samples that the server itself holds."""

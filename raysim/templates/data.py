@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from raysim.data import Dataset, PooledData, Split
+from raysim.data import Dataset, Source, Split
 from raysim.parts.part import Count
 from raysim.parts.rng import generator
 
 
-class DataTemplate(PooledData):
+class DataTemplate(Source):
     """Points in the plane, around a place for each of three labels."""
 
     name: str = "template"

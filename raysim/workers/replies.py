@@ -47,6 +47,7 @@ class Described(NamedTuple):
     classes: int
     unseen: np.ndarray  # numbers of the clients that take no part, but may adapt to the last model
     notes: tuple[str, ...]  # what of the scenario is seldom meant, or done otherwise than asked
+    meaning: tuple[str, ...]  # what inputs and labels were taken for
 
 
 class ServerDescribed(NamedTuple):

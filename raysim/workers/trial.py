@@ -48,13 +48,17 @@ def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: 
         raise BadValue(f"must return one tensor of floats, got {what}; return the logits alone")
     n, got = len(y), tuple(outputs.shape)
     if loss == "cross_entropy":
-        right = got == (*y.shape, classes) or (got[:1] == (n,) and len(got) == y.ndim + 2 and got[-1] == classes)
+        # Of text, logits may be given for each token: the last one's are used where there is one label for all of them.
+        per_token = not x.is_floating_point() and got[:1] == (n,) and len(got) == y.ndim + 2 and got[-1] == classes
+        right = got == (*y.shape, classes) or per_token
         length = "" if y.ndim == 1 else f", {y.shape[1]}"
         must = f"logits (n{length}, {classes}), one for each of {classes} labels"
     else:
         right, must = outputs.numel() == n, "one number for each input, (n,) or (n, 1)"
     if not right:
-        raise BadValue(f"must return {must}, got shape {got} for n = {n} inputs of shape {tuple(x.shape[1:])}")
+        text = f"must return {must}, got shape {got} for n = {n} inputs of shape {tuple(x.shape[1:])}"
+        several = x.is_floating_point() and len(got) > y.ndim + 1
+        raise BadValue(text + "; inputs are no text, so pool what it returns for each place" * several)
 
 
 def try_metrics(bench: Workbench) -> None:

@@ -78,7 +78,8 @@ class Workbench:
             shape=self.shape,
             classes=federation.num_classes,
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
-            notes=tuple(notes_of(self.scenario)),
+            notes=(*federation.notes, *notes_of(self.scenario)),
+            meaning=federation.meaning,
         )
 
     def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:

@@ -57,9 +57,14 @@ def with_data(data: Raw, **more: Any) -> Raw:
     return {**digits(**more), "data": {"clients": 6, "partition": "iid", **data}}
 
 
-def test_what_is_right_is_said_as_without_data() -> None:
+def test_what_is_right_is_said_with_what_the_data_are() -> None:
     answer = command("check", QUICKSTART, "--data")
-    assert (answer.exit_code, answer.stdout) == (0, f"{QUICKSTART}: right (quickstart, fedbuff, 500 clients)\n")
+    assert answer.exit_code == 0
+    assert answer.stdout.splitlines() == [
+        f"{QUICKSTART}: right (quickstart, fedbuff, 500 clients)",
+        f"{QUICKSTART}: data: x: images of 8 x 8 pixels, 1 channel, as bytes",
+        f"{QUICKSTART}: data: y: labels of 10 classes",
+    ]
 
 
 def test_the_model_must_fit_the_data(tmp_path: Path) -> None:
@@ -150,7 +155,7 @@ def test_problems_are_told_together(tmp_path: Path) -> None:
     )
     lines = told(tmp_path, raw)
     assert [line.split(": ")[0] for line in lines] == ["server_data.samples", "public.samples", "model.personal"]
-    missing = with_data({"name": "table", "path": "none.csv", "label": "y"}, model={"name": "timm", "model": "vti"})
+    missing = with_data({"name": "arrays", "path": "none.npz"}, model={"name": "timm", "model": "vti"})
     assert [line.split(": ")[0] for line in told(tmp_path, missing)] == ["data.path", "model.model"]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from conftest import Raw
 from pydantic import TypeAdapter
 
-from raysim.data import DATA_SETS, SERVER_DATA, Dataset, Federation, ServerData, federate
+from raysim.data import SERVER_DATA, SOURCES, Dataset, Federation, OneOfSources, ServerData, federate, federated
 from raysim.data.federation.public import Public
 from raysim.data.federation.server import NoServerData
 from raysim.data.sources.digits import Digits
@@ -14,7 +14,7 @@ from raysim.parts.part import OneOf, Part
 from raysim.parts.plain import as_tuples
 from raysim.parts.rng import generator
 
-DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOf(DATA_SETS)])
+DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOfSources(SOURCES)])
 SERVER: TypeAdapter[Any] = TypeAdapter(Annotated[ServerData, OneOf(SERVER_DATA)])
 NO_SERVER = SERVER.validate_python("none")
 
@@ -40,5 +40,5 @@ def random_images(*shape: int) -> np.ndarray:
 
 
 def federation(seed: int = 0, public: Raw | None = None, **settings: Any) -> Federation:
-    data = Digits.model_validate({"clients": 10, "partition": {"name": "iid"}, **settings})
+    data = federated(Digits).model_validate({"clients": 10, "partition": {"name": "iid"}, **settings})
     return federate(data, NoServerData(), seed, Public(**(public or {})))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from data_sets import digits, part
 
-from raysim.data import DATA_SETS, SERVER_DATA, Split
+from raysim.data import SERVER_DATA, SOURCES, Split
 
 
 def test_columns_of_unequal_length_are_an_error() -> None:
@@ -23,17 +23,15 @@ def test_taking_rows_takes_them_of_every_column() -> None:
 
 
 def test_every_part_says_in_one_line_what_it_is() -> None:
-    for kind in (*DATA_SETS, *SERVER_DATA):
+    for kind in (*SOURCES, *SERVER_DATA):
         assert (kind.__doc__ or "").splitlines()[0].endswith((".", ":"))
 
 
 def test_problems_are_those_of_the_partition() -> None:
-    assert (
-        "multiple"
-        in digits(partition={"name": "classes", "per_client": 1, "assignment": "collins"}, clients=7).problems()[0]
-    )
-    assert not digits().problems()
-    assert not part(name="quadratic", centers=[1]).problems()
+    collins = {"name": "classes", "per_client": 1, "assignment": "collins"}
+    assert "multiple" in digits(partition=collins, clients=7).division_problems()[0]
+    assert not digits().division_problems()
+    assert not part(name="quadratic", centers=[1]).division_problems()
 
 
 def test_importing_the_parts_loads_no_heavy_library() -> None:

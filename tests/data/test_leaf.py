@@ -220,3 +220,14 @@ def test_a_run_with_users_for_clients(simulate: Simulate, tmp_path: Path) -> Non
     assert set(last.query("subject == 'client'").member) == set(range(6))
     assert (last.query("subject == 'global'").samples == 64).all()
     assert (last.value == 1.0).all()
+
+
+def test_files_that_are_divided_by_user_lead_to_a_run_as_they_are_advised(tmp_path: Path) -> None:
+    """As LEAF's `-t user` writes them: no user of the test samples trains."""
+    users = {f"u{i}": ([drawing(i), drawing(i + 1)], [i, i + 1]) for i in range(6)}
+    write_leaf(tmp_path / "train/0.json", {user: users[user] for user in ("u0", "u1", "u2", "u3")})
+    write_leaf(tmp_path / "test/0.json", {user: users[user] for user in ("u4", "u5")})
+    block = {"name": "femnist", "path": str(tmp_path), "clients": 4}
+    with pytest.raises(ValueError, match=r"data.local_test: .*take a share, such as 0.2, instead of 'test'"):
+        federate(DATA.validate_python(block), NoServerData(), 0)
+    assert len(federate(DATA.validate_python(block | {"local_test": 0.2}), NoServerData(), 0).evaluation_rows) == 4

@@ -8,7 +8,7 @@ import torch
 from conftest import Raw, Simulate, digits, override
 
 from raysim import ScenarioError, parse_scenario
-from raysim.data import Dataset, federate
+from raysim.data import Dataset, divided, federate
 from raysim.data.federation.server import NoServerData
 from raysim.data.sources.linear_regression import LinearRegression
 from raysim.local.net import Net, squared_error
@@ -20,7 +20,7 @@ EVERYBODY = {"dispatch": {"per_round": 10}}
 
 
 def load(**settings: Any) -> Dataset:
-    return LinearRegression(clients=1, **settings).load()
+    return LinearRegression(**settings).load()
 
 
 def regression(rounds: int, **more: Any) -> Raw:
@@ -67,12 +67,12 @@ def test_the_samples_are_a_function_of_their_own_seed() -> None:
     np.testing.assert_array_equal(first.train.x, again.train.x)
     np.testing.assert_array_equal(first.train.y, again.train.y)
     assert not np.array_equal(first.train.x, other.train.x)
-    whole = LinearRegression(clients=1)
+    whole = LinearRegression()
     assert (whole.samples, whole.features) == (10_000, 1_000)
 
 
 def test_the_scenario_s_seed_shuffles_the_samples_among_clients_of_equal_size() -> None:
-    data = LinearRegression(clients=10, **SMALL)
+    data = divided(LinearRegression(**SMALL), clients=10)
     first, other = (federate(data, NoServerData(), seed) for seed in (0, 1))
     np.testing.assert_array_equal(first.train.x, other.train.x)
     assert first.samples.tolist() == [30] * 10
@@ -175,23 +175,19 @@ def test_softmax_regression_learns(simulate: Simulate) -> None:
     [
         (
             {"data": {"name": "linear_regression", "clients": 10, "partition": {"name": "dirichlet", "alpha": 1.0}}},
-            "data: partition dirichlet: needs labels or columns, and linear_regression has neither; take iid",
+            "data: partition dirichlet: needs 'label', and linear_regression has neither labels nor columns; take iid",
         ),
         (
             {"data": {"name": "linear_regression", "clients": 10, "partition": {"name": "classes", "per_client": 2}}},
-            "data: partition classes: needs labels or columns, and linear_regression has neither; take iid",
-        ),
-        (
-            {"data": {"name": "linear_regression", "clients": 10, "samples": 9}},
-            "data: `samples` must be at least the number of clients, 10, got 9; raise it",
+            "data: partition classes: needs 'label', and linear_regression has neither labels nor columns; take iid",
         ),
         (
             {"model": "cnn"},
-            "model.name: the data linear_regression goes with the models linear, mlp and module only, got cnn",
+            "model.name: cnn takes images, and linear_regression holds features; take another of them",
         ),
         (
             {"model": "vector"},
-            "model.name: the model vector goes with the data quadratic only, got vector on linear_regression",
+            "model.name: vector takes functions, and linear_regression holds features; take another of them",
         ),
         (
             {"server_data": {"name": "in_domain", "samples": 5}},

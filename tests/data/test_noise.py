@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from data_sets import digits, federation
 
-from raysim.data import federate
+from raysim.data import divided, federate
 from raysim.data.federation.holdings import Holdings
 from raysim.data.federation.noise import NoisyClients, mislabel
 from raysim.data.federation.partition import Iid
@@ -53,7 +53,7 @@ def test_a_single_label_cannot_be_wrong_but_random() -> None:
     zeros = {"x": np.arange(40.0), "y": np.zeros(40, dtype=np.int64)}
 
     def labels(kind: Literal["wrong", "random"]) -> np.ndarray:
-        data = Arrays.of(zeros, clients=2, partition=Iid(), label_noise=0.5, noisy_labels=kind)
+        data = divided(Arrays.of(zeros), clients=2, partition=Iid(), label_noise=0.5, noisy_labels=kind)
         return federate(data, NoServerData(), seed=0).train.y
 
     assert not labels("random").any()
@@ -83,7 +83,8 @@ def test_samples_that_several_clients_hold_have_no_share_of_one_client() -> None
 
 
 def test_shares_must_be_as_many_as_clients() -> None:
-    assert digits(label_noise=[0.1] * 3).problems() == ["`label_noise` must have a share for each of 10 clients, got 3"]
+    found = digits(label_noise=[0.1] * 3).division_problems()
+    assert found == ["`label_noise` must have a share for each of 10 clients, got 3"]
 
 
 def test_random_labels_may_be_right() -> None:

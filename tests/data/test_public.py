@@ -8,7 +8,7 @@ from conftest import digits
 from witness import worker_of
 
 from raysim import parse_scenario
-from raysim.data import Public, federate
+from raysim.data import Public, divided, federate, federated
 from raysim.data.federation.partition import Iid
 from raysim.data.federation.server import NoServerData
 from raysim.data.sources.arrays import Arrays
@@ -17,7 +17,7 @@ from raysim.parts.errors import ScenarioError
 from raysim.parts.rng import generator
 from raysim.workers.workbench import Workbench
 
-DIGITS = Digits.model_validate({"clients": 3, "partition": {"name": "iid"}})
+DIGITS = federated(Digits).model_validate({"clients": 3, "partition": {"name": "iid"}})
 
 
 def shared(seed: int = 0, **settings: Any) -> Any:
@@ -67,8 +67,8 @@ def test_public_features_are_scaled_as_those_of_clients(scale: str) -> None:
     """Only the first ten samples of each label are used, and the others have other means."""
     y = np.repeat([0, 1], 50)
     x = generator(0, "test").normal(size=(100, 3)) + 100 * (np.arange(100) % 50 >= 10)[:, None]
-    keys = {"clients": 2, "partition": Iid(), "train_samples": 20, "scale": scale}
-    some = Arrays.of({"x_train": x, "y_train": y, "x_test": x, "y_test": y}, **keys)
+    source = Arrays.of({"x_train": x, "y_train": y, "x_test": x, "y_test": y}, train_samples=20, scale=scale)
+    some = divided(source, clients=2, partition=Iid())
     federation = federate(some, NoServerData(), 0, Public(samples=100, from_all=True))
     assert np.allclose(federation.public.x[federation.public.x[:, 0] < 10], federation.train.x, atol=1e-4)
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Central, Record, Round
-from raysim.data import SERVER_DATA, Dataset, Federation, ServerData, Split, federate
+from raysim.data import SERVER_DATA, Dataset, Federation, ServerData, Split, federate, federated
 from raysim.data.federation.server import InDomain, Rows, ServerSamples
 from raysim.data.sources.digits import Digits
 from raysim.data.sources.images import channel_statistics
@@ -24,7 +24,7 @@ SPLIT = {"clients": 10, "partition": {"name": "iid"}}
 
 
 def federation(server_data: Any, seed: int = 0, **settings: Any) -> Federation:
-    data = Digits.model_validate({**SPLIT, **settings})
+    data = federated(Digits).model_validate({**SPLIT, **settings})
     return federate(data, SERVER.validate_python(server_data), seed)
 
 
@@ -187,15 +187,8 @@ def test_a_server_step_works_on_the_other_data(simulate: Simulate, colours: Raw)
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (
-            {"data": {"name": "mnist", "clients": 3}},
-            "server_data: `data` must not say what is for clients, got clients",
-        ),
-        (
-            {"data": {"name": "mnist", "partition": "shards", "unseen": 0.1}},
-            "for clients, got partition, unseen; leave",
-        ),
-        ({"data": {"name": "femnist", "path": "x", "local_test": 0.1}}, "for clients, got local_test; leave that out"),
+        ({"data": {"name": "mnist", "clients": 3}}, "server_data.data.clients: unknown key; known here: name, train"),
+        ({"data": {"name": "femnist", "path": "x", "local_test": 0.1}}, "server_data.data.local_test: unknown key"),
         ({"data": "mnits"}, "server_data.data.name: must be one of 'digits', 'mnist'"),
         ({"data": {"name": "mnist", "train_samples": 3}}, "server_data.data: `train_samples` must be a multiple of"),
         ({"data": {"name": "image_folder", "path": "x"}}, "server_data.data.size: must be given, got nothing"),
@@ -230,13 +223,13 @@ class FirstTestSamples(InDomain):
     ("change", "wrong"),
     [
         ("labels", "labels must be 0 to 9, as num_classes says, got 7 to 16"),
-        ("type", "x must be uint8, int16 or float32, got float64; convert it, with astype"),
+        ("type", "x must be uint8, int16, int32 or float32, got float64; convert it, with astype"),
         ("nobody", "must hold samples, got none"),
         ("rows", "rows must be among the available ones, got 10000 of test"),
     ],
 )
 def test_what_a_users_own_class_draws_must_fit_together(change: str, wrong: str) -> None:
-    data = Digits.model_validate(SPLIT)
+    data = federated(Digits).model_validate(SPLIT)
     with pytest.raises(BadInput) as refused:
         federate(data, FirstTestSamples(samples=40, change=change), 0)
     assert refused.value.problem.text.endswith(f"first_test_samples.draw: {wrong}")
@@ -256,13 +249,13 @@ def test_what_a_users_own_class_draws_must_be_samples_and_rows(returned: Any, go
             return (samples, {"test": taken["test"]}) if isinstance(returned, str) else returned
 
     with pytest.raises(BadInput, match=f"odd.draw: must return ServerSamples and a dict .* train and test, got {got}$"):
-        federate(Digits.model_validate(SPLIT), Odd(samples=40), 0)
+        federate(federated(Digits).model_validate(SPLIT), Odd(samples=40), 0)
 
 
 def test_a_class_of_samples_in_domain_is_enough_for_a_server_that_learns_from_labels() -> None:
     own = FirstTestSamples(samples=40)
     assert parse_scenario(digits(server_data=own, algorithm="fed_ft")).server_data.name.endswith(":FirstTestSamples")
-    assert len(federate(Digits.model_validate(SPLIT), own, 0).server.split) == 40
+    assert len(federate(federated(Digits).model_validate(SPLIT), own, 0).server.split) == 40
 
 
 def test_clients_of_an_out_of_domain_server_must_have_images() -> None:

@@ -102,7 +102,7 @@ def test_tables_that_do_not_fit_are_errors(
 
 def test_labels_that_only_test_samples_have_are_errors(tmp_path: Path) -> None:
     test = table(tmp_path / "b.csv", frame(9).assign(kind="fir"))
-    with pytest.raises(ValueError, match=r"labels in '.*b.csv' must be labels in '.*a.csv', got 'fir' in 9 test"):
+    with pytest.raises(ValueError, match=r"labels of test samples must be labels of training samples, got 'fir' in 9"):
         load(name="table", path=table(tmp_path / "a.csv"), test_path=test, label="kind")
 
 
@@ -155,7 +155,9 @@ def test_a_missing_text_is_no_value_of_its_own(tmp_path: Path, name: str, column
 
 def test_labels_in_one_file_and_targets_in_the_other_are_refused(tmp_path: Path) -> None:
     train, test = (table(tmp_path / name, frame().assign(kind=kind)) for name, kind in [("a.csv", 1), ("b.csv", 1.5)])
-    with pytest.raises(ValueError, match=r"must be labels or targets in both files, got int64 in .* and float64"):
+    with pytest.raises(
+        ValueError, match=r"must be labels or targets in both splits, got int64 of training samples and"
+    ):
         load(name="table", path=train, test_path=test, label="kind")
 
 

@@ -11,7 +11,7 @@ from conftest import Raw, Simulate, digits, override
 from torch.nn import functional as F
 
 from raysim import ScenarioError, parse_scenario
-from raysim.data import Dataset, federate
+from raysim.data import Dataset, federate, federated
 from raysim.data.federation.server import InDomain, NoServerData
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.text import BEGIN, CHARACTERS, END, UNKNOWN, VOCABULARY, encode, roles, windows
@@ -41,7 +41,7 @@ def said(role: str) -> str:
 
 
 def part(path: Path, **settings: Any) -> Shakespeare:
-    return Shakespeare.model_validate({"path": str(path), "clients": 1, **settings})
+    return federated(Shakespeare).model_validate({"path": str(path), "clients": 1, **settings})
 
 
 def load(path: Path, **settings: Any) -> Dataset:
@@ -169,16 +169,24 @@ def test_what_is_no_play_is_an_error(tmp_path: Path) -> None:
     write_leaf(tmp_path, "train", {"a": [("abcd", "e")]})
     with pytest.raises(ValueError, match="x must be texts of `length` 80, got one of 4: 'abcd'"):
         load(tmp_path)
+    write_leaf(tmp_path, "test", {"b": [("bcde", "f")]})
+    with pytest.raises(
+        ValueError, match=r"must have a role in `train` that is in `test` too, .*preprocess.sh -t sample"
+    ):
+        load(tmp_path, length=4)
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"data__partition": {"name": "shards"}}, "data: partition shards: needs a label for each sample"),
-        ({"model": "mlp"}, "model.name: models of text go with the data shakespeare only, got mlp on shakespeare"),
+        (
+            {"data__partition": {"name": "shards"}},
+            "data: partition shards: needs 'label', and shakespeare has 'user'",
+        ),
+        ({"model": "mlp"}, "model.name: mlp takes images or features or series, and shakespeare holds text"),
         (
             {"data": digits()["data"]},
-            "model.name: models of text go with the data shakespeare only, got transformer on",
+            "model.name: transformer takes text, and digits holds images",
         ),
     ],
 )

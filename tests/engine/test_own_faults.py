@@ -13,12 +13,12 @@ import raysim
 MODULE = """
 import numpy as np
 from raysim.algorithms import FedAvg
-from raysim.data import Partitioner, PooledData
+from raysim.data import Partitioner, Source
 from raysim.models import ModelPart
 from raysim.world import Delay
 from torch import nn
 
-class Data(PooledData):
+class Data(Source):
     def load(self):
         raise KeyError("boom")
 

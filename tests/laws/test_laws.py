@@ -97,7 +97,7 @@ BROKEN = {
     "TooManyLabels": ("Labels are int64", "train: labels must be 0 to 1, as num_classes says, got 0 to 2"),
     "NotANumber": ("Inputs are finite", "train: x must be finite, got [      nan"),
     "OtherShape": ("Inputs are finite", "must have the same shape in both splits, got {'train': (2,), 'test': (1,)}"),
-    "DoubleInputs": ("Inputs are finite", "train: x must be uint8, int16 or float32, got float64; convert it"),
+    "DoubleInputs": ("Inputs are finite", "train: x must be uint8, int16, int32 or float32, got float64; convert it"),
     "LoadsTuple": ("`load` returns", "broken_parts:LoadsTuple.load: must return a raysim.data.Dataset, got tuple"),
     "SaysOtherClasses": ("What it says of itself", "classes: must be num_classes of what is loaded, 3, got 5"),
     "DrawsData": ("It loads the same samples each time", "train: x must be the same each time"),

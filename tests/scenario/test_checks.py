@@ -40,7 +40,7 @@ SECONDS = {"name": "constant", "value": 1, "unit": "seconds"}
             {"data__partition": {"name": "classes", "per_client": 11}},
             "data: partition classes: `per_client` must be at",
         ),
-        ({"model": "vector"}, "model.name: the model vector goes with the data quadratic only, got vector on digits"),
+        ({"model": "vector"}, "model.name: vector takes functions, and digits holds images"),
         (
             {"algorithm": "fedavg", "world": {"dispatch": {"concurrency": 3}, "delay": SECONDS}},
             "world.dispatch: must be per_round or picks, for fedavg steps at the end of rounds, got concurrency with",

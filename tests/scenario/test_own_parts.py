@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 import raysim
 from raysim.algorithms import FedAvg
-from raysim.data import Quadratic
+from raysim.data import Quadratic, Source, federated
 from raysim.models import MLP, Vector
 from raysim.parts import own
 from raysim.scenario import Scenario, Schedule
@@ -92,7 +92,8 @@ def objects(raw: Any, module: Any = toys_parts) -> Any:
     block = {key: objects(value, module) if key != "name" else value for key, value in raw.items()}
     if not str(raw.get("name")).startswith("toys_parts:"):
         return block
-    return getattr(module, block.pop("name").partition(":")[2])(**block)
+    part = getattr(module, block.pop("name").partition(":")[2])
+    return (federated(part) if issubclass(part, Source) else part)(**block)
 
 
 GROUPS = {kind.choice.group: kind.choice for kind in kinds() if kind.choice.bases[0].__name__ != "Images"}
@@ -369,7 +370,7 @@ def test_an_object_that_does_not_fit_the_rest_is_refused_before_a_run(tmp_path: 
         for model in (Vector(), MLP())
     ]
     assert raysim.run(scenarios[0], out=tmp_path / "right", inline=True).vectors()["w"] == pytest.approx([0.2])
-    with pytest.raises(raysim.ScenarioError, match="the model vector goes with the data quadratic only, got mlp"):
+    with pytest.raises(raysim.ScenarioError, match=r"mlp takes .*, and quadratic holds functions"):
         raysim.run(scenarios[1], out=tmp_path / "wrong", inline=True)
     assert not (tmp_path / "wrong").exists()
 

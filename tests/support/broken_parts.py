@@ -9,9 +9,8 @@ import numpy as np
 
 from raysim.algorithms import Buffer, Central, Inbox, Peer
 from raysim.algorithms.staleness import StalenessFunction
-from raysim.data import Dataset, Split
+from raysim.data import Dataset, Source, Split
 from raysim.data.federation.partition import Partitioner
-from raysim.data.federation.pool import PooledData
 from raysim.data.federation.sizes import Sizes
 from raysim.engine.progress import Progress
 from raysim.models import ModelPart
@@ -223,7 +222,7 @@ class NeedsNeighbours(RightPeer):
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
-class RightData(PooledData):
+class RightData(Source):
     """Breaks no law."""
 
     name: str = "right_data"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
-from raysim.data import Dataset, FeatureSkew, Partitioner, PooledData, ServerData, Sizes, Split
+from raysim.data import Dataset, FeatureSkew, Partitioner, ServerData, Sizes, Source, Split
 from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.engine.progress import Progress
 from raysim.local import TrainingLoss
@@ -19,7 +19,7 @@ from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Pol
 from raysim.world.delay import TimeUnit
 
 
-class Points(PooledData):
+class Points(Source):
     """Two clouds of points."""
 
     name: str = "points"

@@ -6,8 +6,9 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Split
-from raysim.data.federation.partition import Partitioner, deal, need, rows_by_value
+from raysim.data.federation.partition import Partitioner, deal, need
 from raysim.data.federation.sizes import SIZES, EqualSizes, Sizes, cut
+from raysim.data.sources.subset import rows_by_value
 from raysim.parts.part import Count, OneOf, Positive
 
 

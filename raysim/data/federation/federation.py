@@ -6,17 +6,17 @@ from typing import Literal
 import numpy as np
 
 from raysim.data.dataset import Dataset, Loss, Split
-from raysim.data.federation.held_out import held_out_size, hold_out, set_aside
+from raysim.data.federation.federated import Federated
+from raysim.data.federation.held_out import hold_out, set_aside
 from raysim.data.federation.holdings import Holdings, distinct
-from raysim.data.federation.labelled import Labelled, first_rows
 from raysim.data.federation.noise import mislabel
-from raysim.data.federation.pool import PooledData
 from raysim.data.federation.public import NO_PUBLIC, Public
 from raysim.data.federation.server import ServerData, ServerSamples, drawn
 from raysim.data.federation.skew import FeatureSkew
 from raysim.data.loaded import load
-from raysim.data.sources.brought import standardised
 from raysim.data.sources.quadratic import Quadratic
+from raysim.data.sources.raw_samples import standardised
+from raysim.data.sources.subset import first_rows, held_out_size
 from raysim.parts.refusals import blaming
 from raysim.parts.rng import Stream, generator
 
@@ -31,8 +31,8 @@ class Federation:
     part in training; the others are unseen.
     evaluation_rows: the rows of `test` that evaluate models: those that neither the server nor the public samples took
     and, if `tested` is "test", that some client tests on. server: the server's samples, copied. public: the public
-    samples, copied; there may be none. num_classes, mean, std, loss: as in `Dataset`. skew: how clients' inputs differ;
-    None: not at all. seed: that of the scenario.
+    samples, copied; there may be none. num_classes, mean, std, loss, meaning, notes: as in `Dataset`. skew: how
+    clients' inputs differ; None: not at all. seed: that of the scenario.
     """
 
     train: Split
@@ -52,6 +52,8 @@ class Federation:
     loss: Loss
     skew: FeatureSkew | None = None
     seed: int = 0
+    meaning: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def clients(self) -> int:
@@ -124,7 +126,7 @@ class Federation:
 
 
 def federate(
-    data: PooledData | Quadratic,
+    data: Federated | Quadratic,
     server_data: ServerData,
     seed: int,
     public: Public = NO_PUBLIC,
@@ -141,7 +143,7 @@ def federate(
 
 def divide(
     dataset: Dataset,
-    data: PooledData | Quadratic,
+    data: Federated | Quadratic,
     server_data: ServerData,
     seed: int,
     public: Public = NO_PUBLIC,
@@ -165,7 +167,7 @@ def divide(
     if public.split == "test":
         taken = {**taken, "test": np.append(taken["test"], public_rows)}
     held, held_out = held.without(taken["train"]), held_out.without(taken[tested])
-    shared_rows = _shared_rows(data, dataset, public, shared, public_rows)
+    shared_rows = _shared_rows(dataset, public, shared, public_rows)
     held, aside = set_aside(held, data.participants, data.validation, shared_rows, seed)
     server, validation = _validation(data.validation, dataset.train.take(aside.rows), server, seed)
     evaluation_rows = evaluated[~np.isin(evaluated, taken["test"])]
@@ -200,30 +202,30 @@ def divide(
         loss=dataset.loss,
         skew=skew,
         seed=seed,
+        meaning=dataset.meaning,
+        notes=dataset.notes,
     )
 
 
-def _shared(data: PooledData | Quadratic, dataset: Dataset, public: Public) -> Split:
+def _shared(data: Federated | Quadratic, dataset: Dataset, public: Public) -> Split:
     """Returns the samples that public ones are drawn from."""
     if public.split == "test":
         return dataset.test
-    if public.from_all and public.samples and isinstance(data, Labelled) and data.train_samples is not None:
-        everything = data.model_copy(update={"train_samples": None}).load().train
-        used = everything.take(first_rows(everything.y, data.train_samples, dataset.num_classes))
+    if public.from_all and public.samples and (whole := data.whole()) is not data:
+        everything = whole.load().train
+        used = everything.take(first_rows(everything.y, len(dataset.train), dataset.num_classes))
         # Features are scaled by the samples that are loaded, but clients and public samples must be scaled alike.
         return everything if np.array_equal(used.x, dataset.train.x) else standardised(used, everything)[1]
     return dataset.train
 
 
-def _shared_rows(
-    data: PooledData | Quadratic, dataset: Dataset, public: Public, shared: Split, rows: np.ndarray
-) -> np.ndarray:
+def _shared_rows(dataset: Dataset, public: Public, shared: Split, rows: np.ndarray) -> np.ndarray:
     """Returns which rows of the training samples are public. shared: what these were drawn from; rows: theirs of it."""
     if public.split == "test":
         return rows[:0]
-    if shared is dataset.train or not isinstance(data, Labelled) or data.train_samples is None:
+    if shared is dataset.train:
         return rows
-    used = first_rows(shared.y, data.train_samples, dataset.num_classes)
+    used = first_rows(shared.y, len(dataset.train), dataset.num_classes)
     return np.flatnonzero(np.isin(used, rows))
 
 
@@ -240,12 +242,12 @@ def _validation(share: float, of_clients: Split, server: ServerSamples, seed: in
     return replace(server, split=server.split.take(kept)), of_clients.with_others(server.split.take(aside))
 
 
-def _labels(data: PooledData | Quadratic, dataset: Dataset, held: Holdings, seed: int) -> np.ndarray:
+def _labels(data: Federated | Quadratic, dataset: Dataset, held: Holdings, seed: int) -> np.ndarray:
     """Returns the training labels, of which some are wrong if the settings say so."""
-    if not isinstance(data, Labelled) or not data.label_noise:
+    if isinstance(data, Quadratic) or not data.label_noise:
         return dataset.train.y
-    if dataset.loss != "cross_entropy":
-        raise ValueError("data: `label_noise` must be 0, for these data have targets instead of labels; leave it out")
+    if dataset.loss != "cross_entropy" or dataset.train.y.ndim > 1:
+        raise ValueError("data: `label_noise` must be 0, for these data have no label for each sample; leave it out")
     if dataset.num_classes < 2 and data.noisy_labels == "wrong":
         raise ValueError("data: `label_noise` must be 0, for there is no other label than one; leave it out")
     if len(distinct(held.rows, len(dataset.train))) < len(held.rows):
@@ -256,21 +258,20 @@ def _labels(data: PooledData | Quadratic, dataset: Dataset, held: Holdings, seed
     return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed, data.noisy_labels)
 
 
-def _skew(data: PooledData | Quadratic, dataset: Dataset) -> FeatureSkew | None:
-    skew = data.skew if isinstance(data, Labelled) else None
-    for problem in skew.problems(dataset.train.x) if skew else []:
-        assert skew is not None
-        raise ValueError(f"data.skew: {skew.name} {problem}")
+def _skew(data: Federated | Quadratic, dataset: Dataset) -> FeatureSkew | None:
+    skew: FeatureSkew | None = data.skew
+    if skew and (wrong := skew.problems(dataset.train.x)):
+        raise ValueError(f"data.skew: {skew.name} {wrong[0]}")
     return skew
 
 
 def _divide(
-    data: PooledData | Quadratic, dataset: Dataset, seed: int
+    data: Federated | Quadratic, dataset: Dataset, seed: int
 ) -> tuple[Holdings, Holdings, Literal["train", "test"]]:
     """Returns what clients train on, what they test on, and the split that they test on."""
     parts = data.divide(dataset.train, generator(seed, "partition"))
     if data.local_test == "test":
-        assert isinstance(data, PooledData)
+        assert isinstance(data, Federated)
         tests = data.divide_test(dataset.train, parts, dataset.test, generator(seed, "test partition"))
         return Holdings.of(parts), Holdings.of(tests), "test"
     return *hold_out(parts, data.local_test, seed), "train"

@@ -4,7 +4,7 @@ import numpy as np
 
 from raysim.data.dataset import Split
 from raysim.data.federation.holdings import Holdings
-from raysim.data.federation.partition import pieces
+from raysim.data.sources.subset import held_out_size, pieces
 from raysim.parts.rng import Stream
 
 
@@ -43,17 +43,6 @@ def set_aside(
         aside[client] = draws(client).permutation(free)[: held_out_size(len(free), share)]
     rows = Holdings.of(aside)
     return held.without(rows.rows), rows
-
-
-def held_out_size(samples: int, share: float) -> int:
-    """Returns how many of a client's samples are held out: the share, rounded down, but at least one and never all.
-
-    Nothing is held out if the share is 0 or the client has fewer than two samples.
-    """
-    if share == 0 or samples < 2:
-        return 0
-    rounded_down = int(share * samples + 1e-9)  # 0.29 * 100 is 28.999999999999996
-    return min(max(rounded_down, 1), samples - 1)
 
 
 def divide_alike(

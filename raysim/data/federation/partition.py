@@ -8,6 +8,7 @@ import numpy as np
 
 from raysim.data.dataset import Split
 from raysim.data.federation.sizes import SIZES, EqualSizes, Sizes
+from raysim.data.sources.subset import pieces, rows_by_value
 from raysim.parts.part import OneOf, Part
 
 
@@ -111,18 +112,6 @@ def need(name: str, samples: int, parts: int) -> None:
             f"partition {name}: needs at least one training sample for each of {parts} parts, got {samples}; "
             "lower `clients`"
         )
-
-
-def rows_by_value(values: np.ndarray) -> list[np.ndarray]:
-    """Returns the rows that have each distinct value, ascending, by value in sorted order."""
-    _, counts = np.unique(values, return_counts=True)
-    return pieces(np.argsort(values, kind="stable"), counts)
-
-
-def pieces(rows: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
-    """Cuts rows into pieces of the sizes, several times faster than `np.split`."""
-    ends = np.cumsum(sizes).tolist()
-    return [rows[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def deal(groups: list[np.ndarray], counts: np.ndarray, generator: np.random.Generator) -> list[np.ndarray]:

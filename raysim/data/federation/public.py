@@ -9,7 +9,7 @@ from pydantic import Field
 
 from raysim.data.dataset import Split
 from raysim.data.federation.dirichlet import draw_mix
-from raysim.data.federation.partition import rows_by_value
+from raysim.data.sources.subset import rows_by_value
 from raysim.parts.part import Part, Positive
 
 

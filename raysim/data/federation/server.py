@@ -1,21 +1,19 @@
 """The data that the server itself has."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic import Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.federation.partition import Iid
 from raysim.data.loaded import load, wrong_with
 from raysim.data.sources.images import Images
 from raysim.data.sources.pixels import fit
 from raysim.data.sources.sets import IMAGES
-from raysim.parts.part import Count, OneOf, Part, spell_out
+from raysim.parts.part import Count, OneOf, Part
 
 
 @dataclass(frozen=True)
@@ -125,14 +123,8 @@ class InDomain(ServerData):
         return samples, {**NO_ROWS, self.split: taken}
 
 
-class _Undivided(OneOf):
-    """One of several data sets, given without `clients` and `partition`, which the server's data do not need."""
-
-    keys: ClassVar[dict[str, Any]] = {"clients": 1, "partition": {"name": "iid"}}
-
-    def _validate(self, value: Any, among_parts: Callable[[Any], Any]) -> Any:
-        block = spell_out(value)
-        return super()._validate({**self.keys, **block} if isinstance(block, dict) else block, among_parts)
+class _NamedOnly(OneOf):
+    """One of several sources, whose keys a JSON Schema describes elsewhere: where they are the clients'."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         names, *_, own, _ = super().__get_pydantic_json_schema__(schema, handler)["anyOf"]
@@ -144,8 +136,8 @@ class OutOfDomain(ServerData):
     """The server has labelled images of another data set."""
 
     name: str = "out_of_domain"
-    data: Annotated[Images, _Undivided(IMAGES, "raysim.data")]
-    """An image data set, without `clients` and the other keys about clients."""
+    data: Annotated[Images, _NamedOnly(IMAGES, "raysim.data")]
+    """An image data set, without the keys that say who holds what, such as `clients`."""
     samples: Count | None = None
     """Number of its training samples that the server has, drawn at random. null: all."""
     fit: Literal["clients", "model"] = "clients"
@@ -154,24 +146,6 @@ class OutOfDomain(ServerData):
     reference: Annotated[int, Field(ge=0)] = 0
     """Number of the clients' test samples that are set aside, to fill column `similarity` of the table of steps. It
     costs a pass through them and the server's samples in each step, which counts as the server's work. 0: none."""
-
-    @model_validator(mode="after")
-    def _belongs_to_nobody(self) -> Self:
-        usual = {key: field.default for key, field in type(self.data).model_fields.items()}
-        usual |= {"clients": 1, "partition": Iid()}
-        of_clients = (
-            "clients",
-            "partition",
-            "local_test",
-            "validation",
-            "unseen",
-            "label_noise",
-            "noisy_labels",
-            "skew",
-        )
-        if given := [key for key in of_clients if getattr(self.data, key) != usual[key]]:
-            raise ValueError(f"`data` must not say what is for clients, got {', '.join(given)}; leave that out")
-        return self
 
     def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
         """Returns samples of the other data set, and rows for reference. Raises ValueError if there are too few."""

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 import numpy as np
 
 from raysim.data.dataset import Split
-from raysim.data.federation.partition import Partitioner, deal, need, rows_by_value
+from raysim.data.federation.partition import Partitioner, deal, need
 from raysim.data.federation.sizes import SIZES, EqualSizes, Sizes, cut
+from raysim.data.sources.subset import rows_by_value
 from raysim.parts.part import Count, OneOf
 
 

@@ -1,6 +1,7 @@
 """Arrays that a user brings, in an .npz file or in memory."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -8,22 +9,18 @@ import numpy as np
 from pydantic import Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset
-from raysim.data.sources.brought import Brought, Raw
 from raysim.data.sources.in_memory import InMemory
+from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import load_npz
 
 
-class Arrays(Brought):
+class Arrays(RawSamples):
     """Arrays in an .npz file, or in memory: x_train, y_train, x_test and y_test; or x and y, of which a share tests.
 
     An array with another name is a column that a partition may use, such as `user_train` and `user_test`, or `user`
     beside x and y.
 
-    Images are (n, height, width), (n, height, width, channels) or (n, channels, height, width); the channels are the
-    first or the last of the three axes, whichever is shorter. Bytes (uint8) are pixels, and kept as bytes. All other
-    numbers become float32, with `scale: standard` after they got mean 0 and deviation 1 over the training samples,
-    channel by channel or feature by feature. Labels are integers from 0, or texts, which are numbered in sorted order;
-    y of floats are targets of a regression.
+    `inputs` and `task` say what x and y mean. A y (n, 1) is one of (n,).
     """
 
     name: str = "arrays"
@@ -61,7 +58,10 @@ class Arrays(Brought):
                     f"data arrays: must hold x_train, y_train, x_test and y_test, or x and y, got {sorted(arrays)!r}; "
                     f"add {key!r}"
                 )
-        return self.made_of(_raw(arrays, "_train"), _raw(arrays, "_test"))
+        unused = [repr(name) for name in arrays if not name.endswith(("_train", "_test"))]
+        dataset = self.made_of(_raw(arrays, "_train"), _raw(arrays, "_test"))
+        text = f"data.{'arrays' if self.path is None else 'path'}: {', '.join(unused)} of the arrays are not used"
+        return replace(dataset, notes=(*dataset.notes, text)) if unused else dataset
 
     def _content(self) -> dict[str, np.ndarray]:
         if self.path is not None:

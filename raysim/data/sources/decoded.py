@@ -43,7 +43,7 @@ def _name(sources: Iterable[bytes], size: int | None) -> str:
     from PIL import features
 
     codecs = {codec: features.version(codec) for codec in ("jpg", "libjpeg_turbo", "zlib", "webp")}
-    hashed = hashlib.sha256(repr((1, size, PIL.__version__, codecs, platform.machine())).encode())
+    hashed = hashlib.sha256(repr((2, size, PIL.__version__, codecs, platform.machine())).encode())
     for source in sources:
         hashed.update(hashlib.sha256(source).digest())
     return hashed.hexdigest()

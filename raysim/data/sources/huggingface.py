@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +10,9 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
-from raysim.data.sources.brought import Brought, Raw
 from raysim.data.sources.decoded import decoded
 from raysim.data.sources.pixels import decode, stack
+from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import reading
 from results.location import location
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import datasets
 
 
-class HuggingFace(Brought):
+class HuggingFace(RawSamples):
     """A data set of the Hugging Face library `datasets`: a folder of `save_to_disk`, or one in the hub's local cache.
 
     It needs the package `datasets` (`pip install "raysim[huggingface]"`). Nothing is downloaded. Inputs are a column of
@@ -60,7 +61,11 @@ class HuggingFace(Brought):
                 )
         self._require_same_labels([splits[name] for name in wanted])
         train, *test = (self._raw(splits[name]) for name in wanted)
-        return self.made_of(train, test[0] if test else None)
+        dataset = self.made_of(train, test[0] if test else None)
+        unused = ", ".join(repr(name) for name in splits if name not in wanted)
+        return (
+            replace(dataset, notes=(*dataset.notes, f"data.path: splits {unused} are not used")) if unused else dataset
+        )
 
     def _raw(self, split: "datasets.Dataset") -> Raw:
         x, y = self._input(split), self._label(split)
@@ -73,7 +78,8 @@ class HuggingFace(Brought):
         table = of_labels.with_format("numpy")[:]
         labels = np.asarray(table[y])
         columns = {name: np.asarray(table[name]) for name in self.columns}
-        return Raw(self._inputs(split, x), labels if labels.dtype.kind != "O" else labels.astype(np.str_), columns)
+        labels = labels if labels.dtype.kind != "O" else labels.astype(np.str_)
+        return Raw(self._inputs(split, x), labels, columns, getattr(split.features[y], "num_classes", None))
 
     def _inputs(self, split: "datasets.Dataset", name: str) -> np.ndarray:
         import datasets

@@ -1,5 +1,7 @@
 """Image files in a folder for each class."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -7,27 +9,31 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.federation.pool import Share
-from raysim.data.sources.images import Images, stratified
+from raysim.data.sources.images import Images
 from raysim.data.sources.pixels import SUFFIXES, read_images
+from raysim.data.sources.source import Share
+from raysim.data.sources.subset import tested
 from raysim.parts.part import Count
 from results.location import location
+
+TRAIN, TEST = ("train", "training"), ("test", "testing", "val", "valid", "validation")  # folders of the splits
 
 
 class ImageFolder(Images):
     """Images in a folder for each class, such as a subset of ImageNet.
 
-    Labels number the classes in order of their folders' names; hidden folders are none. Only the images that are used
-    are decoded; set `train_samples` and `test_samples` to use fewer.
+    Labels number the classes in order of their folders' names; hidden folders are none. A class has all images below
+    its folder. Only the images that are used are decoded; set `train_samples` and `test_samples` to use fewer.
     """
 
     name: str = "image_folder"
     path: Annotated[str, Field(examples=["data/pictures"])]
-    """Folder that has a folder for each class, or has `train` and `test` (or `val`) with a folder for each class."""
+    """Folder that has a folder for each class, or has `train` and `test` with a folder for each class. `training` is
+    taken for `train`, and the first of `testing`, `val`, `valid` and `validation` that is there for `test`."""
     size: Annotated[Count, Field(examples=[32])]
     """Side, in pixels, of the square that images are resized to."""
     test_share: Share = 0.1
-    """Share of each class's images that is the test set; used only if there is no folder `test` or `val`."""
+    """Share of each class's images that is the test set; used only if there is no folder of test images."""
 
     def reads(self) -> tuple[str]:
         return (self.path,)
@@ -35,8 +41,8 @@ class ImageFolder(Images):
     def load(self) -> Dataset:
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if there are none."""
         folder = location(self.path).expanduser()
-        train = folder / "train" if (folder / "train").is_dir() else folder
-        of_test = [folder / name for name in ("test", "val") if (folder / name).is_dir()]
+        train = next((folder / name for name in TRAIN if (folder / name).is_dir()), folder)
+        of_test = [folder / name for name in TEST if (folder / name).is_dir() and train != folder]
         classes = self._classes_of(train)
         samples = list_images(train, classes)
         if empty := set(range(len(classes))) - set(samples.y.tolist()):
@@ -44,14 +50,18 @@ class ImageFolder(Images):
                 f"data image_folder: {str(train / classes[min(empty)])!r} must hold images of its class, named "
                 f"*{', *'.join(sorted(SUFFIXES))}, but holds none; put them there, or take the folder away"
             )
-        if train == folder or not of_test:
-            return self.dataset(*stratified(samples, self.test_share), len(classes))
-        if strangers := sorted(set(self._classes_of(of_test[0])) - set(classes)):
+        if not of_test:
+            of_train, tests = tested(samples, self.test_share)
+        elif strangers := sorted(set(self._classes_of(of_test[0])) - set(classes)):
             raise ValueError(
                 f"data image_folder: {str(of_test[0])!r} must have folders of the classes in {str(train)!r} only, got "
                 f"{strangers[0]!r}; take it away"
             )
-        return self.dataset(samples, list_images(of_test[0], classes), len(classes))
+        else:
+            of_train, tests = samples, list_images(of_test[0], classes)
+        dataset = self.dataset(of_train, tests, len(classes))
+        used = [train, *of_test[:1]]
+        return replace(dataset, notes=tuple(f"data.path: {text}" for text in _unused(folder, used, classes)))
 
     def _classes_of(self, folder: Path) -> list[str]:
         entries = folder.iterdir() if folder.is_dir() else ()
@@ -67,11 +77,30 @@ class ImageFolder(Images):
         return read_images(x.tolist(), self.size)
 
 
+def _unused(folder: Path, used: list[Path], classes: list[str]) -> Iterable[str]:
+    """Yields what is in a folder and is not used, or is used otherwise than its name says. used: folders of splits."""
+    if folder in used:
+        if splits := sorted({*TRAIN, *TEST} & set(classes)):
+            yield f"the folders {', '.join(map(repr, splits))} are taken for classes, as there is no folder 'train'"
+    elif others := sorted(p.name for p in folder.iterdir() if p.is_dir() and p not in used and p.name[0] != "."):
+        yield f"of the folders, {', '.join(map(repr, others))} are not used"
+    for split in used:
+        loose = [file for file in split.iterdir() if file.is_file() and file.suffix.lower() in SUFFIXES]
+        below = [file for name in classes for file in _files(split / name) if file.suffix.lower() not in SUFFIXES]
+        if found := sorted([*loose, *below]):
+            yield f"{len(found)} files of {split.name!r} are not used, such as {str(found[0].relative_to(split))!r}"
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    """Yields all files below a folder, but for hidden ones."""
+    for file in folder.rglob("*"):
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts):
+            yield file
+
+
 def list_images(folder: Path, classes: list[str]) -> Split:
     """Lists paths and labels of the images of each class, in order of their names. A class may have no folder."""
-    files = [
-        sorted(str(file) for file in (folder / name).glob("*") if file.suffix.lower() in SUFFIXES) for name in classes
-    ]
+    files = [sorted(str(file) for file in _files(folder / name) if file.suffix.lower() in SUFFIXES) for name in classes]
     labels = np.repeat(np.arange(len(classes), dtype=np.int64), [len(of_class) for of_class in files])
     if not len(labels):
         raise FileNotFoundError(

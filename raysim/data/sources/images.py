@@ -1,20 +1,24 @@
 """The base of image data sets: how their pixels are scaled."""
 
-from typing import Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.federation.held_out import held_out_size
-from raysim.data.federation.labelled import Labelled, balanced
-from raysim.data.federation.partition import rows_by_value
 from raysim.data.sources.pixels import fit
+from raysim.data.sources.source import Source
+from raysim.data.sources.subset import balanced, uneven
 from raysim.parts.part import Count
-from raysim.parts.rng import generator
+from raysim.terms import Inputs
 
 
-class Images(Labelled):
+class Images(Source):
     """A data set of labelled uint8 images."""
+
+    train_samples: Count | None = None
+    """Number of training samples to use: the first ones in stored order, equally many of each label. null: all."""
+    test_samples: Count | None = None
+    """Number of test samples to use: the first ones in stored order, equally many of each label. null: all."""
 
     scale: Literal["standard", "unit"] = "standard"
     """How pixels are scaled. standard: over the training samples, each channel has mean 0 and standard deviation 1.
@@ -23,6 +27,15 @@ class Images(Labelled):
     """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
     channels: Literal[1, 3] | None = None
     """Number of channels that images get: a grey one is repeated in three, three are averaged to one. null: theirs."""
+
+    holds: ClassVar[tuple[Inputs, ...]] = ("images",)
+
+    def whole(self) -> Self:
+        return self if self.train_samples is None else self.model_copy(update={"train_samples": None})
+
+    def problems(self) -> list[str]:
+        counts = {"train_samples": self.train_samples, "test_samples": self.test_samples}
+        return [text for key, count in counts.items() for text in uneven(count, self.classes or 1, key)]
 
     def dataset(self, train: Split, test: Split, num_classes: int) -> Dataset:
         """Returns the data set of the samples that are used, with the mean and deviation of its training samples.
@@ -60,14 +73,6 @@ class Images(Labelled):
         if self.scale == "unit":
             return (0.0,) * x.shape[-1], (1.0,) * x.shape[-1]
         return channel_statistics(x)
-
-
-def stratified(split: Split, share: float) -> tuple[Split, Split]:
-    """Splits samples: a random share of each label, the same for every seed, is for testing, the rest for training."""
-    draw = generator(0, "test share")
-    test = [draw.permutation(rows)[: held_out_size(len(rows), share)] for rows in rows_by_value(split.y)]
-    of_test = np.sort(np.concatenate(test))
-    return split.take(np.setdiff1d(np.arange(len(split)), of_test)), split.take(of_test)
 
 
 def channel_statistics(x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:

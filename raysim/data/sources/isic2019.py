@@ -8,10 +8,11 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.federation.pool import Share
-from raysim.data.sources.images import Images, stratified
+from raysim.data.sources.images import Images
 from raysim.data.sources.pixels import read_images
 from raysim.data.sources.reading import reading
+from raysim.data.sources.source import Share
+from raysim.data.sources.subset import tested
 from raysim.parts.part import Count
 from results.location import location
 
@@ -52,7 +53,7 @@ class Isic2019(Images):
             )
         images = read_labels(table)
         paths = np.array([str(table.parent / IMAGES / f"{name}.jpg") for name in images.x.tolist()])
-        return self.dataset(*stratified(Split(paths, images.y), self.test_share), num_classes=len(CLASSES))
+        return self.dataset(*tested(Split(paths, images.y), self.test_share), num_classes=len(CLASSES))
 
     def pixels(self, x: np.ndarray) -> np.ndarray:
         return read_images(x.tolist(), self.size)

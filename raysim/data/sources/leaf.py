@@ -2,23 +2,23 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.federation.held_out import held_out_size
-from raysim.data.federation.partition import Natural
-from raysim.data.federation.pool import Partition, Share
 from raysim.data.sources.images import Images
-from raysim.parts.part import Count, Fraction
+from raysim.data.sources.source import Share
+from raysim.data.sources.subset import held_out_size
+from raysim.parts.part import Count
 from raysim.parts.rng import generator
 from results.location import location
 
 Samples = tuple[np.ndarray, np.ndarray]  # x (n, ...) and y (n, ...) of one user
+OF_USERS = {"partition": "natural", "local_test": "test"}  # each user is a client, and tests on its test samples
 Convert = Callable[[list[Any], list[Any]], Samples]
 
 
@@ -67,15 +67,12 @@ class LeafImages(Images):
 
     path: Annotated[str, Field(examples=["data/leaf"])]
     """The data set's folder `data` as LEAF makes it, with `train` and `test`, or else `all_data`, in it."""
-    partition: Partition = Natural()
-    """How the training samples are divided among the clients; by default, each user is a client."""
-    local_test: Fraction | Literal["test"] = "test"
-    """What a client tests its own model on: its users' test samples (`test`), or a share of its training samples, which
-    it then does not train on."""
     users: Count | None = None
     """Number of users to use: random ones, the same for every seed of a scenario. null: all."""
     test_share: Share = 0.1
     """Share of each user's samples that is the test set; used if LEAF's folder has `all_data` only."""
+
+    usual: ClassVar[Mapping[str, str]] = OF_USERS
 
     @property
     @abstractmethod

@@ -4,19 +4,20 @@ It is from Zhou and Li, Federated Learning via Inexact ADMM, IEEE Transactions o
 Intelligence, 2023. With 10,000 samples of 1,000 features it is also the first example of FedADMM-InSa.
 """
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.federation.partition import Iid
-from raysim.data.federation.pool import Partition, PooledData
+from raysim.data.sources.source import Source
 from raysim.parts.part import Count
 from raysim.parts.rng import generator
+from raysim.terms import Inputs
 
 
-class LinearRegression(PooledData):
+class LinearRegression(Source):
     """Linear least squares on random rows: a third Student-t, a third uniform, a third normal.
 
     Client i minimises 1/(2 d_i) · Σ_j (⟨a_j, u⟩ − b_j)² over its d_i samples. `local.weight_decay: c` adds a ridge term
@@ -24,8 +25,6 @@ class LinearRegression(PooledData):
     """
 
     name: str = "linear_regression"
-    partition: Partition = Iid()
-    """Must be `iid`, because there are neither labels nor columns to divide by."""
     samples: Count = 10_000
     """Number of samples, of all clients together."""
     features: Count = 1_000
@@ -33,10 +32,18 @@ class LinearRegression(PooledData):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of the samples. The scenario's seed does not change them, so runs of several seeds solve one problem."""
 
+    holds: ClassVar[tuple[Inputs, ...]] = ("features",)
+    has_test_set: ClassVar[bool] = False
+    usual: ClassVar[Mapping[str, str]] = {"partition": "iid"}
+
     @property
     def classes(self) -> int:
         """Zero, because there are no labels."""
         return 0
+
+    @property
+    def divisible_by(self) -> tuple[str, ...]:
+        return ()
 
     def load(self) -> Dataset:
         """Draws the samples. x: a, float32 (samples, features). y: b, float32 (samples,)."""
@@ -49,13 +56,3 @@ class LinearRegression(PooledData):
         rest[:] = draw.standard_normal(size=rest.shape)
         split = Split(np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy())
         return Dataset(train=split, test=split, num_classes=1, loss="squared_error")
-
-    def problems(self) -> list[str]:
-        if not isinstance(self.partition, Iid):
-            name = self.partition.name
-            return [f"partition {name}: needs labels or columns, and linear_regression has neither; take iid"]
-        if self.local_test == "test":
-            return ["`local_test` must be a share, for linear_regression has no test set, got 'test'; take 0.2, say"]
-        if self.samples < self.clients:
-            return [f"`samples` must be at least the number of clients, {self.clients}, got {self.samples}; raise it"]
-        return super().problems()

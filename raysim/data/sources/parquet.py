@@ -45,8 +45,8 @@ class Parquet(Images):
         Raises FileNotFoundError if a path matches nothing, and ValueError if the files do not hold what they must.
         """
         train = read_columns("train", self.train, (self.image, self.label, *self.columns))
-        of_test = self.columns if self.local_test == "test" else ()
-        test = read_columns("test", self.test, (self.image, self.label, *of_test))
+        test = read_columns("test", self.test, (self.image, self.label), self.columns)
+        of_test = [name for name in self.columns if name in test.column_names]
         contents = [encoded(table, self.image) for table in (train, test)]
 
         def pixels() -> np.ndarray:
@@ -68,20 +68,25 @@ class Parquet(Images):
         )
 
 
-def read_columns(key: str, patterns: tuple[str, ...], columns: tuple[str, ...]) -> "pa.Table":
+def read_columns(
+    key: str, patterns: tuple[str, ...], columns: tuple[str, ...], others: tuple[str, ...] = ()
+) -> "pa.Table":
     """Reads these columns of all files that match, the files of a pattern in order of their names.
 
-    key: the key that holds the patterns, for errors.
+    key: the key that holds the patterns, for errors. others: columns that are read if the first file has them.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    tables, what = [], "a whole Parquet file"
+    tables: list[pa.Table] = []
+    what = "a whole Parquet file"
     paths = all_matching("parquet", key, patterns)
     for path in paths:
         with reading(path, what):
             name, system = in_arrow(location(path))
             present = pq.read_schema(name, filesystem=system).names
+        if not tables:
+            columns += tuple(name for name in others if name in present)
         absent = [name for name in columns if name not in present]
         if absent:
             raise ValueError(f"data parquet: {path!r} must have a column {absent[0]!r}, got {present!r}")
@@ -117,8 +122,9 @@ def integers(table: "pa.Table", name: str) -> np.ndarray:
     """Returns a column of labels as int64."""
     values: np.ndarray = table[name].to_numpy()
     if values.dtype.kind not in "iu" or values.min() < 0:
+        bad = values.argmin() if values.dtype.kind in "iu" else 0
         raise ValueError(
             f"data parquet: column {name!r} must hold integers from 0, got {table.schema.field(name).type} "
-            f"such as {values[0]!r}; encode the labels as numbers"
+            f"such as {values[bad]!r} in row {bad}; encode the labels as numbers from 0"
         )
     return values.astype(np.int64)

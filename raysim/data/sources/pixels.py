@@ -9,22 +9,26 @@ import numpy as np
 from raysim.data.sources.decoded import decoded
 from results.location import is_local, location
 
-SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"}  # suffixes of the files that are taken for images
+# Suffixes of the files that are taken for images.
+SUFFIXES = {".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
 
 
 def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
     """Returns the pixels of an image file, uint8 (height, width, channels): one channel if it is grey, else three.
 
+    It is turned as its EXIF orientation says, as it is shown. Of several frames, the first one is taken.
+
     size: side, in pixels, of the square that it is resized to; None: not resized. file: its name, for errors. Raises
     ValueError if it is damaged, or has more than 8 bits a channel.
     """
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
         image: Image.Image = Image.open(BytesIO(content))
         if size is not None:
             image.draft(None, (size, size))  # decodes a JPEG at a smaller scale that is still large enough, much faster
         image.load()
+        ImageOps.exif_transpose(image, in_place=True)
     except (OSError, SyntaxError) as error:  # what Pillow raises for a damaged file
         said = "no known format" if isinstance(error, UnidentifiedImageError) else error
         raise ValueError(f"data: {file!r} must be a whole image, got {said}; fetch it again") from error

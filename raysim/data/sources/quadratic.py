@@ -6,8 +6,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.federation.partition import rows_by_value
-from raysim.parts.part import Count, NonNegative, Part
+from raysim.data.sources.source import Source
+from raysim.data.sources.subset import rows_by_value
+from raysim.parts.part import Count, NonNegative
+from raysim.terms import Inputs
 
 Vector = Annotated[tuple[float, ...], Field(min_length=1)] | float  # a bare number is a vector of length 1
 
@@ -16,7 +18,7 @@ def _row(vector: tuple[float, ...] | float) -> tuple[float, ...]:
     return vector if isinstance(vector, tuple) else (vector,)
 
 
-class Quadratic(Part):
+class Quadratic(Source):
     """Client i minimises h_i/2 · |x − a_i|² + ⟨s_i, x⟩ over a vector x.
 
     A client's samples are all identical: [a_i, s_i, h_i]. The samples of all clients are the test set, so its mean loss
@@ -33,10 +35,13 @@ class Quadratic(Part):
     samples: tuple[Count, ...] | None = None
     """Number of samples of each client, one number per client. null: one sample each."""
 
+    holds: ClassVar[tuple[Inputs, ...]] = ("functions",)
+    has_test_set: ClassVar[bool] = False
     local_test: ClassVar[float] = 0.0
     validation: ClassVar[float] = 0.0
     unseen: ClassVar[float] = 0.0
-    classes: ClassVar[int | None] = 0
+    label_noise: ClassVar[float] = 0.0
+    skew: ClassVar[None] = None
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -49,6 +54,11 @@ class Quadratic(Part):
             if set(lengths) - {self.size}:
                 raise ValueError(f"`{key}` must all be as long as the first center, {self.size}, got lengths {lengths}")
         return self
+
+    @property
+    def classes(self) -> int:
+        """Zero, because there are no labels."""
+        return 0
 
     @property
     def clients(self) -> int:
@@ -80,6 +90,6 @@ class Quadratic(Part):
         del generator  # the scenario says who holds what
         return rows_by_value(train.columns["client"])
 
-    def problems(self) -> list[str]:
+    def division_problems(self) -> list[str]:
         """Returns nothing: the checks of the fields find every problem."""
         return []

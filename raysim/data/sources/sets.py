@@ -1,6 +1,5 @@
-"""All data sets, each in a file of its own. To add one, import it here and put it into one of the tuples."""
+"""All sources of data, each in a file of its own. To add one, import it here and put it into one of the tuples."""
 
-from raysim.data.federation.pool import PooledData
 from raysim.data.sources.arrays import Arrays
 from raysim.data.sources.celeba import Celeba
 from raysim.data.sources.cifar import Cifar10, Cifar100
@@ -15,6 +14,7 @@ from raysim.data.sources.mnist import FashionMnist, Mnist
 from raysim.data.sources.parquet import Parquet
 from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.shakespeare import Shakespeare
+from raysim.data.sources.source import Source
 from raysim.data.sources.table import Table
 from raysim.data.sources.torch_dataset import TorchDataset
 
@@ -33,7 +33,7 @@ IMAGES: tuple[type[Images], ...] = (
     HuggingFace,
     TorchDataset,
 )
-DATA_SETS: tuple[type[PooledData | Quadratic], ...] = (
+SOURCES: tuple[type[Source], ...] = (
     *IMAGES,
     Table,
     Shakespeare,

@@ -1,21 +1,22 @@
 """Plays, divided by role (McMahan et al., Communication-Efficient Learning of Deep Networks, AISTATS 2017)."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
-from raysim.data.federation.partition import Iid, Natural
-from raysim.data.federation.pool import Partition, PooledData, Share
-from raysim.data.sources.leaf import Samples, as_splits, read_users
+from raysim.data.sources.leaf import OF_USERS, Samples, as_splits, read_users
+from raysim.data.sources.source import Share, Source
 from raysim.data.sources.text import VOCABULARY, encode, roles, windows
-from raysim.parts.part import Count, Fraction
+from raysim.parts.part import Count
+from raysim.terms import Inputs
 from results.location import location
 
 
-class Shakespeare(PooledData):
+class Shakespeare(Source):
     """Shakespeare's plays, divided by role; models predict the next of 90 characters.
 
     A sample is a window of ids (see `raysim.data.sources.text`). All that a role says is one text, in order of
@@ -38,15 +39,17 @@ class Shakespeare(PooledData):
     """Share of each role's text that is for testing. For text files only."""
     min_samples: Count = 1
     """Number of training windows that a role must have; roles with fewer are left out."""
-    partition: Partition = Natural()
-    """How the training windows are divided among the clients; by default, each role is a client."""
-    local_test: Fraction | Literal["test"] = "test"
-    """What a client tests its own model on: its roles' test windows (`test`), or a share of its training windows, which
-    it then does not train on."""
+
+    holds: ClassVar[tuple[Inputs, ...]] = ("text",)
+    usual: ClassVar[Mapping[str, str]] = OF_USERS
 
     @property
     def classes(self) -> int:
         return VOCABULARY
+
+    @property
+    def divisible_by(self) -> tuple[str, ...]:
+        return ("user",) if self.targets == "every" else ("label", "user")
 
     def reads(self) -> tuple[str]:
         return (self.path,)
@@ -60,7 +63,13 @@ class Shakespeare(PooledData):
                 "there; put it there, or correct `path`"
             )
         train, test = self._read_leaf(path) if path.is_dir() else self._read_text(path)
-        known = [role for role in train.keys() & test.keys() if len(train[role][1]) >= self.min_samples]
+        both = train.keys() & test.keys()
+        if path.is_dir() and not both:
+            raise ValueError(
+                f"data shakespeare: {str(path)!r} must have a role in `train` that is in `test` too, got none, as "
+                "where LEAF divides by user; make them again with preprocess.sh -t sample"
+            )
+        known = [role for role in both if len(train[role][1]) >= self.min_samples]
         if not known:
             raise ValueError(
                 f"data shakespeare: {str(path)!r} must have a role with {self.min_samples} training windows and a test "
@@ -101,9 +110,3 @@ class Shakespeare(PooledData):
         """Makes samples of windows (n, length + 1)."""
         targets = found[:, 1:] if self.targets == "every" else found[:, -1]
         return found[:, :-1].copy(), targets.astype(np.int64)
-
-    def problems(self) -> list[str]:
-        if self.targets == "every" and not isinstance(self.partition, Natural | Iid):
-            name = self.partition.name
-            return [f"partition {name}: needs a label for each sample, got `targets: every`; take natural or iid"]
-        return super().problems()

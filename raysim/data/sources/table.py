@@ -1,18 +1,22 @@
 """Tables that a user brings: Parquet or CSV files with named columns of features and labels."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.federation.labelled import Labelled, balanced
-from raysim.data.federation.pool import Share
-from raysim.data.sources.brought import held_out_share, standardised
+from raysim.data.sources.meaning import labels_of, numbers_rows
+from raysim.data.sources.raw_samples import standardised
 from raysim.data.sources.reading import all_matching, matching, reading
+from raysim.data.sources.source import Share, Source
+from raysim.data.sources.subset import balanced, tested
+from raysim.parts.part import Count
+from raysim.terms import Inputs
 from results.location import location
 from results.store import in_arrow, local_copy
 
@@ -20,12 +24,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Table(Labelled):
+class Table(Source):
     """A table in Parquet or CSV files, with columns of numbers as features and a column of labels.
 
-    Labels may be texts, integers or booleans, which are numbered in sorted order over both splits. Floats are targets
-    of a regression, with the squared error as the loss. Every cell that is used must have a value; in a CSV file, a
-    cell that is empty, or holds NA or null, has none.
+    Labels may be texts, integers or booleans, which are numbered in sorted order over both splits. Every cell that is
+    used must have a value; in a CSV file, a cell that is empty, or holds NA or null, has none.
     """
 
     name: str = "table"
@@ -37,15 +40,28 @@ class Table(Labelled):
     """Share of the samples that is the test set, equally many of each label; used only without `test_path`. It is the
     same for every seed of a scenario."""
     features: tuple[str, ...] | None = None
-    """Columns that are the inputs, in this order; they hold numbers or booleans. null: all but those below."""
+    """Columns that are the inputs, in this order; they hold numbers or booleans. null: all but those below, and but an
+    index: a column without a name or with one that pandas gives, or which only numbers the rows."""
     label: Annotated[str, Field(examples=["label"])]
     """Column of the labels."""
+    task: Literal["classes", "regression"] | None = None
+    """What is predicted. classes: labels, which are whole numbers, booleans or texts. regression: numbers, with the
+    squared error as the loss. null: a regression for floats, and classes for all others."""
     client: str | None = None
     """Column that names whose sample it is, by which `partition: natural` divides. null: there is none."""
     columns: tuple[str, ...] = ()
     """Further columns that a partition may use."""
     standardise: bool = True
     """Whether each feature is shifted and scaled to mean 0 and deviation 1 over the training samples."""
+    train_samples: Count | None = None
+    """Number of training samples to use: the first ones in stored order, equally many of each label. null: all."""
+    test_samples: Count | None = None
+    """Number of test samples to use: the first ones in stored order, equally many of each label. null: all."""
+
+    holds: ClassVar[tuple[Inputs, ...]] = ("features",)
+
+    def whole(self) -> Self:
+        return self if self.train_samples is None else self.model_copy(update={"train_samples": None})
 
     def reads(self) -> Iterable[str | Path]:
         patterns = [pattern for pattern in (self.path, self.test_path) if pattern is not None]
@@ -56,54 +72,60 @@ class Table(Labelled):
         tables = [read_table((self.path,), "path")]
         if self.test_path is not None:
             tables.append(read_table((self.test_path,), "test_path"))
-        features = self._features(tables[0])
+        features, notes = self._features(tables[0])
         sides = [name for name in (self.client, *self.columns) if name is not None]
         for path, table in zip((self.path, self.test_path), tables, strict=False):
             _require(table, str(path), (*features, self.label, *sides))
-        y, classes = self._labels(tables)
+        inputs = [np.stack([numbers(table, name) for name in features], axis=1) for table in tables]
+        train_y, *test_y = (_plain(table, self.label) for table in tables)
+        y, classes, told = labels_of(train_y, test_y[0] if test_y else None, self.task, "data table", inputs[0])
         splits, start = [], 0
-        for table in tables:
-            x = np.stack([numbers(table, name) for name in features], axis=1)
-            x = x if self.standardise else x.astype(np.float32)
+        for table, x in zip(tables, inputs, strict=True):
             columns = {name: _plain(table, name) for name in sides}
             if self.client is not None:
                 columns["user"] = columns[self.client]  # where `partition: natural` looks
-            splits.append(Split(x, y[start : start + len(x)], columns))
+            stored = x if self.standardise else x.astype(np.float32)
+            splits.append(Split(stored, y[start : start + len(x)], columns))
             start += len(x)
-        train, test = splits if len(splits) == 2 else held_out_share(splits[0], self.test_share)
+        train, test = splits if len(splits) == 2 else tested(splits[0], self.test_share)
         train = balanced(train, self.train_samples, classes, "train_samples")
         test = balanced(test, self.test_samples, classes, "test_samples")
         if self.standardise:
             train, test = standardised(train, test)
-        return Dataset(train, test, classes, loss="cross_entropy" if y.dtype == np.int64 else "squared_error")
+        return Dataset(
+            train,
+            test,
+            classes,
+            loss="cross_entropy" if y.dtype == np.int64 else "squared_error",
+            meaning=(
+                f"x: {len(features)} features: {', '.join(map(repr, features))}",
+                f"y: {self.label!r}, {told.text}",
+            ),
+            notes=(*notes, *told.notes),
+        )
 
-    def _features(self, table: "pa.Table") -> tuple[str, ...]:
+    def _features(self, table: "pa.Table") -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Returns the columns that are the inputs, and a note for each that is left out or seldom meant."""
         if self.features is not None:
-            return self.features
-        found = tuple(name for name in table.column_names if name not in (self.label, self.client, *self.columns))
-        if not found:
+            return self.features, ()
+        others = [name for name in table.column_names if name not in (self.label, self.client, *self.columns)]
+        if not others:
             raise ValueError(f"data table: `features` must name a column, got none beside {table.column_names!r}")
-        return found
+        rows = [name for name in others if is_index(table, name)]
+        found = tuple(name for name in others if name not in rows)
+        text = "is left out; name all inputs in data.features if it is meant" if found else "is an input all the same"
+        notes = tuple(f"data.features: column {name!r} is an index of the rows, and {text}" for name in rows)
+        return found or tuple(others), notes
 
-    def _labels(self, tables: list["pa.Table"]) -> tuple[np.ndarray, int]:
-        """Returns the labels or targets of all tables' samples, one after another, and how many labels there are."""
-        train, *test = (_plain(table, self.label) for table in tables)
-        if test and (train.dtype.kind == "f") != (test[0].dtype.kind == "f"):
-            raise ValueError(
-                f"data table: {self.label!r} must be labels or targets in both files, got {train.dtype} in "
-                f"{self.path!r} and {test[0].dtype} in {self.test_path!r}; make them alike"
-            )
-        y = np.concatenate([train, *test])
-        if y.dtype.kind == "f":
-            return y.astype(np.float32), 1
-        if test and len(strangers := np.setdiff1d(test[0], train)):
-            raise ValueError(
-                f"data table: labels in {self.test_path!r} must be labels in {self.path!r}, got "
-                f"{strangers[0].item()!r} in {np.count_nonzero(test[0] == strangers[0])} test samples only; correct "
-                "the labels, or leave these rows out"
-            )
-        known, numbered = np.unique(y, return_inverse=True)
-        return numbered.astype(np.int64), len(known)
+
+def is_index(table: "pa.Table", name: str) -> bool:
+    """Whether a column only tells rows apart: pandas saves its index so, without a name or with one of its own."""
+    if name == "" or re.fullmatch(r"Unnamed: \d+|__index_level_\d+__", name):
+        return True
+    if table.column_names.count(name) > 1 or table[name].null_count:
+        return False
+    column = _plain(table, name)
+    return numbers_rows(column)
 
 
 def read_table(patterns: tuple[str, ...], key: str) -> "pa.Table":
@@ -164,13 +186,30 @@ def numbers(table: "pa.Table", name: str) -> np.ndarray:
     """
     values = _plain(table, name)
     if values.dtype.kind not in "fiub":
+        wrong, others = [row for row, text in enumerate(values.tolist()) if not _is_number(text)], len(values)
+        cell = f"{values[wrong[0]].item()!r} in row {wrong[0]}" if wrong else f"{values[0].item()!r}"
+        cure = "encode it as numbers, or leave it out of `features`"
+        if 0 < len(wrong) <= others // 10:
+            cure = f"correct these {len(wrong)} cells, or leave it out of `features`"
         raise ValueError(
             f"data table: features must be numbers, got {table.schema.field(name).type} in column {name!r}, such as "
-            f"{values[0].item()!r}; encode it as numbers, or leave it out of `features`"
+            f"{cell}; {cure}"
         )
-    if wrong := np.count_nonzero(~np.isfinite(values.astype(np.float32))):
-        raise ValueError(f"data table: features must be finite, got {wrong} values in {name!r} that are not; fill them")
+    finite = np.isfinite(values.astype(np.float32))
+    if wrong := np.flatnonzero(~finite).tolist():
+        raise ValueError(
+            f"data table: features must be finite, got {len(wrong)} values in {name!r} that are not, such as "
+            f"{values[wrong[0]]} in row {wrong[0]}; fill them, or drop the rows or the column"
+        )
     return values.astype(np.float64)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _plain(table: "pa.Table", name: str) -> np.ndarray:

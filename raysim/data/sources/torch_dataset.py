@@ -6,12 +6,12 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
-from raysim.data.sources.brought import Brought, Raw
+from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.parts.own import WrongClass, import_class
 from raysim.parts.own_function import ImportPath
 
 
-class TorchDataset(Brought):
+class TorchDataset(RawSamples):
     """A map-style torch `Dataset` of pairs (x, y), by import path. All samples are read once, into arrays.
 
     x is a tensor, an array or a picture of PIL; all have one shape. y is a label, or a float as the target of a

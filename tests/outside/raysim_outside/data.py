@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from raysim.data import Dataset, FeatureSkew, Labelled, Partitioner, ServerData, Sizes, Split
+from raysim.data import Dataset, FeatureSkew, Partitioner, ServerData, Sizes, Source, Split
 from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.parts.part import Count, Positive
 from raysim.parts.rng import generator as keyed
 
 
-class Points(Labelled):
+class Points(Source):
     """Clouds of points, one for each label."""
 
     name: str = "outside_points"

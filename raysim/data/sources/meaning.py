@@ -1,0 +1,232 @@
+"""What arrays of inputs and labels mean: as keys say it or, without a key, as they most likely mean it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from raysim.data.dataset import Dataset
+
+_CHANNELS = (1, 3, 4)  # of pictures: grey, colours, and colours with opacity
+
+
+class Meaning(NamedTuple):
+    """What arrays were taken for."""
+
+    key: str | None  # the value of `inputs` or `task` that says so; None if there is none
+    text: str
+    notes: tuple[str, ...] = ()  # what was guessed, or is seldom meant
+
+
+def inputs_of(x: np.ndarray, inputs: str | None, what: str, exact: bool) -> tuple[np.ndarray, Meaning]:
+    """Returns inputs as `Split` holds them, and what they were taken for. Raises ValueError if they cannot be.
+
+    inputs: the key. what: whose they are, for errors. exact: whether numbers that float32 would round stay float64, to
+    be standardised first: large ones may differ by less than float32 can tell.
+    """
+    if x.ndim == 0 or len(x) == 0 or x.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{what} must be an array of numbers with a row for each sample, got {x.dtype} of shape {x.shape!r}"
+        )
+    key, note = (inputs, None) if inputs else _guessed(x)
+    axes = {"images_first": (3, 4), "images_last": (3, 4), "series": (3,), "tokens": (2,), "features": (1, 2)}
+    if key is not None and x.ndim not in axes[key]:
+        raise ValueError(
+            f"{what} must have {' or '.join(map(str, axes[key]))} axes for `inputs: {key}`, got shape {x.shape!r}; "
+            "reshape them, or correct `inputs`"
+        )
+    stored = _tokens(x, what) if key == "tokens" else _numbers(x, key, what, exact)
+    notes = () if note is None else (note,)
+    return stored, Meaning(key, _words(stored, key), (*notes, *_numbering(stored)))
+
+
+def _guessed(x: np.ndarray) -> tuple[str | None, str | None]:
+    """Returns what inputs most likely are, as a value of `inputs`, and a note if they may be something else."""
+    shape, found = x.shape[1:], None
+    note = f"data.inputs: x are {x.dtype} of shape {x.shape!r}, taken for "
+    if x.ndim <= 2:
+        found = "features"
+        if x.dtype.kind in "iu" and x.ndim == 2 and x.min() >= 0:
+            return found, f"{note}features; if they are tokens of text, say `inputs: tokens`"
+        return found, None
+    if x.ndim == 3 and (x.dtype == np.uint8 or shape[0] == shape[1]):
+        note += f"grey images of {shape[0]} x {shape[1]}; if they are series (n, steps, sensors), say `inputs: series`"
+        return "images_first", None if x.dtype == np.uint8 else note
+    if x.ndim == 3:
+        note += f"series of {shape[0]} steps of {shape[1]} sensors; if they are images, say `inputs: images_first`"
+        return "series", note
+    if x.ndim > 4:
+        return None, f"{note}numbers with channels on the second axis, each of which is standardised by itself"
+    first, last = shape[0] in _CHANNELS, shape[2] in _CHANNELS
+    if first == last:  # such as maps of features; those of a square image are told by the axis that differs
+        first = shape[1] == shape[2] if (shape[0] == shape[1]) != (shape[1] == shape[2]) else shape[0] <= shape[2]
+        found = "images_first" if first else "images_last"
+        other = "images_last" if first else "images_first"
+        where = "first" if first else "last"
+        return found, f"{note}images with the channels {where}; say `inputs: {found}`, or `inputs: {other}`"
+    return "images_first" if first else "images_last", None
+
+
+def _tokens(x: np.ndarray, what: str) -> np.ndarray:
+    whole = x.dtype.kind in "iub" or bool((x == np.floor(x)).all())
+    if not whole or x.min() < 0 or x.max() >= 2**31:
+        bad = x[(x != np.floor(x)) | (x < 0) | (x >= 2**31)][0]
+        raise ValueError(f"{what} must be whole numbers from 0 to {2**31 - 1} for `inputs: tokens`, got {bad.item()}")
+    return x.astype(np.int32)
+
+
+def _numbers(x: np.ndarray, key: str | None, what: str, exact: bool) -> np.ndarray:
+    """Returns images of bytes with the channels last, and other numbers as floats, images with the channels first."""
+    images = key in ("images_first", "images_last")
+    if images and x.ndim == 3:
+        x = x[:, None] if key == "images_first" else x[..., None]
+    if images and x.dtype == np.uint8:
+        return np.ascontiguousarray(x.transpose(0, 2, 3, 1) if key == "images_first" else x)
+    single = x.astype(np.float32)
+    if wrong := int(np.count_nonzero(~np.isfinite(single))):
+        row = int(np.argwhere(~np.isfinite(single))[0][0])
+        raise ValueError(
+            f"{what} must be finite, got {wrong} values that are not, such as "
+            f"{x[row][~np.isfinite(single[row])].ravel()[0]} in row {row}; fill them, or leave their samples out"
+        )
+    x = x.astype(np.float64) if exact and np.result_type(x, np.float32) != np.float32 else single
+    if x.ndim == 1:
+        return x[:, None]
+    return np.ascontiguousarray(x.transpose(0, 3, 1, 2) if key == "images_last" else x)
+
+
+def _words(x: np.ndarray, key: str | None) -> str:
+    """Says what inputs, as they are stored, were taken for."""
+    if x.dtype == np.uint8:
+        _, height, width, channels = x.shape
+        return f"images of {height} x {width} pixels, {_count(channels, 'channel')}, as bytes"
+    if key in ("images_first", "images_last"):
+        _, channels, height, width = x.shape
+        return f"images of {height} x {width} pixels, {_count(channels, 'channel')}, as floats"
+    if key == "series":
+        return f"series of {_count(x.shape[1], 'step')} of {_count(x.shape[2], 'sensor')}, each sensor scaled by itself"
+    if key == "tokens":
+        return f"texts of {_count(x.shape[1], 'token')} up to {x.max()}"
+    return _count(x.shape[1], "feature") if x.ndim == 2 else f"numbers of shape {x.shape[1:]!r}"
+
+
+def described(dataset: Dataset) -> tuple[str, ...]:
+    """Says what the samples of a data set are, one line for inputs and one for labels."""
+    x, y = dataset.train.x, dataset.train.y
+    if dataset.loss == "quadratic":
+        return ("x: functions that clients minimise",)
+    labels = f"labels of {dataset.num_classes} classes" if y.dtype == np.int64 else "targets of a regression"
+    return f"x: {_words(x, 'tokens' if x.dtype.kind == 'i' else None)}", f"y: {labels}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _numbering(x: np.ndarray) -> tuple[str, ...]:
+    """Returns a note for each feature (n, features) that only numbers the rows, as an index that was saved does."""
+    of_rows = [column for column in range(x.shape[1]) if numbers_rows(x[:, column])] if x.ndim == 2 else []
+    text = "only numbers the rows, and may tell what is to be predicted; leave it out unless it is meant"
+    return tuple(f"data: feature {column} of x {text}" for column in of_rows)
+
+
+def numbers_rows(values: np.ndarray) -> bool:
+    """Whether values (n,) are the numbers from 0, or from 1, to that of all rows, in any order."""
+    if len(values) < 8 or values.dtype.kind not in "fiu" or values.min() not in (0, 1):
+        return False
+    if values.max() - values.min() != len(values) - 1:
+        return False
+    return bool((np.sort(values) == np.arange(len(values)) + values.min()).all())
+
+
+def labels_of(
+    train: np.ndarray, test: np.ndarray | None, task: str | None, where: str, x: np.ndarray, known: int | None = None
+) -> tuple[np.ndarray, int, Meaning]:
+    """Returns the labels, int64, or targets, float32, of all samples, how many outputs they take, and what they are.
+
+    They are (n,) or, for tokens, also (n, length): a label for each. known: number of classes, if it is known. Raises
+    ValueError if they are neither, or if test samples have a label that no training sample has.
+    """
+    train, test = _one_each(train, where, x), None if test is None else _one_each(test, where, x)
+    if test is not None and (train.dtype.kind == "f") != (test.dtype.kind == "f") and task is None:
+        raise ValueError(
+            f"{where}: y must be labels or targets in both splits, got {train.dtype} of training samples and "
+            f"{test.dtype} of test samples; make them alike, or say `task: classes` or `task: regression`"
+        )
+    y = train if test is None else np.concatenate([train, test])
+    if task == "regression" or (task is None and y.dtype.kind == "f"):
+        return _targets(y, where), 1, Meaning("regression", "targets of a regression", _doubtful(y, task))
+    if y.dtype.kind == "f":
+        whole = np.isfinite(y) & (y == np.floor(y))
+        if not whole.all():
+            raise ValueError(f"{where}: y must be whole numbers for `task: classes`, got {y[~whole][0]}; correct them")
+        y = y.astype(np.int64)
+        train, test = y[: len(train)], y[len(train) :] if test is not None else None
+    if test is not None and len(strangers := np.setdiff1d(test, train)):
+        raise ValueError(
+            f"{where}: labels of test samples must be labels of training samples, got {strangers[0].item()!r} in "
+            f"{np.count_nonzero(test == strangers[0])} test samples only; correct the labels, or leave these out"
+        )
+    return _numbered(y, len(train), task, known)
+
+
+def _one_each(y: np.ndarray, where: str, x: np.ndarray) -> np.ndarray:
+    """Returns labels or targets with one axis, or with two for tokens. Raises ValueError, with the way out."""
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    per_token = x.dtype == np.int32 and y.shape[1:] == x.shape[1:] and y.dtype.kind in "iu"
+    if (y.dtype.kind in "fiubUS" and len(y.shape) == 1) or per_token:
+        return y
+    if y.ndim == 2 and y.dtype.kind in "fiub" and ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all():
+        cure = "these rows are one-hot: take y.argmax(axis=1)"
+    elif y.ndim == 2:
+        cure = "each sample has one label or target: take one of the columns, such as y[:, 0]"
+    else:
+        cure = "give one label or target for each sample"
+    raise ValueError(
+        f"{where}: y must be integers, texts or floats (n,), one for each sample, got {y.dtype} of shape {y.shape!r}; "
+        f"{cure}"
+    )
+
+
+def _targets(y: np.ndarray, where: str) -> np.ndarray:
+    if y.dtype.kind not in "fiub":
+        raise ValueError(f"{where}: y must be numbers for `task: regression`, got texts such as {y[0].item()!r}")
+    targets: np.ndarray = y.astype(np.float32)
+    if len(wrong := y[~np.isfinite(targets)]):
+        raise ValueError(
+            f"{where}: targets must be finite, got {len(wrong)} that are not, such as {wrong[0]}; fill them, or leave "
+            "their samples out"
+        )
+    return targets
+
+
+def _doubtful(y: np.ndarray, task: str | None) -> tuple[str, ...]:
+    """Returns a note if targets look like labels."""
+    if task is not None or not (y == np.floor(y)).all() or len(values := np.unique(y)) > 20:
+        return ()
+    shown = ", ".join(f"{value:g}" for value in values)
+    text = f"y are floats, but only {shown}: taken as targets of a regression; convert them to integers"
+    return (f"data.task: {text}, or say `task: classes`; `task: regression` if targets are meant",)
+
+
+def _numbered(y: np.ndarray, train: int, task: str | None, known: int | None) -> tuple[np.ndarray, int, Meaning]:
+    """Returns labels from 0, how many there are, and what is told of them. train: number of training samples."""
+    values, place = np.unique(y, return_inverse=True)
+    place, notes = place.reshape(y.shape).astype(np.int64), []
+    if y.ndim == 2:  # tokens, which keep their numbers
+        classes = int(values.max()) + 1
+        return y.astype(np.int64), classes, Meaning("classes", f"a label of {classes} for each token")
+    if known is not None and y.dtype.kind in "iub" and values.min() >= 0 and values.max() < known:
+        return y.astype(np.int64), known, Meaning("classes", f"labels of {known} classes")
+    if y.dtype.kind in "iub" and not np.array_equal(values, np.arange(len(values))):
+        shown = ", ".join(map(str, values[:5].tolist())) + (", ..." if len(values) > 5 else "")
+        notes.append(f"data.task: the labels {shown} of y are numbered from 0 to {len(values) - 1}, in this order")
+    if task is None and y.dtype.kind in "iu" and len(values) > max(20, train // 4):
+        notes.append(
+            f"data.task: y are integers of {len(values)} values in {train} samples: taken as labels; if they are "
+            "targets, say `task: regression`"
+        )
+    names = ", ".join(map(str, values[:5].tolist())) + (", ..." if len(values) > 5 else "")
+    return place, len(values), Meaning("classes", f"labels of {len(values)} classes ({names})", tuple(notes))

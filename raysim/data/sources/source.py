@@ -1,0 +1,51 @@
+"""The base of all sources of data: what loads samples, and says what they are."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Self, get_args
+
+from pydantic import Field
+
+from raysim.data.dataset import Dataset
+from raysim.parts.part import Part
+from raysim.terms import Inputs
+
+Share = Annotated[float, Field(gt=0, lt=1)]  # more than nothing and less than all
+
+
+class Source(Part):
+    """Where samples come from. A subclass adds its `name`, its own keys, and `load`.
+
+    Who holds which samples is no matter of a source: `Federated` adds the keys that say so.
+    """
+
+    name: str
+
+    holds: ClassVar[tuple[Inputs, ...]] = get_args(Inputs)
+    """What inputs are or, where that is known only once they are loaded, what they may be."""
+    has_test_set: ClassVar[bool] = True
+    """Whether there are test samples beside those that train."""
+    usual: ClassVar[Mapping[str, str]] = {}
+    """Defaults of the keys `partition` and `local_test`, by key, where it has some of its own."""
+
+    @property
+    def classes(self) -> int | None:
+        """Number of labels; 0 if there are none, and None if that is known only once the data are loaded."""
+        return None
+
+    @property
+    def divisible_by(self) -> tuple[str, ...] | None:
+        """What samples can be divided by: `label`, if each has one, and columns. None if that is not known yet."""
+        return None
+
+    @abstractmethod
+    def load(self) -> Dataset:
+        """Loads the data set. Raises FileNotFoundError, saying what to do, if it is not on this machine."""
+
+    def whole(self) -> Self:
+        """Returns the source without a limit to its training samples."""
+        return self
+
+    def problems(self) -> list[str]:
+        """Lists what is wrong with the source's own keys, as far as can be told without data."""
+        return []
