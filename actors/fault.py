@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import NamedTuple
 
-from actors.told import Told
-
 OURS = {"actors", "raysim", "results"}
 _INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib", "stdlib", "platstdlib")})
+
+
+class UserError(Exception):
+    """An error of a job whose text is all that users need. It is shown without its class and without a traceback."""
 
 
 class Frame(NamedTuple):
@@ -21,7 +23,7 @@ class Frame(NamedTuple):
 
 def describe(error: BaseException) -> str:
     """Returns an error as one line: its class, its text, and the notes that were added to it."""
-    text = str(error) if isinstance(error, Told) else f"{type(error).__name__}: {error}"
+    text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
     return " - ".join([text, *getattr(error, "__notes__", [])])
 
 
@@ -31,7 +33,7 @@ def trace(error: BaseException) -> str:
     It is empty if the error's own text says all.
     """
     first = next(_own(error), error.__traceback__)
-    return "" if isinstance(error, Told) else "".join(traceback.format_exception(type(error), error, first))
+    return "" if isinstance(error, UserError) else "".join(traceback.format_exception(type(error), error, first))
 
 
 def frames_of(error: BaseException) -> tuple[Frame, ...]:

@@ -19,8 +19,8 @@ from raysim.laws.records import (
     state_of,
 )
 from raysim.laws.server_calls import ServerCalls
+from raysim.laws.small_scenarios import merged, quadratics
 from raysim.laws.subject import Subject
-from raysim.laws.trial import merged, quadratics
 from raysim.parts.errors import ScenarioError
 from raysim.scenario import parse_scenario
 

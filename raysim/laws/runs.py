@@ -10,8 +10,8 @@ from typing import Any
 
 from actors import InlinePool, Job, JobFailed, Request
 from raysim.laws.law import Broken
+from raysim.laws.small_scenarios import Raw, merged
 from raysim.laws.subject import Subject
-from raysim.laws.trial import Raw, merged
 from raysim.parts.errors import RunFailed
 from raysim.parts.standard_state import standard_state
 from raysim.runs.execution import Execution

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from raysim.laws.trial import Raw, merged, trials
+from raysim.laws.small_scenarios import Raw, merged, trials
 from raysim.parts.errors import ScenarioError
 from raysim.parts.own import WrongClass, import_class, require_part
 from raysim.parts.own_function import find

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from actors.told import Told
+from actors.fault import UserError
 from results.texts import cut, quoted
 
 __all__ = [
@@ -70,7 +70,7 @@ class ScenarioError(RaysimError):
         return "\n".join(lines)
 
 
-class BadInput(RaysimError, Told, ValueError):
+class BadInput(RaysimError, UserError, ValueError):
     """Something that a scenario names is missing, damaged or does not fit; `problem` says at which key, and what."""
 
     def __init__(self, path: str, text: str) -> None:

@@ -106,8 +106,8 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     Returns what is seldom meant, or done otherwise than asked.
     """
     from raysim.workers.peers import PeersWorker
+    from raysim.workers.preflight import try_metrics, try_model
     from raysim.workers.server import ServerWorker
-    from raysim.workers.trial import try_metrics, try_model
     from raysim.workers.workbench import Workbench
     from raysim.workers.workshop import BecomePeers, BecomeServer, Workshop
 

@@ -24,9 +24,9 @@ from raysim.parts.errors import BadInput, BadValue, located
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmeasurable
 from raysim.terms import Record
+from raysim.workers.preflight import try_metrics, try_model
 from raysim.workers.replies import Described, Evaluated, MetricSums, Numbers, OwnMetrics, Passes
 from raysim.workers.returned import calling
-from raysim.workers.trial import try_metrics, try_model
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
 # Draws outside of training have keys of their own: this number, above any number of dispatches, plus the version.
