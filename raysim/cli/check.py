@@ -51,7 +51,7 @@ def check(
 
 
 def _inspect(scenarios: list[Scenario]) -> tuple[list[Problem], list[str], list[str]]:
-    """Returns what is wrong with what these scenarios of one file name, and their notes and data."""
+    """Returns the problems, the warnings and the readings of data of these scenarios of one file."""
     from raysim.runs.inspection import inspect
 
     found = [inspect(scenario) for scenario in scenarios]

@@ -11,7 +11,7 @@ from raysim.cli.bad_input import refuse
 if TYPE_CHECKING:
     from rich.table import Table
 
-OWN = {  # how an algorithm makes columns of its own, by table
+OWN = {  # how an algorithm adds own columns, by table
     "updates": "what `update`, `local` and `mix` give to `task.log(name=number)`",
     "steps": "what `step` gives to `task.log(name=number)`",
     "coefficients": "`own` of a `SearchResult`",

@@ -1,4 +1,4 @@
-"""The command `new`: files to start a class of one's own from."""
+"""The command `new`, which writes files from which to start a class of your own."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-_CLIENTS, _LABELS = 20, 12  # in the table that the terminal shows, at most
+_CLIENTS, _LABELS = 20, 12  # most clients and labels in the terminal's table
 
 
 def partition(

@@ -1,4 +1,4 @@
-"""What runs log, on the command line: where they write, and warnings."""
+"""Prints what runs log, which is where they write, and warnings."""
 
 from __future__ import annotations
 

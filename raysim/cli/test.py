@@ -1,4 +1,4 @@
-"""The command `test`: whether a class keeps the laws of what it is."""
+"""The command `test`, which tries the laws that classes of a kind must keep."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from raysim.runs.run import connect, demand_of
 from raysim.scenario import Scenario
 from raysim.workers.device import stand_in
 
-EXAMINED_S = 120.0  # how long the nodes may take to be examined
+EXAMINED_S = 120.0  # seconds that the examination of all nodes may take
 
 Tell = Callable[[str], None]
 
@@ -43,8 +43,8 @@ class Diagnosis(NamedTuple):
 def diagnose(scenario: Scenario, *, inline: bool, address: str | None, seconds: float, tell: Tell) -> Diagnosis:
     """Looks at the nodes of a cluster, or at this process, and measures the scenario's work there.
 
-    address: as in `raysim.run`. seconds: for how long clients train. tell: is called with what goes on. Raises
-    MissingResources if no cluster answers.
+    address: as in `raysim.run`. seconds: for how long clients train. tell: called with a text for each step of the
+    work. Raises MissingResources if no cluster answers.
     """
     stand_in()  # refuses one outside of tests
     examination = Examination(Places.of(scenario).all)

@@ -1,4 +1,4 @@
-"""What is wrong with the nodes of a cluster for a scenario, and in what they differ."""
+"""Findings about the nodes of a cluster: what is wrong with them for a scenario, and how they differ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from raysim.scenario import Scenario
 from raysim.scenario.nodes import Nodes
 
 _LITTLE_DISK = 1 << 30  # bytes
-_CAPABILITIES = ("default", "avx2", "avx512")  # each CPU that has one has those before it
+_CAPABILITIES = ("default", "avx2", "avx512")  # a CPU that has one of these has all before it
 _SOFTWARE: dict[str, tuple[Callable[[Node], object], str]] = {
     "Python": (lambda node: node.python, "install the same everywhere, or what is sent between nodes may not be read"),
     "raysim": (lambda node: f"{node.raysim} ({node.code})", "install the same code everywhere, or bits may differ"),
@@ -26,18 +26,19 @@ _SOFTWARE: dict[str, tuple[Callable[[Node], object], str]] = {
 }
 
 
-KINDS = ("wrong", "differs", "note")  # the gravest first
+KINDS = ("wrong", "differs", "note")  # the most serious first
 
 
 class Finding(NamedTuple):
-    """What whoever starts the run should know."""
+    """A fact that the user should know before the run."""
 
     kind: Literal["wrong", "differs", "note"]  # wrong: the run would fail
     text: str  # where, what, and what to do
 
 
 def findings(scenario: Scenario, places: Sequence[OnNode[Node]]) -> list[Finding]:
-    """Returns what is wrong with nodes for a scenario, in what they differ, and what else is worth knowing."""
+    """Returns the findings about nodes for a scenario: what is wrong, how they differ, and what else is worth
+    knowing."""
     found = [*_unanswered(places), *_paths(scenario, places), *_capability(scenario, places), *_gpus(scenario, places)]
     return [*found, *_differences(places), *_space(places)]
 

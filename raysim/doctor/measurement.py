@@ -20,7 +20,7 @@ from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Closed, Stepped
 from results import Writer
 
-COUNTED_S = 5.0  # for how long the rest of the timeline is followed
+COUNTED_S = 5.0  # seconds for which the rest of the timeline is followed
 _OF_EVALUATION = ("evaluate", "evaluate_clients", "metrics", "compare", "consensus")
 
 
@@ -40,7 +40,7 @@ class Measured(NamedTuple):
     """What was measured of a scenario's work."""
 
     client_s: float  # seconds for a client's update, or a peer's mix
-    clients: int  # how many were measured
+    clients: int  # number of updates that were measured
     step_s: float | None  # seconds for a server step; None: there is no server, or it came to no step
     evaluation_s: float | None  # seconds of work for an evaluation; None: it came to none
     start_s: float  # seconds until the first job could run
@@ -73,7 +73,7 @@ class Measurement:
             try:
                 simulation = family.start(watched, family.recorder(writer), None)
                 planned = self._follow(simulation, watched)
-            except Enough:  # the first jobs took all the time
+            except Enough:  # the set-up took all the time
                 pass
             writer.close()
         usage = finished(pool, pool.submit(CLIENT, UsageRequest(), label="read the memory")).result
@@ -140,5 +140,5 @@ def _seconds(jobs: Sequence[Job[Any, Any]], names: tuple[str, ...]) -> list[floa
 
 
 def _typical(seconds: list[float]) -> float:
-    """Returns the mean, without the first, in which libraries are loaded and memory is allocated."""
+    """Returns the mean without the first value, which includes loading libraries and allocating memory."""
     return statistics.fmean(seconds[1:] or seconds)

@@ -21,7 +21,7 @@ from results.location import UnknownLocation, location
 from results.store import reaching
 
 _SMI = ["nvidia-smi", "--query-gpu=name,memory.total,memory.free,driver_version", "--format=csv,noheader,nounits"]
-_SMI_S = 20.0  # how long nvidia-smi may take
+_SMI_S = 20.0  # seconds that nvidia-smi may take
 
 
 class Gpu(NamedTuple):
@@ -48,7 +48,7 @@ class Node:
     cpus: int  # that the process may use
     memory_bytes: int
     free_memory_bytes: int
-    free_disk_bytes: int  # where temporary files go, which is where Ray spills to
+    free_disk_bytes: int  # free bytes where temporary files go, and where Ray spills to
     missing: tuple[str, ...]  # of the paths that were asked about
 
 

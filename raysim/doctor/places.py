@@ -1,4 +1,4 @@
-"""The files and folders that a scenario reads, by where they must be."""
+"""The files and folders that a scenario reads, by the nodes that must have them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Places(NamedTuple):
 
     @classmethod
     def of(cls, scenario: Scenario) -> Places:
-        """Returns those of a scenario."""
+        """Returns the places of a scenario."""
         return cls(_read(scenario.data, scenario.server_data, scenario.public), _read(scenario.model))
 
     @property

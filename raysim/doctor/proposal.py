@@ -1,4 +1,4 @@
-"""What resources to ask for, by what one client needs and what the nodes have; and how long a run then takes."""
+"""Proposes resources, from the needs of one client and the nodes' capacity, and estimates how long a run then takes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from raysim.scenario import Scenario
 from raysim.scenario.schema import Resources
 from raysim.terms import Buffer
 
-JOB_S = 0.02  # a job should take at least so long, to be worth its call
-CALL_S = 0.001  # that a call takes, for the actor and for the scheduler
-SPARE = 0.8  # the part of memory that actors may fill; the rest is for what they do not show here
+JOB_S = 0.02  # seconds that a job should take at least, to be worth its call
+CALL_S = 0.001  # seconds that a call takes, for the actor and for the scheduler
+SPARE = 0.8  # share of memory that actors may fill; the rest is for needs that were not measured
 NEARLY = 1.05  # how much longer a run may take before other resources are proposed
 MOST_PER_GPU = 8  # actors; more of them slow each other down
 
@@ -45,9 +45,9 @@ def as_asked(scenario: Scenario, measured: Measured) -> Proposal:
 
 
 def propose(scenario: Scenario, measured: Measured, places: Sequence[OnNode[Node]]) -> Proposal:
-    """Returns the resources with which the nodes finish soonest: what is asked, if that is nearly as good.
+    """Returns the resources with which the run ends soonest, or those that are asked for if they are nearly as good.
 
-    A job gets so many clients that it is worth its call, as long as a step has a job for each actor. More actors than
+    A job gets enough clients to be worth its call, as long as each step has a job for each actor. More actors than
     clients that train at a time, or than fit into the memory of nodes and GPUs, are of no use.
     """
     asked, at_once = scenario.resources, max(1, _per_step(scenario, measured.planned))

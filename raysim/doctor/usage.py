@@ -1,4 +1,4 @@
-"""How much memory a client actor needs, read in its process once it has trained clients."""
+"""The memory that a client actor needs, read in its process after it has trained clients."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Usage(NamedTuple):
     """The memory of a process that trains clients."""
 
-    actor_bytes: int  # the most that it had for itself
-    gpu_bytes: int | None  # the most that it had of a GPU; None without one
-    data_bytes: int  # of the data, which the processes of a node share
+    actor_bytes: int  # most bytes that it had for itself
+    gpu_bytes: int | None  # most bytes that it had of a GPU; None without one
+    data_bytes: int  # bytes of the data, which the processes of a node share
     model_bytes: int
 
 

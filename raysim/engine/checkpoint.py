@@ -1,8 +1,8 @@
-"""Checkpoints on disk: all that a run needs to go on exactly, beside its tables.
+"""Checkpoints on disk: all that a run needs, besides its tables, to go on with the same bits.
 
 The folder `checkpoint` of a run holds `checkpoint.json` and files of records, `records-<n>.safetensors`. A new
-checkpoint writes only the records that have changed since the one before, and refers to the older files for the
-others. It counts from the moment that its `checkpoint.json` takes the place of the old one.
+checkpoint writes only the records that have changed since the one before, and refers to the older files for the others.
+It becomes the run's checkpoint when its `checkpoint.json` replaces the old one.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Checkpoint:
     def read(cls, run: Path) -> Checkpoint | None:
         """Returns the checkpoint of the run in a folder, with its files checked; None if it has none.
 
-        Raises DamagedCheckpoint, which names the file, if one is missing or is not what was written, or if a table does
-        not hold the rows that the checkpoint counts on. What files on an object store hold is checked by `records`,
-        which fetches them.
+        Raises DamagedCheckpoint, which names the file, if one is missing or was changed, or if a table has fewer rows
+        than the checkpoint was made after. On an object store, the content of files is checked by `records`, which
+        fetches them.
         """
         path = run / FOLDER / INDEX
         try:
@@ -108,7 +108,7 @@ class Checkpoint:
                 raise DamagedCheckpoint(f"{run / table}: {text}; {cure}")
 
     def write(self) -> None:
-        """Makes this the run's checkpoint: the old one counts until all of this one is on the disk."""
+        """Makes this the run's checkpoint. Until all of it is on the disk, the old one stays."""
         names = ("happenings", "version", "round", "virtual_time", "seconds", "rows", "totals", "memory")
         content = {name: getattr(self, name) for name in (*names, "files", "digests")}
         path = self.folder / INDEX
@@ -160,9 +160,9 @@ def _telling_of_parts() -> Iterator[None]:
 
 
 def skip(happenings: Iterator[HappenedT], checkpoint: Checkpoint) -> Iterator[HappenedT]:
-    """Yields the happenings that were written by a checkpoint, and so moves the timeline on to it.
+    """Yields the happenings that were written before a checkpoint, so that the timeline goes on after it.
 
-    Raises DamagedCheckpoint if it then is not where the checkpoint was made.
+    Raises DamagedCheckpoint if the timeline is then not where the checkpoint was made.
     """
     last = None
     for last in islice(happenings, checkpoint.happenings):
@@ -187,7 +187,7 @@ def write_records(path: Path, records: dict[str, Wire]) -> str:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Writes a file so that it is whole under its name, even if the machine loses power in between.
+    """Writes a file so that there is never a part of it under its name, even if the machine loses power.
 
     Raises CannotWrite if it cannot be written, such as on a full disk.
     """
@@ -202,7 +202,7 @@ def position(run: Path) -> tuple[int, int]:
     try:
         content = json.loads((run / FOLDER / INDEX).read_text(encoding="utf-8"))
         return content["version"], content["round"]
-    except (OSError, ValueError, KeyError, TypeError):  # whoever goes on from it tells what is wrong
+    except (OSError, ValueError, KeyError, TypeError):  # resuming from it reports the damage
         return 0, 0
 
 

@@ -1,7 +1,7 @@
-"""What a run would need to go on from the happening that was written last.
+"""The records with which a run could go on after the happening that was written last.
 
 The engine submits jobs ahead of what it writes. So the newest model that it has submitted is not the one that belongs
-to the last row of its tables. Here, changes take effect only when their happening is written.
+to the last row of its tables. So the changes that a happening makes are applied here only when it is written.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Kept(NamedTuple):
-    """A record that the run needs to go on."""
+    """A record that a resumed run would need."""
 
-    value: Value[Any]  # what a job left
-    place: tuple[int, ...] = ()  # where in the value's content the record lies, as indices from the outside in
+    value: Value[Any]  # the value that a job left
+    place: tuple[int, ...] = ()  # indices that lead from the value's content to the record
     note: Callable[[], Any] | None = None  # returns plain data to keep beside it, once the job is done
 
     def record_in(self, content: Any) -> Wire:
@@ -30,20 +30,20 @@ class Kept(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a happening changes of what the run needs."""
+    """How a happening changes the records that a resumed run would need."""
 
     new: dict[str, Kept]  # by key
     gone: Sequence[str] = ()  # keys that are needed no more
 
 
 class Committed:
-    """The records that the run needs to go on from the happening that was written last, by key."""
+    """The records, by key, that a run needs to go on after the happening that was written last."""
 
     def __init__(self, records: dict[str, Kept]) -> None:
         self.records = records
 
     def apply(self, change: Change) -> None:
-        """Applies what a happening changes. Called when the happening has been written."""
+        """Applies the change that a happening makes, once the happening has been written."""
         self.records.update(change.new)
         for key in change.gone:
             self.records.pop(key, None)

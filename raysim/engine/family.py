@@ -1,4 +1,4 @@
-"""What differs between runs with a server and runs of peers. The engine's loop sees both through these protocols."""
+"""Protocols by which the engine's loop sees runs with a server and runs of peers alike."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class Simulation(Protocol[HappeningT, PendingT]):
         """Returns the happenings of the timeline, in order. A run that goes on starts after those already written."""
 
     def is_last(self, happening: HappeningT) -> bool:
-        """Whether the happening would differ if the run had more rounds, as the last evaluation does."""
+        """Whether the happening is as it is because the run ends, as the last evaluation is. In a longer run it
+        would differ."""
 
     def hand_out(self, happening: HappeningT) -> tuple[PendingT | None, Change]:
         """Submits the jobs of a happening. Returns them, or None if it has none, and what the happening changes."""
@@ -56,7 +57,7 @@ class Simulation(Protocol[HappeningT, PendingT]):
         """Returns what a checkpoint must hold beside records, as plain data."""
 
     def finish(self) -> Final:
-        """Does what is left after the timeline, and returns the final models."""
+        """Does the work that is left after the timeline, and returns the final models."""
 
 
 class Family(Protocol[RecorderT]):
@@ -72,7 +73,7 @@ class Family(Protocol[RecorderT]):
     def start(self, pool: Pool, recorder: RecorderT, checkpoint: Checkpoint | None) -> Simulation[Any, Any]:
         """Starts a run: makes the workers and loads the data. Raises JobFailed if that fails.
 
-        checkpoint: where the run goes on; None if it starts from its beginning.
+        checkpoint: where a resumed run goes on; None for a new run.
         """
 
     def dry(self, recorder: RecorderT) -> None:

@@ -14,8 +14,8 @@ from raysim.workers.workshop import OpenWorkshop
 def loader(scenario: Scenario) -> Group:
     """Returns the group of the one actor that loads the data.
 
-    By default, it is where the driver is. There the data may lie on that node only, and their copy is not lost while
-    the run goes on.
+    By default, it is on the driver's node. So the files need to be on that node only, and the loaded data are not lost
+    while the run goes on.
     """
     nodes = scenario.resources.load_on
     return Group(LOADER, FederationLoader, 1, Needs(with_driver=True) if nodes is None else _needs(nodes))

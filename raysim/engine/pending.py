@@ -1,4 +1,5 @@
-"""The jobs that were submitted for a happening on the timeline. It is written to the tables once they are done."""
+"""The jobs that were submitted for a happening on the timeline. The happening is written to the tables once they are
+done."""
 
 from __future__ import annotations
 

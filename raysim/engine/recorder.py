@@ -16,7 +16,7 @@ from results.schemas import Row, StepRow
 
 
 class Diverged(Exception):
-    """Ends a run, once a happening is written in which something was not finite."""
+    """Ends a run after the happening in which something was not finite has been written."""
 
 
 class Recorder:

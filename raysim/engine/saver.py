@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
-from weakref import ref  # a value that has changed must not stay in memory until the next checkpoint
+from weakref import ref  # so that a value that is replaced is not kept in memory until the next checkpoint
 
 from actors import Pool, Value
 from raysim.engine.checkpoint import FOLDER, Checkpoint, write_records
@@ -21,9 +21,9 @@ from results.store import make_folder
 
 RECORDS = "records-[0-9][0-9][0-9][0-9][0-9][0-9].safetensors"
 SHARE = 0.02  # largest part of a run's time that checkpoints may take, unless they are asked for
-BYTES_PER_S = 1e8  # how fast a run writes its first checkpoint, as is assumed before
-FILE_BYTES = 1 << 29  # a file of records ends when it holds so much
-WASTE = 0.5  # a file of which less than this part is still needed is written again
+BYTES_PER_S = 1e8  # bytes a second at which the first checkpoint is expected to be written
+FILE_BYTES = 1 << 29  # bytes after which a new file of records is begun
+WASTE = 0.5  # the records of a file are written again if less than this share of them is needed
 
 
 class Saved(Protocol):
@@ -59,7 +59,7 @@ class Saver:
         self._until = until
         self.reached = False  # whether that version is there, and the run must stop
         self._last: Happened | None = None  # the last happening that was written since the start
-        self._whole = True  # whether no happening is half written
+        self._whole = True  # False while a happening is being written
         self._open = True  # whether what was written would be the same if the run were longer
         self._files = _Files(self._folder, checkpoint, simulation.committed)
         self._saved_s = simulation.stopwatch.seconds  # when the last one was made, or the run started
@@ -68,7 +68,7 @@ class Saver:
         self._next_round = (checkpoint.round + 1 if checkpoint else 0) + (self._wanted.every_rounds or 0)
 
     def before(self, *, last: bool) -> None:
-        """Called before a happening is written. last: whether it would not happen like this in a longer run."""
+        """Called before a happening is written. last: whether the happening would differ in a longer run."""
         if last and self._open:
             wanted = self._wanted.at_end
             if wanted is True or (wanted == "auto" and self._is_cheap()):
@@ -95,14 +95,15 @@ class Saver:
         return by_time or by_rounds
 
     def _is_cheap(self) -> bool:
-        """Whether a checkpoint would take a small part of the time since the last one, as far as its size tells."""
+        """Whether a checkpoint would take a small part of the time since the last one, as estimated from its size."""
         records = self._files.missing(self._simulation.committed)
         return len(records) * self._record_s <= SHARE * (self._simulation.stopwatch.seconds - self._saved_s)
 
     def save(self) -> None:
         """Makes a checkpoint of what was written so far.
 
-        Does nothing if that is nothing new, or is the run's end, or if the run was interrupted while it wrote rows.
+        Does nothing if nothing was written since the last one, at the end of the run, or if the run was interrupted
+        while it wrote rows.
         """
         if self._last is None or not self._open or not self._whole:
             return
@@ -149,7 +150,7 @@ class _Files:
         self._held = Counter(file for _, file in self._where.values())  # by file: how many records it was written with
 
     def missing(self, committed: Committed) -> list[str]:
-        """Returns the keys of records that no file holds yet, and of those in files of which little is still needed."""
+        """Returns the keys to write: records that no file holds, and records in files that are mostly stale."""
         records = committed.records
         same = {k: file for k, (value, file) in self._where.items() if k in records and value() is records[k].value}
         needed = Counter(same.values())

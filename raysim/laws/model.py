@@ -20,7 +20,7 @@ from raysim.models.part import ModelPart
 from raysim.parts.rng import seed_globals
 from raysim.parts.standard_state import standard_state
 
-SAMPLES = 6  # that are predicted, at most
+SAMPLES = 6  # most samples that are predicted
 
 
 class Built(NamedTuple):

@@ -21,7 +21,7 @@ def it_sees_a_run(subject: Subject) -> None:
 
 
 def it_changes_no_bits(subject: Subject) -> None:
-    """The run has the bits of one that nobody sees."""
+    """The run has the same bits as without the observer."""
     seen, _ = observed(subject)
     if seen.status == "stopped":
         raise NotTried(f"it ends the run: {seen.info['ended_early']}")

@@ -66,7 +66,7 @@ def another_seed_divides_otherwise(subject: Subject) -> None:
 
 
 def samples_are_not_changed(subject: Subject) -> None:
-    """It changes nothing of the samples that it divides."""
+    """It does not change the samples that it divides."""
     given = samples()
     partition(subject).split(given, CLIENTS, np.random.default_rng(0))
     for key, one, other in [("x", given.x, samples().x), ("y", given.y, samples().y)]:

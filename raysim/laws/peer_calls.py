@@ -15,7 +15,7 @@ from raysim.local.task import Task
 from raysim.terms import Record
 from raysim.workers.peers import PeersWorker
 
-ROUNDS, PEERS = 3, 3  # that are tried
+ROUNDS, PEERS = 3, 3  # rounds that are tried
 
 
 class PeerCalls:

@@ -42,7 +42,7 @@ def require_record(where: str, value: Any, what: str) -> Record:
 
 
 def state_of(step: Any) -> Any:
-    """Returns the state in what a server step returned."""
+    """Returns the state in the result of a server step, which may be a ServerStep."""
     return step.state if isinstance(step, ServerStep) else step
 
 
@@ -103,4 +103,4 @@ def _equal(one: Any, other: Any) -> bool:
         return isinstance(other, dict) and one.keys() == other.keys() and all(_equal(one[k], other[k]) for k in one)
     if isinstance(one, list | tuple | int | float | type(None)):
         return bool(one == other)
-    return True  # a model or a function, which is compared by what it predicts elsewhere
+    return True  # a model or a function, whose predictions are compared elsewhere

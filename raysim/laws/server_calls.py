@@ -18,8 +18,8 @@ from raysim.terms import Buffer, Record
 from raysim.workers import records
 from raysim.workers.server import ServerWorker
 
-STEPS = 3  # that are tried
-UPDATES = 2  # in a step at the end of a round
+STEPS = 3  # steps that are tried
+UPDATES = 2  # updates in a step at the end of a round
 
 
 class ServerCalls:

@@ -28,7 +28,7 @@ SERVER: Raw = {
     "algorithm": "fedavg",
     "world": {"dispatch": {"per_round": 4}, "delay": {"name": "half_normal", "sigma": 1.0}},
 }
-PATIENT: Raw = {"algorithm": {"name": "fedbuff", "buffer": 4}}  # which discards nothing for being late
+PATIENT: Raw = {"algorithm": {"name": "fedbuff", "buffer": 4}}  # an algorithm that discards no late updates
 PEERS: Raw = {"algorithm": "decfedavg", "topology": "ring"}
 ASYNCHRONOUS: Raw = {"world": {"synchronous": False, "delay": {"name": "constant", "value": 1.0, "unit": "seconds"}}}
 REGRESSION: Raw = {
@@ -43,7 +43,7 @@ ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no de
     "local": {"lr": 0.3, "batch_size": None},
     "run": {"rounds": 100, "evaluate_every": 100, "on_divergence": "go_on"},
 }
-# What some algorithms need: samples at the server, parameters of clients' own, inputs that everybody has, one step.
+# Needs of some algorithms: samples at the server, personal parameters, public inputs, a single local step.
 NEEDS: tuple[Raw, ...] = (
     {"server_data": {"name": "in_domain", "samples": 40}},
     {"model": {"personal": ["head"]}},

@@ -71,7 +71,7 @@ def _is_right(raw: Raw) -> bool:
     return True
 
 
-FUNCTIONS: dict[str, Raw] = {  # by kind, what a function or a class that is no part is given to
+FUNCTIONS: dict[str, Raw] = {  # by kind, the block of the part that calls a function, or builds a class that is no part
     "metrics": {"name": "function", "function": ...},
     "loss": {"name": "function", "function": ...},
     "model": {"name": "module", "module": ...},
@@ -104,9 +104,9 @@ def own_part(path: str) -> tuple[Kind, type[Part]]:
 
 
 def shipped_part(name: str) -> tuple[Kind, type[Part]]:
-    """Returns the part that scenario files call so, with its kind. Raises WrongClass unless there is exactly one.
+    """Returns the part of this name, with its kind. Raises WrongClass unless there is exactly one.
 
-    A kind before a slash tells parts of one name apart, such as topology/random.
+    If several kinds have a part of this name, the kind stands before it, as in topology/random.
     """
     key, _, last = name.rpartition("/")
     found = [(kind, part) for kind, part in find_parts(last) if key in ("", kind.key, kind.word)]

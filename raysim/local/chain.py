@@ -41,7 +41,7 @@ class Chain:
         self._entering = layers[0].weight.shape[1]
         self._views = [view for layer in layers for view in (layer.of_weight, layer.of_bias)]
         self._one = torch.ones(())  # the gradient of the loss for itself
-        self._ones = torch.ones(0)  # as many as the last batch had samples: times them, gradients are summed
+        self._ones = torch.ones(0)  # a row of ones, as long as the last batch: a product with it sums over the batch
 
     @classmethod
     def of(cls, module: nn.Module, gradients: Sequence[Tensor]) -> Chain | None:
@@ -58,13 +58,13 @@ class Chain:
             return None
         plain = all(one.bias is not None and one.weight.device.type == "cpu" for one in linear)
         if not plain or len(gradients) != 2 * len(linear) or any(map(_is_hooked, module.modules())):
-            return None  # fewer gradients: layers share parameters; more: there are others beside them
+            return None  # layers share parameters, or there are others beside them
         trios = zip(linear, gradients[::2], gradients[1::2], strict=True)
         detached = ((one.weight.detach(), one.bias.detach(), places) for one, *places in trios)
         return cls([Affine(weight, weight.t(), bias, *places) for weight, bias, places in detached])
 
     def takes(self, x: Tensor, y: Tensor) -> bool:
-        """Whether this is a batch of the kind that it is for: inputs (n, ...) with a label each."""
+        """Whether the chain can take a batch: inputs (n, ...) with one label each."""
         # Not len(y), which torch answers in Python.
         return y.ndim == 1 and not y.is_floating_point() and x.ndim > 1 and x.numel() == y.shape[0] * self._entering
 
@@ -111,6 +111,6 @@ class Chain:
 
 
 def _is_hooked(module: nn.Module) -> bool:
-    """Whether a module does something besides its forward and backward pass."""
+    """Whether a module has hooks, which do something besides its forward and backward pass."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks)

@@ -138,7 +138,7 @@ class Net:
 
     @property
     def has_counted(self) -> bool:
-        """Whether the module has changed a buffer that no model holds since `load`."""
+        """Whether the module has changed, since `load`, a buffer that no model holds."""
         return self._unkept.changed
 
     def mode(self, training: bool) -> None:

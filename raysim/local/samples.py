@@ -11,7 +11,7 @@ from torch import Tensor
 
 from raysim.data import Split
 
-# From inputs, their split, their rows of it, and a client, to its inputs; see `raysim.data.Federation.skewed`.
+# From inputs, their split, their rows in it and a client, to the inputs as that client has them.
 Skewed = Callable[[np.ndarray, Split, np.ndarray, int], np.ndarray] | None
 
 

@@ -20,7 +20,8 @@ from raysim.terms import Population
 
 
 class Company(NamedTuple):
-    """Who shares a server's work. shards: the number of parts into which it is cut. It alone decides bits."""
+    """The aggregators that share a server's work. shards: the number of parts into which it is cut. Bits depend on
+    it, and not on the number of aggregators."""
 
     gang: Gang = Alone()
     shards: int = 1

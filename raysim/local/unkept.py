@@ -1,7 +1,7 @@
-"""Buffers of a module that no model holds: those of integers and booleans, and those that are not persistent.
+"""Buffers of a module that are not among a model's buffers: integers and booleans, and buffers that are not persistent.
 
-One process trains many clients with one module. If such a buffer, as a count of steps, were left as a client changed
-it, the next client would depend on who was trained before, and so on the number of workers.
+One process trains many clients with one module. If such a buffer, for example a count of steps, kept its value from one
+client to the next, results would depend on the order of clients on a worker, and so on the number of workers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from raysim.models.layout import Layout
 
 
 class Unkept:
-    """The buffers of a module that have no place in the layout, with their first values."""
+    """The module's buffers that have no place in the layout, with their first values."""
 
     def __init__(self, module: nn.Module, layout: Layout) -> None:
         held = {entry.name for entry in layout.buffers}
@@ -38,7 +38,7 @@ class Unkept:
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Gives those that were changed or replaced their first values again."""
+        """Restores the first values of those that were changed or replaced."""
         for number, (buffer, (buffers, name)) in enumerate(zip(self._buffers, self._places, strict=True)):
             buffers[name] = buffer
             if buffer._version != self._versions[number]:  # torch counts changes in place

@@ -32,11 +32,11 @@ class RunEnd(NamedTuple):
 
 
 class Observer(Part):
-    """Is told how a run goes on. Subclasses define what they want to know of; what they leave out does nothing.
+    """Is told how a run goes on. A subclass defines the methods that it needs; the others do nothing.
 
     Observers are called in the process that starts the run or the sweep, one call after another; on Ray, too, so that
     they may hold open files and connections of that process. The numbers of a run do not depend on them: its scheduler
-    goes on while they work, and what it tells waits for them. A dry run, and one that is over already, is told to none.
+    goes on while they work, and its news wait for them. Dry runs, and runs that are over already, have no observers.
 
     Its keys in a scenario are fields, as those of every part, and its state is in fields with an underscore, such as
     `_file: Any = None`. Each run of a sweep has an observer of its own, see `for_run`.
@@ -47,7 +47,7 @@ class Observer(Part):
 
     @property
     def title(self) -> str:
-        """What warnings call it: its name or, if it has none, that of its class."""
+        """Its name in warnings: `name` or, if it has none, the name of its class."""
         return str(vars(self).get("name", type(self).__name__))
 
     @property

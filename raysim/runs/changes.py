@@ -1,4 +1,4 @@
-"""What must hold where a run goes on or is forked: that it has ended, and which keys may change."""
+"""Checks before a run is resumed or forked: it must have ended, and only some keys may change."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ BITS = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads"))  # on
 
 
 def require_ended(run: Run, lockable: bool) -> None:
-    """Raises CannotGoOn if a run may be under way where the lock of its folder does not tell.
-
-    That is on another machine, or on a file system without locks.
+    """Raises CannotGoOn if a run may be under way although its folder is not locked: on another machine, or on a file
+    system without locks.
     """
     if lockable and state(run.info.get("holder")) != "unknown":
         return
@@ -33,7 +32,7 @@ def require_ended(run: Run, lockable: bool) -> None:
 
 
 def require_no_links(folder: Path) -> None:
-    """Raises CannotGoOn if a run's folder holds links: what is written there could go elsewhere."""
+    """Raises CannotGoOn if a run's folder holds links, because files written there could land elsewhere."""
     for place, folders, files in os.walk(folder) if is_local(folder) else ():
         for name in (*folders, *files):
             if (link := Path(place, name)).is_symlink():
@@ -66,7 +65,8 @@ def differences(before: Scenario, after: Scenario) -> dict[str, tuple[Value, Val
 
 
 def refuse(source: str, before: Scenario, after: Scenario, allowed: Callable[[str], bool], whose: str) -> None:
-    """Raises ScenarioError if a key has changed that must not, mostly as it would change what was written before."""
+    """Raises ScenarioError if a key has changed that must not, mostly because rows that are written already would be
+    different."""
     past = "because the past depends on it"
     why = {"name": "because its folder is named after it"}
     problems = [

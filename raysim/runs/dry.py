@@ -40,7 +40,7 @@ def dry_run(scenario: Scenario, folder: Path) -> None:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Makes Python look for cyclic garbage rarely within the block, and never among what was there before.
+    """Within the block, Python looks for cyclic garbage rarely, and never among the objects that were there before.
 
     A timeline leaves no such garbage, and looking for it would take a sixth of a long one's time.
     """

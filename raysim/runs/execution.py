@@ -35,7 +35,7 @@ from results.texts import as_word
 
 
 class TakenOver(JobFailed):
-    """Another process goes on with the run, so this one must not write any more."""
+    """Another process has resumed the run, so this one must not write any more."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Execution:
 
     scenario: Scenario
     folder: Path
-    goes_on: bool = False  # whether the folder holds a run that ended early, which goes on from its checkpoint
+    goes_on: bool = False  # whether the folder holds a run that ended early and is resumed
     until: int | None = None  # the version of the model, or rounds of peers, after which it stops with a checkpoint
-    tables: frozenset[str] = frozenset()  # whose new rows it yields, too
-    facts: dict[str, Any] = field(default_factory=dict)  # what run.json says besides, such as where a fork is from
+    tables: frozenset[str] = frozenset()  # tables whose new rows it yields, too
+    facts: dict[str, Any] = field(default_factory=dict)  # further content of run.json, such as the origin of a fork
     holder: dict[str, Any] = field(default_factory=this_process)  # the process that made this; if it ends, the run does
 
     @property
@@ -63,11 +63,12 @@ class Execution:
         return f"`raysim resume {as_word(self.folder)}` goes on"
 
     def __call__(self, pool: Pool) -> Generator[Progress | NewRows, None, None]:
-        """Does the run, and yields Progress on the way, and before it new rows of the tables that are asked for.
+        """Does the run. Yields Progress on the way, and before each Progress the new rows of the tables that are asked
+        for.
 
         Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can go on
-        from its checkpoint. So it does, and changes nothing, if it is to go on and a file of the checkpoint is damaged.
-        A run that diverges just ends, without models: the digest is then that of its tables.
+        from its checkpoint. It also raises JobFailed, and changes nothing, if it should resume a run and a file of the
+        checkpoint is damaged. A run that diverges just ends, without models; its digest is that of its tables.
         """
         began = time.perf_counter()
         checkpoint = self._checkpoint()
@@ -156,7 +157,7 @@ class Execution:
             self._warn(problem, pool, info)
         except TakenOver:
             raise
-        except (Exception, KeyboardInterrupt):  # the same fault may be why the run ends, such as a lost cluster
+        except (Exception, KeyboardInterrupt):  # the fault that ended the run, such as a lost cluster, may be the cause
             pass
 
     def _conclude(self, writer: Writer, pool: Pool, info: dict[str, Any]) -> None:
@@ -178,13 +179,14 @@ class Execution:
                 raise self._unwritten(problem) from None
 
     def _warn(self, problem: CannotWrite, pool: Pool, info: dict[str, Any]) -> None:
-        """Tells that a run that ends early could not write its end, unless it fails: then something has been told."""
+        """Warns that a run that ends early could not write its end. A run that fails needs no warning, because it
+        raises an error."""
         if info["error"] is None:
             info["error"] = str(problem)
             pool.warnings.append(f"{self.run}: {self._unwritten(problem).cause}")
 
     def _begin(self, info: dict[str, Any], checkpoint: Checkpoint | None) -> Writer:
-        """Writes run.json, and opens the tables after the rows that the checkpoint counts on."""
+        """Writes run.json, and opens the tables after the rows that the checkpoint includes."""
         try:
             write_json(self.folder, info)
             keep = _rows(checkpoint) if self.goes_on else None
@@ -208,7 +210,7 @@ class Execution:
         require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
 
     def _tell(self, pool: Pool, info: dict[str, Any], described: Described) -> None:
-        """Notes what the data were taken for, and what is done otherwise than the scenario asks."""
+        """Notes what the data were taken for, and where the run does not do exactly what the scenario asks for."""
         info["data"] = list(described.meaning)
         pool.warnings += [f"{self.run}: {note}" for note in described.notes]
         info["notes"] = list(dict.fromkeys([*info["notes"], *described.notes]))
@@ -229,13 +231,13 @@ class Execution:
             version, round = (checkpoint.version, checkpoint.round) if checkpoint else (0, 0)
             resumed = {"resumed_at": now(), "version": version, "round": round}
             forks = not self.facts.keys().isdisjoint(("forking", "forked_from"))
-            again = [] if forks else [resumed]  # how a fork comes about is no resumption
+            again = [] if forks else [resumed]  # the first run of a new fork is no resumption
             info["resumed"] = [*before.get("resumed", []), *again]
             info |= self._went_on(before, info, version) if checkpoint else {}
         return info
 
     def _went_on(self, before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:
-        """Returns what run.json says of what a run that goes on depends on, and of each change of that."""
+        """Returns the part of run.json about the dependencies of a resumed run, with each change of them."""
         known, current = before.get("depends_on") or {}, info["depends_on"]
         asked, asks = (one["scenario"]["resources"] for one in (before, info))
         kinds, others = computes_on(asked), computes_on(asks)
@@ -268,10 +270,11 @@ class Execution:
         }
 
     def _check_workers(self, pool: Pool, info: dict[str, Any], before: dict[str, Any]) -> None:
-        """Writes to run.json which workers there are and what they compute with, if some have come or gone.
+        """Updates run.json's list of workers and their machines, if workers have come or gone.
 
-        Warns if that may give other bits on each. before: what run.json said before the run went on; {} for a new run.
-        Raises JobFailed if a worker does not have the instruction set that the scenario pins.
+        Warns if the machines differ so that they may give different bits.
+        before: what run.json said before the run went on; {} for a new run. Raises JobFailed if a worker does not have
+        the instruction set that the scenario pins.
         """
         if (workers := _workers(pool, before)) == info.get("workers"):
             return
@@ -297,10 +300,10 @@ class Execution:
             pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
 
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> str:
-        """Corrects run.json after the run, if the process that did the run could not write how it ended.
+        """Corrects run.json after the run, if the process that did the run could not write how it ended: because it
+        died, or because the caller stopped the run, for a reason that only the caller knows.
 
-        That is so if the process died, or if the caller stopped the run, for a reason that only the caller knows. A run
-        that had come to its end by then, as on Ray before the caller looked, keeps what it wrote. Returns the status.
+        If the run had reached its end by then, run.json stays as it is. Returns the status.
         """
         path = self.folder / "run.json"
         info = json.loads(path.read_text()) if path.exists() else self._info(None, {})
@@ -315,10 +318,11 @@ class Execution:
 
 
 def _workers(pool: Pool, before: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns what run.json says of the workers: first those from before the run went on."""
+    """Returns run.json's list of workers: first those from before the run was resumed."""
     return [*before.get("workers", []), *workers_of(pool.lives)]
 
 
 def _rows(checkpoint: Checkpoint | None) -> dict[str, int]:
-    """Returns how many rows of each table belong to a checkpoint; {} without one, for a run that starts again."""
+    """Returns how many rows of each table belong to a checkpoint; {} without a checkpoint, for then the run starts
+    again."""
     return checkpoint.rows if checkpoint else {}

@@ -1,4 +1,4 @@
-"""What a scenario has to do with the failure of a job: where in a user's own code it is, or how memory is saved."""
+"""Adds advice to the failure of a job: the key of the scenario whose code failed, or the keys that save memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from raysim.scenario.culprit import culprit_of
 
 
 def explained(failed: JobFailed, scenario: Scenario) -> JobFailed:
-    """Returns the failure of a job, with what the scenario has to do with it.
+    """Returns the failure of a job, with advice in terms of the scenario.
 
     If memory ran out, it says which keys to change. If it was raised in code of the user's own, it says where.
     """

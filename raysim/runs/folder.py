@@ -72,7 +72,7 @@ def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...
     if final.clients is not None:
         _save(final.clients, clients, metadata)
     else:
-        clients.unlink(missing_ok=True)  # of the end before the run was extended
+        clients.unlink(missing_ok=True)  # files of an earlier end, before the run was extended
 
 
 def _save(vectors: dict[str, np.ndarray], path: Path, metadata: dict[str, str]) -> None:
@@ -83,7 +83,7 @@ def _save(vectors: dict[str, np.ndarray], path: Path, metadata: dict[str, str]) 
         try:
             save_file(vectors, hidden, metadata=metadata)
             hidden.chmod(mode)
-        except SafetensorError as error:  # with which it reports those of the operating system too
+        except SafetensorError as error:  # the library raises it for errors of the operating system, too
             raise CannotWrite(path, str(error), True) from None
 
 

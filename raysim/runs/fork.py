@@ -1,4 +1,4 @@
-"""Starts runs from a version of other ones: `fork` is what `raysim.fork` names."""
+"""Forks: runs that start from a version of another run. `fork` is available as `raysim.fork`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from results.location import location
 from results.schemas import TABLES
 from results.store import copy_folder
 
-# Keys that a fork may change: from its version on, they change what happens, but not who is picked when.
+# Keys that a fork may change, because they do not change who is picked when.
 _FORKED = (*LATER, "algorithm.", "local.", "run.", "name")
 
 
@@ -92,7 +92,7 @@ def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[S
 
 
 def _require_past(run: Run, at: int) -> None:
-    """Raises CannotGoOn if a run is a fork itself, and its past until the version `at` would have to be done again."""
+    """Raises CannotGoOn if the run is a fork itself and would have to be done again up to the version `at`."""
     origin = run.info.get("forking") or run.info.get("forked_from")
     if not origin:
         return
@@ -106,7 +106,8 @@ def _require_past(run: Run, at: int) -> None:
 
 
 def _refuse_another_past(source: str, before: Scenario, after: Scenario) -> None:
-    """Raises ScenarioError if the settings of a fork would change what happened in the past, or need more of it."""
+    """Raises ScenarioError if the settings of a fork would change what happened before its version, or need records
+    that the run did not keep."""
     problems = []
     if before.has_server and before.central.trigger != after.central.trigger:
         text = f"must not change when the server steps, got {after.central.trigger} instead of {before.central.trigger}"
@@ -139,14 +140,14 @@ def _works(scenario: Scenario) -> list[int]:
     seen = [scenario.algorithm.samples_seen(scenario.local, samples) for samples in range(1, 2001)]
     if scenario.has_server:
         return seen
-    # Peers may also train where they mix, as `local:` says.
+    # Peers may also train in `mix`, with the settings of `local:`.
     return seen + [scenario.local.total_samples(samples) for samples in range(1, 2001)]
 
 
 def _origin(run: Run, at: int, before: Scenario, after: Scenario) -> dict[str, Any]:
-    """Returns what run.json says of where a fork is from: the run, the version, and the settings that it had before.
+    """Returns the origin of a fork for run.json: the run, the version, and the settings before.
 
-    If that run is a fork, too, it also says where that one is from.
+    If that run is a fork, too, its own origin is included.
     """
     old = {key: values[0] for key, values in differences(before, after).items()}
     settings = {key: value for key, value in old.items() if not key.startswith((*LATER, "name"))}

@@ -1,4 +1,4 @@
-"""What can be told of a scenario before a run, by loading what it names: what is wrong, and who holds which data."""
+"""Examines a scenario before a run by loading its data and model: finds what is wrong, and who holds which data."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from raysim.scenario.culprit import culprit_of
 from raysim.world.server_happening import Stepped
 from results import Writer, write_json
 
-_HAPPENINGS = 20  # of a timeline that a check follows
+_HAPPENINGS = 20  # how many happenings of a timeline a check follows
 
 
 class Inspected(NamedTuple):
-    """What was found by loading what a scenario names."""
+    """The findings of an inspection."""
 
     problems: list[Problem]  # what is missing, damaged or does not fit
-    notes: tuple[str, ...] = ()  # what is seldom meant, or done otherwise than asked
+    notes: tuple[str, ...] = ()  # warnings: settings that are seldom meant, and requests that cannot be met
     meaning: tuple[str, ...] = ()  # what inputs and labels were taken for
 
 
 def inspect(scenario: Scenario) -> Inspected:
-    """Loads all that a scenario names, as a run would, and returns what is wrong with it.
+    """Loads the data and the model of a scenario as a run would, and returns what is wrong with them.
 
-    What depends on something that is wrong itself is not looked at. One client or peer is trained for one step.
+    If something is wrong, nothing that depends on it is examined. One client or peer is trained for one step.
     """
     with standard_state(torch=True):
         return _inspect(scenario)
@@ -65,9 +65,9 @@ def _inspect(scenario: Scenario) -> Inspected:
 
 @contextmanager
 def _noting(scenario: Scenario, found: list[Problem], key: str, must: str = "load") -> Iterator[None]:
-    """Adds what is wrong within the block to the problems, under this key unless the error knows a better one.
+    """Adds an error within the block to the problems, under this key unless the error has a more exact one.
 
-    must: what it must do, for errors that do not say so.
+    must: what the part must be able to do, for errors that do not say so.
     """
     try:
         with blaming(key):
@@ -83,7 +83,7 @@ def _noting(scenario: Scenario, found: list[Problem], key: str, must: str = "loa
 
 
 def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Federation | None:
-    """Divides the data. Server data and public samples are tried apart, so that each of them is told of."""
+    """Divides the data. Server data and public samples are tried separately, so that the problems of both are found."""
     data, server_data, public, seed = scenario.data, scenario.server_data, scenario.public, scenario.seed
     with _noting(scenario, found, "data.partition", "divide the samples"):
         federation = divide(dataset, data, NoServerData(), seed, NO_PUBLIC)
@@ -126,9 +126,9 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
             try_metrics(worker)
     if isinstance(worker, ServerWorker) and not found:
         with _noting(scenario, found, "algorithm", "update a client"):
-            worker.cost()  # which trains a client for one step, and a second one if that predicts
+            worker.cost()  # this trains a client for one step, and a second one if it predicts
     elif isinstance(worker, PeersWorker) and not found and type(scenario.algorithm) not in ALGORITHMS:
-        # Those of raysim are right, and some train long on public samples whenever they mix.
+        # Only a user's algorithm, because some of raysim's train long on public samples whenever they mix.
         with _noting(scenario, found, "algorithm", "train and mix a peer"):
             worker.tried(worker.federation.smallest, scenario.local.model_copy(update={"steps": 1}))
     if not scenario.follows_training:

@@ -23,10 +23,10 @@ HELD = ".held.json"  # on an object store: names the process that writes a run t
 
 @contextmanager
 def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
-    """Within the block, no other process writes a run into the folder, and this one may; shared: it only reads.
+    """Within the block, this process alone writes a run into the folder; shared: it only reads, and nobody writes.
 
-    Gives False where the file system has no locks. The system releases the lock of a process that was killed. Raises
-    CannotGoOn if another process holds it.
+    Yields False where the file system has no locks. The system releases the lock of a process that was killed. Raises
+    CannotGoOn if another process holds the lock.
 
     On an object store, the lock is an object that names its process. That of a killed one stays. The next process on
     its machine takes it over, and one on another machine once nothing has been written for ten minutes. There, a
@@ -69,7 +69,7 @@ def _hold(folder: Path, me: bytes) -> None:
     try:
         found = state(json.loads(held.read_bytes()))
         written = max(datetime.fromtimestamp(held.stat().st_mtime, UTC), Run(folder).last_written)
-    except FileNotFoundError:  # it was released in between
+    except FileNotFoundError:  # the lock was released in between
         return _hold(folder, me)
     if found == "alive" or (found == "unknown" and datetime.now(UTC) - written <= SILENT):
         raise _at_work(folder)

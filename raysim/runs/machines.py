@@ -1,4 +1,4 @@
-"""The machines and processes that a run computes on, as run.json names them; the instruction set that it pins."""
+"""The machines and processes that a run computes on, for run.json, and the instruction set that it pins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PINNED = {
 
 
 def environment(capability: str | None) -> dict[str, str]:
-    """Returns the variables that hold a process to an instruction set; none for None."""
+    """Returns the environment variables that hold a process to an instruction set; {} for None."""
     return {} if capability is None else dict(zip(_VARIABLES, _PINNED[capability], strict=True))
 
 
@@ -44,7 +44,8 @@ def pin(capability: str | None) -> None:
 
 
 def kinds_of(machines: Mapping[str, Machine]) -> list[dict[str, Any]]:
-    """Returns what run.json says of the workers' machines: one entry for each kind, with the names of its workers."""
+    """Returns run.json's list of the workers' machines: an entry for each kind of machine, with the names of its
+    workers."""
     kinds: dict[Machine, list[str]] = {}
     for worker, machine in sorted(machines.items()):
         kinds.setdefault(machine, []).append(worker)
@@ -52,9 +53,9 @@ def kinds_of(machines: Mapping[str, Machine]) -> list[dict[str, Any]]:
 
 
 def workers_of(lives: Iterable[Life]) -> list[dict[str, Any]]:
-    """Returns what run.json says of each worker's process: where it ran, and when it lived.
+    """Returns run.json's list of the workers' processes: where each ran, and from when to when.
 
-    One that lived until the run ended, or was interrupted, has no end.
+    A process that lived until the run ended, or was interrupted, has no end.
     """
     return [
         {"worker": life.worker, **life.process._asdict(), "since": _date(life.since), "until": _date(life.until)}
@@ -67,18 +68,18 @@ def _date(moment: float | None) -> str | None:
 
 
 def differences(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Tells in what two runs' machines differ, so that the same work may give other bits. Empty: the bits are the same.
+    """Returns the differences between the machines of two runs for which the same work may give other bits; empty if
+    there are none.
 
-    one, other: the values of `machines` in run.json, or in one run.json the two halves that are to be compared. Each
-    kind of one is compared with each of the other, where both have workers of one group: clients may be on GPUs, and
-    aggregators on CPUs.
+    one, other: the values of `machines` in two run.json, or two parts of one run.json's. Only machines with workers of
+    the same group are compared, because clients may be on GPUs and aggregators on CPUs.
     """
     pairs = [(_machine(mine), _machine(theirs)) for mine in one for theirs in other if _groups(mine) & _groups(theirs)]
     return list(dict.fromkeys(text for mine, theirs in pairs for text in mine.differences(theirs)))
 
 
 def _groups(entry: Mapping[str, Any]) -> set[str]:
-    """Returns the groups whose workers compute so. Inline, a worker has the name of its group."""
+    """Returns the groups of the workers on a kind of machine. Inline, a worker has the name of its group."""
     return {worker.partition("-")[0] for worker in entry["workers"]}
 
 

@@ -44,9 +44,11 @@ def _observer(watcher: Watcher, one_of_several: bool) -> Observer:
 
 
 class Observing:
-    """The observers of one run. One that fails ends no run: that is warned of, once.
+    """The observers of one run.
 
-    tables: those whose new rows they want. failures: what observers raised first, by their id.
+    An exception of an observer does not end the run; the user is warned of it once.
+    tables: those whose new rows they want.
+    failures: the first exception of each observer, by its id.
     """
 
     def __init__(
@@ -59,9 +61,9 @@ class Observing:
         self._scenario, self._sweep, self._label = scenario, sweep, label or scenario.name
         self._observers = list(observers)
         self.failures: dict[int, str] = {}
-        self._folder: Path | None = None  # of the run, once it has begun
+        self._folder: Path | None = None  # the folder of the run, once it has begun
         self._progress: Progress | None = None
-        self._stop: StopRun | None = None  # raised by an observer, to end the run
+        self._stop: StopRun | None = None  # the StopRun with which an observer ended the run
 
     @contextmanager
     def run(self, folder: Path) -> Iterator[None]:
@@ -110,7 +112,7 @@ class Observing:
                 call(observer)
             except StopRun as stop:
                 self._stop = self._stop or stop
-            except Exception as error:  # whatever an observer does wrong, the run goes on
+            except Exception as error:  # the run goes on, whatever an observer raises
                 if id(observer) not in self.failures:
                     place = "".join(f", at {frame.place}" for frame in frames_of(error)[-1:])
                     self.failures[id(observer)] = f"{observer.title}: {describe(error)}{place}"

@@ -1,4 +1,4 @@
-"""Where a run comes from: what it depends on, copies of the user's own modules, and the state of the working tree."""
+"""The origin of a run: its dependencies, copies of the user's own modules, and the state of the git working tree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from results.store import local_copy, make_folder
 
 CODE = "code"  # the folder of copies, in the run's folder
 LARGEST_DIFF = 2**20  # bytes
-PATIENCE_S = 10.0  # how long git may take
+PATIENCE_S = 10.0  # seconds that git may take
 
 
 def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:

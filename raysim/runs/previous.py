@@ -1,4 +1,4 @@
-"""Finds the runs of a scenario that are in a folder already, to use them or to go on with them."""
+"""Finds earlier runs of a scenario in a folder, to return their results or to resume them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from raysim.scenario import Scenario
 from raysim.scenario.dependencies import Dependencies, changes, depends_on
 from results import Run, open_run
 
-_OVER = ("finished", "diverged")  # statuses of runs that would end so again
+_OVER = ("finished", "diverged")  # statuses of runs that would end in the same way again
 
 
 class OutOfDate(NamedTuple):
-    """Why a run whose scenario has been run before is run again."""
+    """The reason why a scenario that has been run before is run again."""
 
-    folder: Path  # of the earlier run
-    why: str  # what has changed since
+    folder: Path  # folder of the earlier run
+    why: str  # the dependencies that have changed since
 
 
 @contextmanager
 def going_on(folder: Path, scenario: Scenario) -> Iterator[None]:
-    """Within the block, a run that ended early may go on, and no other process writes into its folder.
+    """Within the block, this process may resume a run that ended early, and no other process writes into its folder.
 
-    Raises CannotGoOn if another process does, or did so since the run was found.
+    Raises CannotGoOn if another process does, or did since the run was found.
     """
     with locked(folder):
         run = open_run(folder)
@@ -42,8 +42,8 @@ def going_on(folder: Path, scenario: Scenario) -> Iterator[None]:
 class EarlierRuns:
     """The last run of each scenario below a folder that is over, and the last one that ended early.
 
-    A run is over if it finished or diverged: it would do so again. It ended early if it was interrupted, killed or
-    stopped, or failed.
+    A run is over if it finished or diverged, because it would end in the same way again. It ended early if it was
+    interrupted, killed or stopped, or failed.
     """
 
     def __init__(self, out: Path) -> None:
@@ -62,7 +62,8 @@ class EarlierRuns:
                 continue
 
     def find(self, scenario: Scenario) -> Path | OutOfDate | None:
-        """Returns the folder of the scenario's run that is over, or why that is out of date; None if there is none."""
+        """Returns the folder of the scenario's run that is over, or the reason why it is out of date; None if there
+        is no such run."""
         if scenario.hash not in self._over:
             return None
         folder, before = self._over[scenario.hash]
@@ -72,7 +73,7 @@ class EarlierRuns:
     def to_resume(self, scenario: Scenario) -> Path | None:
         """Returns the folder of the scenario's run that ended early; None if there is none, or it is out of date.
 
-        It gives each folder once, so that no two runs of one scenario go on there. Many threads may call it.
+        Each folder is returned to one caller only, so that no two runs write there. Many threads may call it.
         """
         folder, before = self._early.pop(scenario.hash, (None, {}))
         return None if folder is None or any(changes(before, depends_on(scenario))) else folder

@@ -23,8 +23,8 @@ class Result:
 
     folder: the run's, or its URI.
 
-    model: the scenario's model; by default as run.json says. It is needed for `module` and `state_dict` where the
-    scenario was given a torch module itself, of which run.json keeps a hash only.
+    model: the scenario's model; by default as run.json says. It is needed for `module` and `state_dict` if the scenario
+    was made with a torch module, because run.json keeps only a hash of that.
     """
 
     def __init__(self, folder: str | Path, model: ModelPart | None = None) -> None:
@@ -67,7 +67,7 @@ class Result:
         return self._final("clients.safetensors")
 
     def state_dict(self, peer: int | None = None) -> dict[str, Any]:
-        """Returns the final model's tensors by name, all that torch's `load_state_dict` wants, in standard layout.
+        """Returns the final model's tensors by name, in torch's standard layout, as `load_state_dict` takes them.
 
         peer: see `module`.
         """
@@ -97,7 +97,7 @@ class Result:
         return self._bound({key: rows[row] for key, rows in saved.items()}).eval()
 
     def _final(self, name: str) -> dict[str, Any]:
-        """Returns the arrays in a file that a run leaves at its end. Raises FileNotFoundError if that is not reached.
+        """Returns the arrays in a file that a run leaves at its end. Raises FileNotFoundError before the end.
 
         A run that is being extended has the file of its earlier end.
         """

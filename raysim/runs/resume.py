@@ -1,4 +1,4 @@
-"""Goes on with runs from Python: `resume` is what `raysim.resume` names."""
+"""Resumes runs from Python. `resume` is available as `raysim.resume`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs scenarios from Python: `run` is what `raysim.run` names."""
+"""Runs scenarios from Python. `run` is available as `raysim.run`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from results.disk import require_folder, require_space, writing
 from results.location import is_local, location
 
 _log = logging.getLogger("raysim")
-LEAST_BYTES = 1 << 20  # that must be free for a run to start
+LEAST_BYTES = 1 << 20  # bytes that must be free for a run to start
 
 if TYPE_CHECKING:
     from actors.placement import Demand, Placement
@@ -56,8 +56,8 @@ def run(
     """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`,
     which may also be a URI, such as s3://bucket/runs.
 
-    scenario: also plain data, as a file holds them, or the path of a file. In plain data, an object of any class of
-    parts may stand for a block.
+    scenario: a Scenario, plain data as a file holds them, or the path of a file. In plain data, a part may stand for a
+    block.
 
     inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default the Ray to which this process is connected, or else that in
@@ -104,9 +104,9 @@ def launch(
     address: str | None,
     observing: Observing,
 ) -> Result:
-    """Reserves what a run needs, and carries it out, as `run` does.
+    """Reserves the resources of a run, and carries it out, as `run` does.
 
-    make: returns the execution. It is called once the cluster has room, so that no folder is made before.
+    make: returns the execution. It is called only after the cluster has room, so that no folder is made in vain.
     """
     stand_in()  # refuses one outside of tests
     if inline:
@@ -118,10 +118,11 @@ def launch(
 
 
 def carry_out(execution: Execution, placement: Placement | None, take: Callable[[Progress | NewRows], None]) -> Result:
-    """Carries out a run in its folder, which is there, and returns its result.
+    """Carries out a run in its folder, which must exist, and returns its result.
 
-    placement: None for this process. take: called with what the run yields; it may raise StopRun. Raises RunFailed.
-    Whatever else it raises, such as KeyboardInterrupt, run.json says how the run ended.
+    placement: None for a run in this process.
+    take: called with all that the run yields; it may raise StopRun. Raises RunFailed. Whatever exception it raises,
+    such as KeyboardInterrupt, run.json says how the run ended.
     """
     with nullcontext() if execution.goes_on else locked(execution.folder):  # what goes on is locked by who decided so
         return _carry_out(execution, placement, take)
@@ -143,7 +144,7 @@ def _carry_out(execution: Execution, placement: Placement | None, take: Callable
                 recoveries.count(lost)
                 execution = replace(execution, goes_on=True)
     except JobFailed as failed:
-        told = explained(failed, execution.scenario)  # that of the execution itself has it already
+        told = explained(failed, execution.scenario)  # a failure of the execution itself is explained already
         cause = f"{told.cause}; {execution.cure}" if isinstance(failed, SchedulerDied) else told.cause
         execution.settle("failed", f"{told.label}: {cause}\n{told.traceback}".strip())
         raise RunFailed(told.label, cause, told.traceback, execution.folder) from None
@@ -214,7 +215,7 @@ def _inline(execution: Execution) -> Generator[Progress | NewRows, None, None]:
                 yield step
     except JobFailed:
         raise
-    except (Exception, SystemExit) as error:  # not of a job; the scheduler actor reports it in the same way
+    except (Exception, SystemExit) as error:  # not of a job, but the scheduler actor reports it like one
         raise JobFailed.by(error, "scheduler") from error
     finally:
         with deferring():

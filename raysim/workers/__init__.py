@@ -1,1 +1,1 @@
-"""What actors host: the computations of every job, as functions of the request."""
+"""The workers that actors host: they carry out the engine's jobs, as functions of the request."""

@@ -1,4 +1,4 @@
-"""What client actors host: it trains and evaluates clients, as functions of the request."""
+"""The worker of client actors: it trains and evaluates clients, as functions of the request."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ClientWorker(Workbench):
         updates, buffers = records.Total() if request.summed else records.Stack(), records.Total()
         after: list[Value[Wire]] = []
         trained = []
-        first: Record | None = None  # the first client's update, whose entries those of the others must have
+        first: Record | None = None  # the first client's update; the others must have its entries
         messages: dict[Value[Wire], Record] = {}
         for member in request.members:
             sent, state, reply = self._updated(member, messages)
@@ -199,7 +199,8 @@ class ClientWorker(Workbench):
             return returned.record(where, self.algorithm.client(self.start), "a client's state")
 
     def message(self, state: Record, version: int = 0) -> Record:
-        """Returns what clients are sent in this state of the server, with the model, which is evaluated in any case."""
+        """Returns the message of this state of the server, and adds the model if the algorithm does not send it,
+        because it is evaluated."""
         return {"buffers": state["buffers"], "w": state["w"], **self._sent(state, version)}
 
     def _sent(self, state: Record, version: int) -> Record:

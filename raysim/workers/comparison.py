@@ -1,4 +1,4 @@
-"""How the updates of a step compare: how long each is, and how far it agrees with their mean.
+"""Compares the updates of a step: the length of each, and how far it agrees with their mean.
 
 Zhu et al., Guided model merging for hybrid data learning, 2025, figure 2: the less clients' data are alike, and the
 staler updates are, the less they agree.

@@ -11,7 +11,7 @@ from raysim.workers.replies import Numbers
 def not_finite(record: Record) -> str | None:
     """Returns the name of the first entry that holds a number that is not finite; None if there is none."""
     for name, entry in record.items():
-        # The sum is the fastest pass over a vector. But it may overflow, so it alone does not tell.
+        # The sum is the fastest check. It may also overflow, so a sum that is not finite proves nothing yet.
         suspect = entry.is_floating_point() and not math.isfinite(entry.sum())
         if suspect and not bool(entry.isfinite().all()):
             return name
@@ -19,7 +19,8 @@ def not_finite(record: Record) -> str | None:
 
 
 def diverged(numbers: Numbers, sent: Record, what: str) -> str | None:
-    """Returns what of a training is not finite, such as "loss" or "update 'delta'"; None if all of it is finite.
+    """Returns the name of the first result of a training that is not finite, such as "loss" or "update 'delta'"; None
+    if all are finite.
 
     numbers: what the tables show of it. sent: what the client or peer sends. what: the word for that.
     """

@@ -1,4 +1,4 @@
-"""What the actor that loads the data hosts. It is where the files are, and needs no torch of its own."""
+"""The worker of the actor that loads the data. It is on the node with the files, and needs no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What actors host in a run of peers: it mixes, trains and evaluates them, as functions of the request."""
+"""The worker of actors in a run of peers: it mixes, trains and evaluates peers, as functions of the request."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class PeersWorker(Workbench):
     def tried(self, peer: int, local: Local) -> tuple[float, float, Record]:
         """Trains a peer, and mixes copies of its own message, as if from one neighbour and then from two.
 
-        local: how it trains. Returns the forward passes besides the gradients of `local` that it takes without
-        neighbours, how many more with each neighbour, which are taken to be as many for every one of them, and the
-        message. Raises what a run would where its algorithm does not keep its contract.
+        local: how it trains. Returns the number of forward passes without neighbours, besides the gradients of `local`;
+        the number of further ones for each neighbour, as if all neighbours took the same; and the message. Raises what
+        a run would if the algorithm breaks a rule.
         """
         state = self._first(peer)
-        _ = self._first_of_any  # made here, for `init` may predict, which is no part of a mix
+        _ = self._first_of_any  # made before counting, because predictions of `init` are no part of a mix
         before = self.net.predicted
         draft, message = self._trained(peer, EVALUATING, state, local)
         predicted = self.net.predicted - before
@@ -127,7 +127,7 @@ class PeersWorker(Workbench):
 
     @cached_property
     def _first_of_any(self) -> Record:
-        """The first state of some peer. Those of all peers have the same entries, shapes and types."""
+        """The first state of one peer. Those of all peers have the same entries, shapes and types."""
         return self._first(0)
 
     def _trained(self, peer: int, mixes: int, state: Record, local: Local | None = None) -> tuple[Record, Record]:
@@ -149,7 +149,7 @@ class PeersWorker(Workbench):
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, request: EvaluatePeersRequest) -> list[dict[str, Evaluated]]:
-        """Evaluates peers on all samples of each split. Returns, for each peer, what that gave by split."""
+        """Evaluates peers on all samples of each split. Returns each peer's results by split."""
         evaluated = []
         for asked in request.peers:
             self.net.take_solves()

@@ -1,4 +1,5 @@
-"""Tries a model on two samples before a run starts, so that what does not fit is told once and clearly."""
+"""Tries a model on two samples before a run starts, so that a model that does not fit the data gives one clear
+error."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _MEASURED = 250
 def try_model(bench: Workbench) -> float:
     """Lets the model predict and train on two samples, and embed them if the algorithm needs that. Returns its loss.
 
-    Raises ValueError if the outputs have a wrong shape or type, or if the model cannot embed; what the model itself
-    raises gets a note that says what it was given.
+    Raises ValueError if the outputs have a wrong shape or type, or if the model cannot embed; an exception of the model
+    itself gets a note that describes the inputs.
     """
     federation, net = bench.federation, bench.net
     x, y = bench.loader(federation.train, np.arange(min(_SAMPLES, len(federation.train))))

@@ -17,7 +17,7 @@ Numbers: TypeAlias = "dict[str, float | None]"
 
 
 class Evaluated(NamedTuple):
-    """What evaluating a model on a split gave."""
+    """The result of evaluating a model on a split."""
 
     sums: MetricSums
     own: OwnMetrics
@@ -59,13 +59,14 @@ class ServerDescribed(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """How many forward passes of one sample something takes, by the samples that a client or peer holds."""
+    """How many forward passes of one sample a client's or peer's work takes, as a function of the samples that it
+    holds."""
 
     fixed: float
     per_sample: float
 
     def of(self, samples: int) -> float:
-        """Returns how many those are of a client or peer with so many samples."""
+        """Returns the number for a client or peer with so many samples."""
         return self.fixed + self.per_sample * samples
 
 
@@ -88,10 +89,10 @@ class PeerCost(NamedTuple):
 
 
 class TrainedClient(NamedTuple):
-    """What the training of a client gave, besides its update."""
+    """The result of a client's training, besides its update."""
 
     numbers: Numbers  # for the table `updates`
-    passes: float  # samples whose gradients were computed, each as often as it was, and a third of those only predicted
+    passes: float  # samples with gradients, with repeats, plus a third of those that were only predicted
     diverged: str | None  # what was not finite, such as "loss"; None if all was
 
 
@@ -100,12 +101,12 @@ class StepReply(NamedTuple):
 
     numbers: Numbers  # for the table `steps`
     coefficients: dict[str, list[float]]  # columns of the table of that name, with own ones; {} without a search
-    diverged: str | None  # what of the next model is not finite, "w" or "buffers"; None if all is
+    diverged: str | None  # the part of the next model that is not finite, "w" or "buffers"; None if all is finite
     compared: list[Numbers]  # for each update, columns of the table `updates`; [] if they are not compared
 
 
 class TrainedPeer(NamedTuple):
-    """What the training of a peer gave, besides its draft and message."""
+    """The result of a peer's training, besides its draft and message."""
 
     numbers: Numbers  # for the table `updates`
     message_bytes: int
@@ -113,7 +114,7 @@ class TrainedPeer(NamedTuple):
 
 
 class MixedPeer(NamedTuple):
-    """What a peer's turn of mixing and training gave, besides its records."""
+    """The result of a peer's turn of mixing and training, besides its records."""
 
     mixing_s: float  # wall seconds
     trained: TrainedPeer | None  # None: it did not train, because it will not mix again

@@ -111,7 +111,7 @@ class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
         return TrainedChunk(update=Value(), states=tuple(Value() for member in self.members if member.state))
 
     def remade(self, left: TrainedChunk) -> tuple[Value[Update]]:
-        return (left.update,)  # the next step uses it up; states live on, and with them would what they came from
+        return (left.update,)  # not the states, which live long and would keep their origins in memory
 
     def call(self, worker: ClientWorker, gang: Gang) -> Answer[list[TrainedClient], TrainedChunk]:
         return worker.train(self)
@@ -139,7 +139,7 @@ class StepRequest(Request[StepReply, SteppedState]):
     shares: tuple[float, ...] | None
     """The weights of the chunks' buffers, if each chunk is one client that was trained at its dispatch. None: the
     chunks have weighed them already."""
-    compared: bool  # whether the reply tells how the updates compare; they must then be stacked
+    compared: bool  # whether the reply compares the updates; they must then be stacked
     message: Value[Wire]  # what clients were sent before it
     state: StateValues  # before it
     chunks: tuple[Value[Update], ...]  # what the training jobs left
@@ -217,7 +217,7 @@ class OwnModels(NamedTuple):
 
 @dataclass(frozen=True)
 class EvaluateClientsRequest(Query[list[dict[str, Evaluated]]]):
-    """Evaluates each client's own model on its own samples. The result has what it gave by split, for each client."""
+    """Evaluates each client's own model on its own samples. The result has each client's results by split."""
 
     name = "evaluate_clients"
     own: OwnModels

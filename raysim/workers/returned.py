@@ -1,4 +1,4 @@
-"""What an algorithm's methods must keep to: they change nothing in place, and return what their docstrings say.
+"""The rules for an algorithm's methods: they change nothing in place, and return what their docstrings say.
 
 Every call of a method on a worker goes through `calling`. What it returns goes through one of the functions below. All
 of them raise ContractError, whose text begins with the class and the method.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ContractError(BadValue):
-    """A method of an algorithm did what no method may do, or returned something that it may not return."""
+    """A method of an algorithm broke a rule: it changed what it was given, or returned something wrong."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What aggregator actors host: it does the server's steps, as functions of the request."""
+"""The worker of aggregators: it does the server's steps, as functions of the request."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ServerWorker(ClientWorker):
     def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Numbers]]:
         """Returns the step's updates, summed or stacked, its buffers, averaged over the step's samples, the number of
         updates in each chunk, if they are stacked, and how they compare, if that is asked."""
-        # Borrowed, for sums and stacks are new tensors: what chunks left is only read here.
+        # Borrowed, because sums and stacks are new tensors, and the chunks' values are only read.
         vectors = [wire.borrow(chunk.content[0], self.device) for chunk in request.chunks]
         buffers = [wire.borrow(chunk.content[1], self.device) for chunk in request.chunks]
         stacked = request.weights is not None or not request.summed

@@ -1,4 +1,4 @@
-"""How the server's state is stored between steps: what the message carries too is not stored again."""
+"""How the server's state is stored between steps. Entries that the message carries, too, are not stored twice."""
 
 from __future__ import annotations
 

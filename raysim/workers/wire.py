@@ -1,4 +1,4 @@
-"""Turns records into what travels between workers, and back: numpy arrays, which Ray shares without copying."""
+"""Turns records into numpy arrays, which Ray shares between workers without copying, and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from raysim.terms import Record
 Wire: TypeAlias = "dict[str, np.ndarray]"
 """A record as it travels: named arrays instead of tensors."""
 
-# Arrays in Ray's object store are read-only, but torch could write to them; `returned.calling` finds out if it did.
+# Arrays in Ray's object store are read-only, but torch can write to them; `returned.calling` notices that.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 

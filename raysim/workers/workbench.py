@@ -1,4 +1,4 @@
-"""What every worker has: the data, whose memory the workers of a node share, and a model that fits the data."""
+"""The base of all workers: the data, whose memory the workers of a node share, and a model that fits the data."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from raysim.workers.replies import Described, Evaluated, MetricSums, Numbers, Ow
 from raysim.workers.returned import calling
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
-# Draws outside of training have keys of their own: this number, above any number of dispatches, plus the version.
+# Evaluations draw with keys of their own: this number, which is above any number of dispatches, plus the version.
 EVALUATING = 2**32
 
 
 class Workbench:
-    """The base of all workers, made once in each actor. No method changes anything that a later call could see."""
+    """A worker's data and model, made once in each actor. No call of a method has an effect on later calls."""
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
         """Raises BadInput if the model, a metric or the loss does not fit the data, or no parameter is shared."""
@@ -100,10 +100,11 @@ class Workbench:
         return task
 
     def by_samples(self, of_smallest: float, measure: Callable[[int], float]) -> Passes:
-        """Returns how many forward passes something takes, which is taken to grow by as much with each sample held.
+        """Fits passes(n) = fixed + per_sample * n, the forward passes of a client with n samples, through the clients
+        with the fewest and the most samples.
 
-        of_smallest: how many it takes the client with the fewest samples; if that is 0, it is taken to be 0 for all.
-        measure: returns how many it takes another client; it is asked for the one with the most.
+        of_smallest: the passes of the client with the fewest; if they are 0, they are 0 for all.
+        measure: returns the passes of another client.
         """
         held = self.federation.samples
         fewest, most = int(held[self.federation.smallest]), int(held[self.federation.largest])
@@ -133,7 +134,7 @@ class Workbench:
 
     @cached_property
     def _shared(self) -> dict[str, Record]:
-        """What all clients of this worker get to see."""
+        """The parts of tasks that are the same for all clients of this worker."""
         start = {"w": self.start.w, "buffers": self.start.buffers}
         return {
             "the first model": start,
@@ -212,7 +213,7 @@ class Workbench:
         sums = {"samples": samples, "loss": loss}
         if labelled:
             sums["accuracy"] = float(correct)
-        if solves.solves:  # given as sums over samples, as all metrics are
+        if solves.solves:  # like all metrics, as sums over samples
             sums["iterations"] = samples * solves.iterations / solves.solves
             sums["unconverged"] = samples * solves.unconverged / solves.solves
         return sums

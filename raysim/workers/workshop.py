@@ -1,4 +1,4 @@
-"""What an actor hosts before it has data: the scenario and a device. A set-up then replaces it by a worker."""
+"""An actor's state before it has data: the scenario and a device. A set-up then replaces it by a worker."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class PeersJobs:
             evaluated.append((peers, self.pool.submit(CLIENT, request, priority=priority, label=label)))
         compared = []
         for peers in _chunks(range(self.peers), COMPARED):
-            asked = self._states_of([0, *peers])  # peer 0 is the origin, lest large numbers cancel
+            asked = self._states_of([0, *peers])  # distances are taken from peer 0, so that no large numbers cancel out
             job = self.pool.submit(CLIENT, CompareRequest(version, asked), priority=priority, label=label)
             compared.append(job)
         sums = ConsensusRequest(tuple(job.left.total for job in compared))

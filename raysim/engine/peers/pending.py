@@ -1,4 +1,4 @@
-"""The jobs of a round of peers and of the evaluation after it, with what they found once they are done."""
+"""The jobs of a round of peers and of the evaluation after it, and their results once they are done."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TrainedAt(NamedTuple):
 
     @classmethod
     def noted(cls, note: dict[str, Any]) -> TrainedAt:
-        """Returns where the result is that `note` gave: in a job that is done."""
+        """Returns the place of a result that `note` returned before: in a job that is done."""
         trained = TrainedPeer(note["numbers"], note["message_bytes"], note["diverged"])
         done = Outcome([MixedPeer(0.0, trained, None, {})], note["worker"], Took(0.0, 0.0))
         left = Mixture(own=Value(), messages=Value())

@@ -1,4 +1,4 @@
-"""The jobs of a server step and of an evaluation, with what they found once they are done."""
+"""The jobs of a server step and of an evaluation, and their results once they are done."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PendingEvaluation(Pending):
 
     @property
     def of_global(self) -> dict[str, Evaluated]:
-        """By split, what evaluating the global model on all samples of the split gave."""
+        """By split, the result of evaluating the global model on all samples."""
         found = {}
         for split, jobs in self.shards.items():
             sums = {key: sum(job.result[key] for job in jobs) for key in jobs[0].result}

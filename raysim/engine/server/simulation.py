@@ -51,11 +51,11 @@ class ServerSimulation:
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
     def memory(self) -> dict[str, Any]:
-        # None that the timeline needed later: how far it is ahead depends on the workers, and a fork measures anew.
+        # Without later measurements: how many there are depends on the workers, and a fork measures these anew.
         return {"evaluated": self._evaluated, "training": self._jobs.training.memory(self._measurements)}
 
     def _recall(self, checkpoint: Checkpoint) -> None:
-        """Moves the timeline on to a checkpoint. Training that went on beside the timeline then starts again."""
+        """Moves the timeline on to a checkpoint, and starts the training again that was under way then."""
         self._evaluated = checkpoint.memory["simulation"]["evaluated"]
         training: dict[int, Dispatched] = {}
         for happening in skip(self._happenings, checkpoint):

@@ -36,7 +36,7 @@ class Training:
         self._scenario, self._pool = scenario, pool
         self._messages, self._fresh = messages, fresh
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
-        self._seen: dict[int, float] = {}  # by dispatch: samples seen by training on which its arrival depended
+        self._seen: dict[int, float] = {}  # by dispatch: samples seen, if its arrival depended on that
         self._next: dict[int, Value[Wire]] = {}  # by client: its newest state, even if no step has used that update yet
 
     def states_of(self, clients: list[int]) -> tuple[Value[Wire], ...]:
@@ -50,11 +50,11 @@ class Training:
 
     @property
     def measurements(self) -> int:
-        """How many times an arrival has depended on what was trained, so far."""
+        """The number of arrivals so far that depended on what was trained."""
         return len(self._seen)
 
     def memory(self, measurements: int) -> dict[str, Any]:
-        """Returns what the first so many of these arrivals depended on, as plain data."""
+        """Returns the measurements of the first arrivals, as plain data. measurements: of how many."""
         first = dict(islice(self._seen.items(), measurements))
         return {"dispatches": list(first), "samples_seen": list(first.values())}
 
@@ -73,7 +73,7 @@ class Training:
     def begin(self, dispatched: Dispatched) -> None:
         """Trains a client right after its dispatch, because the time of its arrival depends on the work done.
 
-        Its update is not summed with others yet: its weight is not known, nor whether a step will use it.
+        Its update is not summed with others yet, because its weight is not known, nor whether a step will use it.
         """
         client = dispatched.client
         state = self._next.get(client, self._fresh)
