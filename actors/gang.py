@@ -6,12 +6,15 @@ to load.
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
-import struct
 import time
+from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
+from queue import Empty, SimpleQueue
+from threading import Thread, Timer
 from typing import Any, NamedTuple, Protocol
 
 RETRY_S = 0.02  # seconds between attempts to reach the first member
@@ -72,45 +75,52 @@ class Door:
         self.address = Address(host, self._socket.getsockname()[1], key)
 
     def admit(self, others: int, within_s: float = JOIN_S) -> list[Connection]:
-        """Waits for so many other members, closes the door, and returns the connections to them, in order of rank.
+        """Waits for so many other members, and returns the connections to them, in order of rank. Then it is closed.
 
-        A guest that does not know the key is a stranger, and is turned away. Raises TimeoutError if the members are not
-        there in time.
+        A guest that does not know the key is a stranger, and is turned away; none keeps another one waiting. Raises
+        TimeoutError if the members are not there in time.
         """
         guests: dict[int, Connection] = {}
+        greeted: SimpleQueue[tuple[int, Connection]] = SimpleQueue()
         deadline = time.monotonic() + within_s
-        with self._socket:
+        Thread(target=self._accept, args=(greeted,), daemon=True).start()
+        try:
             while len(guests) < others:
-                self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-                guest = self._greet(self._socket.accept()[0])
-                if guest is not None:
-                    guests[guest.recv()] = guest
+                rank, connection = greeted.get(timeout=max(deadline - time.monotonic(), 0.001))
+                guests[rank] = connection
+        except Empty:
+            raise TimeoutError(f"{others - len(guests)} of {others} members did not come in {within_s:g} s") from None
+        finally:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)  # closing alone would not wake the thread that accepts
+            self._socket.close()
         return [guests[rank] for rank in sorted(guests)]
 
-    def _greet(self, guest: socket.socket) -> Connection | None:
-        """Returns the connection to a guest that knows the key; None for a guest that does not, or that says
-        nothing."""
-        guest.setblocking(True)
-        _limit(guest, GREET_S)
-        connection = Connection(guest.detach())
+    def _accept(self, greeted: SimpleQueue[tuple[int, Connection]]) -> None:
+        with suppress(OSError):  # the door is closed
+            while True:
+                Thread(target=self._greet, args=(self._socket.accept()[0], greeted), daemon=True).start()
+
+    def _greet(self, guest: socket.socket, greeted: SimpleQueue[tuple[int, Connection]]) -> None:
+        """Passes on the connection to a guest that proves in time that it knows the key, and closes all others."""
+        connection = Connection(os.dup(guest.fileno()))
+        limit = Timer(GREET_S, _hang_up, (guest,))  # one for all that it sends, be it byte by byte
+        limit.daemon = True
+        limit.start()
         try:
             deliver_challenge(connection, self.address.key)
             answer_challenge(connection, self.address.key)
+            greeted.put((connection.recv(), connection))
         except (AuthenticationError, OSError, EOFError):
             connection.close()
-            return None
-        with socket.socket(fileno=connection.fileno()) as greeted:
-            _limit(greeted, 0)
-            greeted.detach()
-        return connection
+        finally:
+            limit.cancel()
+            guest.close()
 
 
-def _limit(connection: socket.socket, seconds: float) -> None:
-    """Sets how long each read and write may take. It is set on the socket itself, because Python's own timeout has
-    no effect on a Connection."""
-    limit = struct.pack("ll", int(seconds), 0)
-    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-        connection.setsockopt(socket.SOL_SOCKET, option, limit)
+def _hang_up(guest: socket.socket) -> None:
+    with suppress(OSError):  # it has gone
+        guest.shutdown(socket.SHUT_RDWR)
 
 
 class Members:

@@ -6,6 +6,7 @@ no distinction. Where a store works in another way than a disk, `results.store` 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -48,6 +49,13 @@ def location(text: str | os.PathLike[str] | Any) -> Path:
 def is_local(path: Path) -> bool:
     """Tells whether a place is on this machine, or on a disk that it shares with others."""
     return isinstance(path, Path)
+
+
+def require_file(path: Path) -> Path:
+    """Returns a path. Raises OSError if a pipe or a device is there, which may have no end, and so cannot be read."""
+    if is_local(path) and path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+    return path
 
 
 def is_uri(text: str) -> bool:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from results import writing_process
 from results.info import wrong_info
 from results.keys import ORIGIN, Value, column, flatten
-from results.location import location
+from results.location import location, require_file
 from results.own_columns import own_names, schema_of
 from results.parts import DamagedPart, part_files, rows_in
 from results.schemas import TABLES, dictionary, require
@@ -68,7 +68,7 @@ class Run:
         path = self.folder / "run.json"
         try:
             with reaching(path):
-                text = path.read_text(encoding="utf-8")
+                text = require_file(path).read_text(encoding="utf-8")
             info = json.loads(text)
         except OSError as error:
             raise NotARun(

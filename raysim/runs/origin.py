@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import unified_diff
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +16,11 @@ from raysim.scenario import Scenario
 from raysim.scenario.dependencies import depends_on, hash_of
 from raysim.scenario.own_modules import (
     MAIN,
+    files_of,
     is_installed,
     main_objects,
     main_sources,
+    modules_named,
     own_modules,
     parts_in,
     root_of,
@@ -30,10 +35,12 @@ PATIENCE_S = 10.0  # seconds that git may take
 
 def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
     """Copies the user's own modules into the run's folder, and returns what run.json says of the run's origin."""
+    own: dict[Path, bytes] = {}
     for module in own_modules(scenario):
         root = root_of(module)
         if root is None or not is_installed(root):
             sources = main_sources(scenario) if module == MAIN else sources_of(module)
+            own |= {(root / path).resolve(): content for path, content in sources.items()} if root else {}
             for path, content in sources.items():
                 copy = folder / CODE / path
                 make_folder(copy.parent, parents=True)
@@ -44,37 +51,55 @@ def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
     return {
         "depends_on": depends_on(scenario),
         "notes": [f"{name} is a {'class' if isinstance(one, type) else 'function'} {text}" for name, one in named],
-        "git": _working_tree(folder),
+        "git": _working_tree(folder, own),
     }
 
 
 @contextmanager
 def own_code(folder: Path, info: dict[str, Any]) -> Iterator[None]:
-    """Within the block, modules of the user's own are imported as they were when a run started.
+    """Within the block, the modules that the model needs are imported as they were when a run started.
 
-    Where they have changed since, or cannot be found any more, the copies in the run's folder are imported. info: the
-    content of run.json.
+    Where they have changed since, or cannot be found any more, the copies in the run's folder are imported: of modules
+    that the block `model` names, and of what these import. Nothing else there is. info: the content of run.json.
     """
     modules = (info.get("depends_on") or {}).get("modules", {})
-    stale = any(module != MAIN and hash_of(sources_of(module)) != known for module, known in modules.items())
+    named = modules_named(info["scenario"].get("model")) & modules.keys() - {MAIN}
+    stale = any(hash_of(sources_of(module)) != modules[module] for module in named)
     if not (stale and (folder / CODE).is_dir()):
         yield
         return
-    with local_copy(folder / CODE) as code, _imported_from(code.absolute()):
-        yield
+    with local_copy(folder / CODE) as code:
+        names = {path.parts[0].removesuffix(".py") for module in named for path in files_of(module, code)}
+        with _imported_from(code.absolute(), {name for name in names if not _elsewhere(name)}):
+            yield
+
+
+def _elsewhere(name: str) -> bool:
+    """Whether a module is Python's own or that of an installed package, of which no copies are made."""
+    root = root_of(name)
+    return name in sys.stdlib_module_names or (root is not None and is_installed(root))
+
+
+class _Copies:
+    """Finds modules of some names in a folder. It stands among Python's finders."""
+
+    def __init__(self, folder: Path, names: set[str]) -> None:
+        self._folder, self._names = str(folder), names
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return PathFinder.find_spec(name, [self._folder]) if path is None and name in self._names else None
 
 
 @contextmanager
-def _imported_from(code: Path) -> Iterator[None]:
-    """Within the block, the modules in a folder are imported in place of others of their names."""
-    copied = {path.stem for path in code.iterdir()}
-    before = _take_out(copied)
-    sys.path.insert(0, str(code))
+def _imported_from(code: Path, names: set[str]) -> Iterator[None]:
+    """Within the block, modules of these names in a folder are imported in place of others."""
+    before, copies = _take_out(names), _Copies(code, names)
+    sys.meta_path.insert(0, copies)
     try:
         yield
     finally:
-        sys.path.remove(str(code))
-        _take_out(copied)
+        sys.meta_path.remove(copies)
+        _take_out(names)
         sys.modules.update(before)
 
 
@@ -84,27 +109,35 @@ def _take_out(names: set[str]) -> dict[str, Any]:
     return {name: sys.modules.pop(name) for name in found}
 
 
-def _working_tree(folder: Path) -> dict[str, Any] | None:
-    """Returns the commit in the current folder, and whether all is committed; None if git knows of none.
+def _working_tree(folder: Path, own: dict[Path, bytes]) -> dict[str, Any] | None:
+    """Returns the commit in the current folder, and whether all own files are as committed; None if git knows of none.
 
-    What is not committed is written into the run's folder, unless it is large.
+    How they differ is written into the run's folder, unless that is long. own: the files' contents by absolute path;
+    other files, which may hold secrets, are not looked at. git only reads objects: to compare a working tree, it would
+    run programs that the repository's settings name.
     """
-    status = _git("status", "--porcelain=v2", "--branch", "--untracked-files=no")
-    if status is None:
+    top, head = _git("rev-parse", "--show-toplevel"), _git("rev-parse", "--verify", "HEAD")
+    if top is None:
         return None
-    lines = status.decode(errors="replace").splitlines()
-    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), None)
-    clean = all(line.startswith("#") for line in lines)
-    diff = None if clean else _git("diff", "HEAD")
-    if diff and len(diff) <= LARGEST_DIFF:
-        (folder / "working_tree.diff").write_bytes(diff)
-    return {"commit": commit, "clean": clean}
+    commit = head and head.decode().strip()
+    root, lines = Path(os.fsdecode(top.rstrip(b"\n"))), list[str]()
+    for path, content in own.items():
+        if path.is_relative_to(root):
+            name = path.relative_to(root).as_posix()
+            texts = [(_git("cat-file", "blob", f"HEAD:{name}") or b""), content]
+            before, now = (text.decode(errors="replace").splitlines(keepends=True) for text in texts)
+            lines += unified_diff(before, now, f"a/{name}", f"b/{name}")
+    diff = "".join(lines)
+    if 0 < len(diff) <= LARGEST_DIFF:
+        (folder / "working_tree.diff").write_text(diff, encoding="utf-8")
+    return {"commit": commit, "clean": not diff}
 
 
 def _git(*words: str) -> bytes | None:
-    """Returns what git answers; None if it is not installed, takes too long, or is not in a working tree."""
+    """Returns what git answers; None if it is not installed, takes too long, or does not know."""
+    environment = {**os.environ, "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        answer = subprocess.run(("git", *words), capture_output=True, timeout=PATIENCE_S)
+        answer = subprocess.run(("git", *words), capture_output=True, timeout=PATIENCE_S, env=environment)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return None if answer.returncode else answer.stdout

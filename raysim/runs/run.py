@@ -17,7 +17,7 @@ from actors.interrupt import deferring
 from raysim.engine.families import family_of
 from raysim.engine.progress import Progress
 from raysim.observers.callback import Watcher
-from raysim.parts.errors import RunFailed, StopRun
+from raysim.parts.errors import RunFailed, ScenarioError, StopRun
 from raysim.parts.standard_state import standard_state
 from raysim.runs.dry import dry_run, require_plan
 from raysim.runs.execution import Execution
@@ -30,6 +30,7 @@ from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
 from raysim.runs.recoveries import Recoveries
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
+from raysim.scenario.file_checks import file_problems
 from raysim.scenario.load import scenario_of
 from raysim.workers.device import stand_in
 from results import CannotWrite
@@ -109,6 +110,7 @@ def launch(
     make: returns the execution. It is called only after the cluster has room, so that no folder is made in vain.
     """
     stand_in()  # refuses one outside of tests
+    _fetch(scenario)
     if inline:
         pin(scenario.resources.cpu_capability)
     with nullcontext() if inline else _reserved(scenario, address) as placement:
@@ -165,7 +167,14 @@ def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:
     connect_to([demand_of(scenario) for scenario in scenarios], address)
 
 
+def _fetch(scenario: Scenario) -> None:
+    """Reads and checks files of the world at URIs, too. What was fetched then travels with the scenario."""
+    if problems := [*file_problems(scenario, fetch=True)]:
+        raise ScenarioError(scenario.name, problems)
+
+
 def _dry(scenario: Scenario, out: Path) -> Result:
+    _fetch(scenario)
     require_plan(scenario)
     folder = new_folder(out, f"{scenario.name}-dry")
     try:

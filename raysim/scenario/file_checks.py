@@ -5,22 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from raysim.parts.errors import Problem
+from raysim.parts.part import Part
 from raysim.parts.plain import as_lists
 from raysim.scenario.schema import Scenario
 from raysim.world import World
+from results.location import is_local, location
 
 _OF_THE_RECORD = ("dispatch", "delay", "availability", "dropout")  # keys that a replay takes from the run
 
 
-def file_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Yields problems whose paths start at the scenario."""
+def file_problems(scenario: Scenario, *, fetch: bool = False) -> Iterator[Problem]:
+    """Yields problems whose paths start at the scenario.
+
+    fetch: whether files at URIs are looked at, too. A check of a stranger's scenario calls no other machine.
+    """
+
+    def known(part: Part) -> bool:
+        return fetch or all(is_local(location(path)) for path in part.reads())
+
     world, clients = scenario.world, scenario.data.participants
     if world.replay is not None and scenario.has_server:
         yield from _problem("world.replay", lambda: _check_replay(scenario))
         return  # nothing else is used
-    yield from _problem("world.delay", lambda: world.delay.check(clients))
-    yield from _problem("world.availability", lambda: world.availability.check(clients))
-    if world.dispatch.order is not None:
+    if known(world.delay):
+        yield from _problem("world.delay", lambda: world.delay.check(clients))
+    if known(world.availability):
+        yield from _problem("world.availability", lambda: world.availability.check(clients))
+    if world.dispatch.order is not None and known(world.dispatch):
         yield from _problem("world.dispatch.order", lambda: _check_order(world, clients, scenario.run.rounds))
 
 

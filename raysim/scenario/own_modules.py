@@ -73,7 +73,7 @@ def sources_of(module: str) -> dict[Path, bytes]:
     installed package, it is the module's own file only. Returns {} if they are not known.
     """
     root = root_of(module)
-    return {path: root.joinpath(path).read_bytes() for path in _files(module, root)} if root else {}
+    return {path: root.joinpath(path).read_bytes() for path in files_of(module, root)} if root else {}
 
 
 def main_sources(scenario: Part) -> dict[Path, bytes]:
@@ -117,7 +117,13 @@ def is_installed(root: Path) -> bool:
     return root in _INSTALLED or root.name in ("site-packages", "dist-packages")
 
 
-def _files(module: str, root: Path) -> list[Path]:
+def modules_named(value: Any) -> set[str]:
+    """Returns the modules in all texts like module:Class in plain data."""
+    return {path[1] for text in _values(value) if isinstance(text, str) and (path := _PATH.fullmatch(text))}
+
+
+def files_of(module: str, root: Path) -> list[Path]:
+    """Returns the files below a folder that a module there is made of, by paths below that folder."""
     found: dict[Path, None] = {}
     todo = [module]
     while todo:

@@ -16,7 +16,7 @@ from raysim.parts.errors import BadInput
 from raysim.parts.part import Count, OneOf, Part
 from raysim.parts.rng import generator
 from raysim.world.mixing import WEIGHTINGS, Metropolis, Neighbours, Weighting
-from results.location import location
+from results.location import location, require_file
 from results.store import why
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _read_edges(value: Any) -> Any:
         return value
     path = location(value).expanduser().absolute()
     try:
-        lines = [line.partition("#")[0].split() for line in path.read_text().splitlines()]
+        lines = [line.partition("#")[0].split() for line in require_file(path).read_text().splitlines()]
         return tuple((int(i), int(j)) for i, j in filter(None, lines))
     except (OSError, ValueError) as error:
         cause = why(error) if isinstance(error, OSError) else error

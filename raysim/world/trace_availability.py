@@ -18,7 +18,7 @@ from raysim.parts.rng import Stream
 from raysim.world.availability import Availability, Presence
 from raysim.world.trace_delay import Assign
 from raysim.world.trace_file import read_trace
-from results.location import location
+from results.location import location, require_file
 from results.store import why
 
 
@@ -166,7 +166,7 @@ def _from_table(path: str) -> dict[int, list[Interval]]:
 def _from_json(path: str) -> tuple[dict[int, list[Interval]], dict[int, float]]:
     """Returns clients' intervals and periods, from a file as FedScale has them."""
     try:
-        raw = json.loads(location(path).expanduser().read_text(encoding="utf-8"))
+        raw = json.loads(require_file(location(path).expanduser()).read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {why(error)}; correct the path") from error
     except ValueError as error:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from results.location import location
+from results.location import location, require_file
 from results.store import in_arrow, why
 
 
@@ -75,8 +75,8 @@ def read_trace(path: str) -> TraceFile:
 
     Raises ValueError, which names the file, if it cannot be read.
     """
-    file = location(path).expanduser()
     try:
+        file = require_file(location(path).expanduser())
         return _parquet(path, file) if file.suffix == ".parquet" else _csv(path, file)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {why(error)}; correct the path") from error

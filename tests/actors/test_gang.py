@@ -155,6 +155,25 @@ def test_strangers_are_turned_away_at_the_door(monkeypatch: pytest.MonkeyPatch) 
     assert len(seen) == 1
 
 
+def test_a_stranger_that_sends_byte_by_byte_keeps_nobody_waiting_and_is_hung_up_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actors.gang.GREET_S", 1.0)
+    door = Door("127.0.0.1")
+    began = time.monotonic()
+    with socket.create_connection((door.address.host, door.address.port)) as slow:
+        visitor = threading.Thread(target=lambda: Members(Seat(1, 2, door.address), None).gather("one"))
+        visitor.start()
+        first = Members(Seat(0, 2, door.address), door)
+        assert time.monotonic() - began < 0.9
+        assert first.gather("zero") == ["zero", "one"]
+        visitor.join()
+        with pytest.raises(OSError):
+            while time.monotonic() - began < 30:
+                slow.send(b"\0")
+                time.sleep(0.05)
+
+
 def test_members_that_do_not_come_are_waited_for_with_a_limit() -> None:
     with pytest.raises(TimeoutError):
         Door("127.0.0.1").admit(1, within_s=0.1)

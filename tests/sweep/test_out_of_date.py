@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from PIL import Image
 from ruamel.yaml import YAML
 
 import raysim
+from raysim.runs.origin import own_code
 from raysim.runs.previous import EarlierRuns
 from raysim.scenario.dependencies import depends_on
 from raysim.scenario.fingerprints import fingerprint
@@ -160,21 +162,47 @@ def test_runs_are_read_without_their_classes(own: Any, tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
 
 
-def test_the_commit_and_what_is_not_committed_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    scenario = raysim.parse_scenario(digits(run__rounds=1))
-    assert raysim.run(scenario, out="runs", inline=True).info["git"] is None
+def test_of_the_code_in_a_folder_only_what_the_model_names_is_imported(own: Any, tmp_path: Path) -> None:
+    """The folder may be a stranger's."""
+    raw, folder, stem = own
+    result = raysim.run(raw, out=tmp_path / "runs", inline=True)
+    (folder / f"{stem}_net.py").write_text(MODEL + "# changed")
+    for name in ("stranger", "numpy", "json"):
+        (result.folder / "code" / f"{name}.py").write_text("1 / 0")
+    with own_code(result.folder, result.info):
+        assert find_spec("stranger") is None and find_spec(f"{stem}_algo").origin == str(folder / f"{stem}_algo.py")
+        assert find_spec(f"{stem}_net").origin == str(result.folder / "code" / f"{stem}_net.py")
+        assert "code" not in find_spec("numpy").origin
+    assert result.module() is not None
+
+
+def test_the_commit_and_what_is_not_committed_of_own_files_are_kept(
+    own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """git runs nothing that the repository names, and no other file is looked at."""
+    raw, folder, stem = own
+    monkeypatch.chdir(folder)
+    scenario = raysim.parse_scenario(raw)
+    assert raysim.run(scenario, out=tmp_path / "runs", inline=True).info["git"] is None
     git("init", "-q")
-    (tmp_path / "a.py").write_text("old\n")
-    git("add", "a.py")
+    (folder / ".env").write_text("SECRET=1")
+    (folder / ".gitattributes").write_text("* filter=traced diff=traced")
+    git("add", ".")
     git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "first")
-    clean = raysim.run(scenario, out="runs", inline=True)
+    trap = folder / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
+    trap.chmod(0o755)
+    for key in ("core.fsmonitor", "filter.traced.clean", "diff.external", "diff.traced.textconv"):
+        git("config", key, str(trap))
+    clean = raysim.run(scenario, out=tmp_path / "runs", inline=True)
     assert clean.info["git"] == {"commit": git("rev-parse", "HEAD").strip(), "clean": True}
-    (tmp_path / "a.py").write_text("new\n")
-    changed = raysim.run(scenario, out="runs", inline=True)
+    (folder / ".env").write_text("SECRET=2")
+    (folder / f"{stem}_helper.py").write_text("WEIGHT = 0.25\n")
+    changed = raysim.run(scenario, out=tmp_path / "runs", inline=True)
     assert changed.info["git"] == {**clean.info["git"], "clean": False}
-    assert "-old\n+new\n" in (changed.folder / "working_tree.diff").read_text()
-    assert not (clean.folder / "working_tree.diff").exists()
+    diff = (changed.folder / "working_tree.diff").read_text()
+    assert "-WEIGHT = 0.5\n+WEIGHT = 0.25\n" in diff and "SECRET" not in diff
+    assert not (clean.folder / "working_tree.diff").exists() and not (tmp_path / "sprung").exists()
 
 
 def git(*words: str) -> str:

@@ -1,13 +1,15 @@
 """Delays that follow from a trace of devices, through scenario files, dry and real."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from conftest import Raw, Simulate, digits, quadratic
 
-from raysim import parse_scenario, run
+from raysim import ScenarioError, parse_scenario, run
 
 FLOPS = 3 * 2 * (64 * 16 + 16 * 10)  # of a sample, forward and backward, of the MLP 64-16-10
 
@@ -153,3 +155,20 @@ def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: P
     for actors in (1, 2):
         raw["resources"] = {"chunk": 3, "client_actors": actors, "cpus_per_client": 0.5}
         assert run(parse_scenario(raw), out=tmp_path / "ray").digest == inline.digest
+
+
+@pytest.mark.parametrize("world", [{"delay": {"name": "trace"}}, {"dispatch": {"order": None}}], ids=["delay", "order"])
+def test_a_check_opens_ordinary_files_only_and_fetches_nothing(world: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    def with_file(path: str) -> Raw:
+        ((key, block),) = world.items()
+        inner = {"name": "trace", "path": path} if key == "delay" else {"per_round": 4, "order": path}
+        return digits(world={"dispatch": {"per_round": 4}, key: inner})
+
+    for path in (str(tmp_path / "pipe"), "/dev/zero"):
+        with pytest.raises(ScenarioError, match="it is no ordinary file"):
+            parse_scenario(with_file(path))
+    remote = parse_scenario(with_file("memory://nowhere/trace.csv"))
+    with pytest.raises(ScenarioError, match=r"nowhere/trace\.csv: cannot be read"):
+        run(remote, inline=True, out=tmp_path)
