@@ -3,37 +3,59 @@
 from __future__ import annotations
 
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from actors import Job, Pool, finished
 from raysim.doctor.usage import Usage, UsageRequest
 from raysim.doctor.watched_pool import OF_CLIENTS, Enough, WatchedPool
 from raysim.engine.families import family_of
+from raysim.engine.recorder import Nowhere
+from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
 from raysim.workers.shared_requests import CLIENT
 from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Closed, Stepped
-from results import Writer
 
 COUNTED_S = 5.0  # seconds for which the rest of the timeline is followed
 _OF_EVALUATION = ("evaluate", "evaluate_clients", "metrics", "compare", "consensus")
 
 
 @dataclass
-class Planned:
+class Planned(Visitor):
     """How much a run does, counted on its timeline."""
 
     trained: float = 0.0  # updates, or peers' mixes
     steps: float = 0.0  # server steps, or rounds of peers
     evaluations: float = 0.0
+    every: int = 1  # rounds from one evaluation to the next
+    over: int = 0  # rounds so far
 
-    def __mul__(self, times: float) -> Planned:
+    def whole(self, scenario: Scenario) -> Planned:
+        """Returns what is to be expected of all rounds, by those so far; by the scenario alone if none trained."""
+        rounds, every = scenario.run.rounds, scenario.run.evaluate_every
+        if not self.trained:
+            return Planned(rounds * scenario.in_flight, rounds, 1 + rounds / every)
+        times = max(rounds / max(self.over, 1), 1)
         return Planned(self.trained * times, self.steps * times, self.evaluations * times)
+
+    def stepped(self, stepped: Stepped) -> None:
+        self.trained += len(stepped.members)
+        self.steps += 1
+
+    def closed(self, closed: Closed) -> None:
+        if closed.over > self.over:
+            self.over = closed.over
+            self.evaluations += closed.over % self.every == 0
+
+    def exchanged(self, exchanged: Exchanged) -> None:
+        self.trained += len(exchanged.mixed)
+        self.steps += 1
+        self.over = exchanged.version
+        self.evaluations += exchanged.version % self.every == 0
 
 
 class Measured(NamedTuple):
@@ -65,58 +87,29 @@ class Measurement:
     def __call__(self, pool: Pool) -> Iterator[Measured | None]:
         """Raises JobFailed if a job fails, as the run would."""
         began = time.perf_counter()
-        scenario, planned = to_measure(self.scenario), Planned()
-        watched = WatchedPool(pool, self.seconds)
-        with tempfile.TemporaryDirectory() as folder:
-            family = family_of(scenario)
-            writer = Writer(Path(folder), "doctor")
-            try:
-                simulation = family.start(watched, family.recorder(writer), None)
-                planned = self._follow(simulation, watched)
-            except Enough:  # the set-up took all the time
-                pass
-            writer.close()
+        planned, watched = Planned(every=self.scenario.run.evaluate_every), WatchedPool(pool, self.seconds)
+        with suppress(Enough):
+            self._follow(watched, planned)
         usage = finished(pool, pool.submit(CLIENT, UsageRequest(), label="read the memory")).result
-        yield _measured(watched.jobs, watched.began - began, usage, self._whole(planned))
+        yield _measured(watched.jobs, watched.began - began, usage, planned.whole(self.scenario))
 
-    def _follow(self, simulation: Any, pool: WatchedPool) -> Planned:
-        """Lets the run go on until there is enough, and counts the whole timeline if it depends on nothing more."""
-        planned, over, measuring, end = Planned(), 0, True, 0.0
-        for happening in simulation.happenings():
-            over = _count(happening, planned, self.scenario.run.evaluate_every, over)
-            if measuring:
+    def _follow(self, watched: Any, planned: Planned) -> None:
+        """Lets a run go on until there is enough, and counts the whole timeline if it depends on nothing more.
+
+        Raises Enough if the time is over while workers start, or while the timeline waits for a training.
+        """
+        family = family_of(to_measure(self.scenario))
+        simulation, end = family.start(watched, family.recorder(Nowhere()), None), None
+        for happening in planned.follow(simulation.happenings()):
+            if end is None:
                 try:
                     pending, _ = simulation.hand_out(happening)
                     while pending and pending.undone:
-                        pool.wait()
+                        watched.wait()
                 except Enough:
-                    measuring, end = False, time.perf_counter() + COUNTED_S
+                    end = time.perf_counter() + COUNTED_S
             elif time.perf_counter() >= end or self.scenario.follows_training:
                 break
-        return planned * (self.scenario.run.rounds / max(over, 1)) if over < self.scenario.run.rounds else planned
-
-    def _whole(self, planned: Planned) -> Planned:
-        """Returns what is planned, or what may be expected if no round was seen to its end."""
-        if planned.trained:
-            return planned
-        run = self.scenario.run
-        return Planned(run.rounds * self.scenario.in_flight, run.rounds, 1 + run.rounds / run.evaluate_every)
-
-
-def _count(happening: Any, planned: Planned, every: int, over: int) -> int:
-    """Adds a happening to what is planned. Returns how many rounds are over."""
-    if isinstance(happening, Stepped):
-        planned.trained += len(happening.members)
-        planned.steps += 1
-    elif isinstance(happening, Closed) and happening.over > over:
-        planned.evaluations += happening.over % every == 0
-        return happening.over
-    elif isinstance(happening, Exchanged):
-        planned.trained += len(happening.mixed)
-        planned.steps += 1
-        planned.evaluations += happening.round % every == 0
-        return happening.round + 1
-    return over
 
 
 def _measured(jobs: Sequence[Job[Any, Any]], start_s: float, usage: Usage, planned: Planned) -> Measured | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from actors import Group, Pool
+from raysim.data import Federation
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.committed import Change, Committed
 from raysim.engine.pending import Pending
@@ -76,5 +77,11 @@ class Family(Protocol[RecorderT]):
         checkpoint: where a resumed run goes on; None for a new run.
         """
 
-    def dry(self, recorder: RecorderT) -> None:
-        """Writes the timeline to the recorder, and trains nothing."""
+    def worker(self, federation: Federation) -> Any:
+        """Returns a worker in this process, with which models are tried and costs are measured."""
+
+    def dry(self, recorder: RecorderT, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happened]:
+        """Yields what happens on the timeline, each once it is written to the recorder, and trains nothing.
+
+        measure: returns the cost of an update, or of a peer; called only if delays depend on it.
+        """

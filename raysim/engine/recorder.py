@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -85,3 +85,13 @@ class Recorder:
         """Writes rows."""
         for row in new:
             self.writer.add(row)
+
+
+class Nowhere(Writer):
+    """Takes rows, and writes none."""
+
+    def __init__(self) -> None: ...
+
+    def add(self, row: Row, own: Mapping[str, float | None] | None = None) -> None: ...
+
+    def add_columns(self, table: str, columns: Mapping[str, NDArray[Any]]) -> None: ...

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from actors.fault import describe
+from raysim.data import federate
 from raysim.engine.families import family_of
 from raysim.engine.recorder import Recorder
 from raysim.parts.errors import Problem, ScenarioError
@@ -25,7 +27,9 @@ def dry_run(scenario: Scenario, folder: Path) -> None:
     recorder: Recorder = family.recorder(writer)
     try:
         with _rare_collections():
-            family.dry(recorder)
+            federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+            recorder.partition(federation.partition_table())
+            deque(family.dry(recorder, federation, lambda: family.worker(federation).cost()), maxlen=0)
     except (Exception, SystemExit) as error:
         info |= {"status": "failed", "error": describe(error)}
         raise

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from actors import Value
 from actors.fault import frames_of
 from raysim.algorithms import ALGORITHMS
 from raysim.data import Dataset, Federation, federate
@@ -18,10 +18,7 @@ from raysim.data.federation.public import NO_PUBLIC
 from raysim.data.federation.server import NoServerData
 from raysim.data.loaded import load
 from raysim.engine.families import family_of
-from raysim.engine.peers import timeline as peers_timeline
-from raysim.engine.recorder import Recorder
-from raysim.engine.server import timeline as server_timeline
-from raysim.engine.server.weights import weigh
+from raysim.engine.recorder import Nowhere, Recorder
 from raysim.parts.errors import BadInput, BadValue, Problem
 from raysim.parts.refusals import blaming
 from raysim.parts.standard_state import standard_state
@@ -29,7 +26,6 @@ from raysim.runs.folder import run_info
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of
 from raysim.scenario.culprit import culprit_of
-from raysim.world.server_happening import Stepped
 from results import Writer, write_json
 
 _HAPPENINGS = 20  # how many happenings of a timeline a check follows
@@ -109,12 +105,10 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     from raysim.workers.preflight import try_metrics, try_model
     from raysim.workers.server import ServerWorker
     from raysim.workers.workbench import Workbench
-    from raysim.workers.workshop import BecomePeers, BecomeServer, Workshop
 
-    become: Callable[[Value[Federation]], Any] = BecomeServer if scenario.has_server else BecomePeers
     workers: list[Workbench] = []
     with _noting(scenario, found, "model"):
-        workers.append(become(Value(federation)).build(Workshop(scenario, 0.0)))
+        workers.append(family_of(scenario).worker(federation))
     if not workers:
         return ()
     (worker,) = workers
@@ -138,16 +132,11 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
 
 
 def _try_timeline(scenario: Scenario, federation: Federation, worker: Any) -> None:
-    """Makes the timeline and follows its beginning, or all of it where it is scripted."""
-    if not scenario.has_server:
-        for _ in islice(peers_timeline.new_timeline(scenario, federation.samples, worker.cost), 1):
-            pass
-        return
-    timeline = server_timeline.new_timeline(scenario, federation.samples, worker.cost)
-    for happening in islice(timeline, None if scenario.world.dispatch.picks is not None else _HAPPENINGS):
-        if isinstance(happening, Stepped):
-            with blaming("algorithm"):
-                weigh(scenario, happening.arrivals, worker.population, happening.version)
+    """Follows the beginning of the timeline, or all of it where it is scripted."""
+    family = family_of(scenario)
+    happenings = family.dry(family.recorder(Nowhere()), federation, worker.cost)
+    limit = None if scenario.world.dispatch.picks is not None else _HAPPENINGS
+    deque(islice(happenings, limit if scenario.has_server else 1), maxlen=0)
 
 
 def _name_problems(scenario: Scenario) -> list[Problem]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from actors import Group, Pool, Value
-from raysim.data import federate
+from raysim.data import Federation
 from raysim.engine import groups
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.peers.jobs import PeersJobs
@@ -15,7 +17,11 @@ from raysim.engine.peers.timeline import new_timeline
 from raysim.scenario import Scenario
 from raysim.workers.replies import PeerCost
 from raysim.workers.workshop import BecomePeers, Workshop
+from raysim.world.peers_timeline import Exchanged
 from results import Writer
+
+if TYPE_CHECKING:
+    from raysim.workers.peers import PeersWorker
 
 
 @dataclass(frozen=True)
@@ -37,15 +43,11 @@ class PeersFamily:
             pool.start(group)
         return PeersSimulation(self.scenario, PeersJobs(self.scenario, pool), recorder, checkpoint)
 
-    def dry(self, recorder: PeersRecorder) -> None:
-        """Writes who mixes when and which messages are lost, and trains nothing."""
-        scenario = self.scenario
-        federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    def worker(self, federation: Federation) -> PeersWorker:
+        return BecomePeers(Value(federation)).build(Workshop(self.scenario, 0.0))
+
+    def dry(
+        self, recorder: PeersRecorder, federation: Federation, measure: Callable[[], PeerCost]
+    ) -> Iterator[Exchanged]:
         recorder.held(federation.samples)
-        recorder.partition(federation.partition_table())
-
-        def cost() -> PeerCost:
-            return BecomePeers(Value(federation)).build(Workshop(scenario, 0.0)).cost()
-
-        for exchanged in new_timeline(scenario, federation.samples, cost):
-            recorder.exchanged(exchanged)
+        return recorder.follow(new_timeline(self.scenario, federation.samples, measure))

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
+from raysim.engine.visitor import Visitor
 from raysim.workers.replies import Evaluated, Numbers, TrainedPeer
 from raysim.world.peers_timeline import Exchanged
 from results import Writer
 
 
-class PeersRecorder(Recorder):
+class PeersRecorder(Recorder, Visitor):
     """Records mixes, messages and evaluations."""
 
     def __init__(self, writer: Writer, *, synchronous: bool) -> None:

@@ -12,6 +12,8 @@ from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.committed import Committed, Kept
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.training import Training
+from raysim.engine.server.weights import weigh
+from raysim.engine.visitor import Visitor
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described, Evaluated, MetricSums, UpdateCost
@@ -30,7 +32,7 @@ from raysim.workers.requests import (
 )
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, LoadRequest
 from raysim.workers.workshop import BecomeClient, BecomeServer
-from raysim.world.server_happening import Closed, Stepped
+from raysim.world.server_happening import Closed, Ended, Started, Stepped
 
 if TYPE_CHECKING:
     from raysim.workers.wire import Wire
@@ -42,7 +44,7 @@ EVALUATION_SHARD = 2500  # samples in an evaluation job; fixed, because it decid
 EVALUATION_CLIENTS = 25  # clients in a job that evaluates or saves clients' own models
 
 
-class ServerJobs:
+class ServerJobs(Visitor):
     """Submits jobs, and remembers which values hold the models and states. It never sees their tensors."""
 
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
@@ -53,6 +55,7 @@ class ServerJobs:
         pool.set_up({SERVER: BecomeServer(federation), CLIENT: BecomeClient(federation)})
         found = finished(pool, pool.submit(SERVER, DescribeServerRequest(), label="describe data")).result
         self.described = found.described
+        self.population = scenario.population(self.described.samples)
         made = finished(pool, pool.submit(SERVER, FirstRequest(found.state), label="make the first model")).left
         self._messages: dict[int, Value[Wire]] = {0: made.message}  # by version
         self._state = made.state
@@ -66,8 +69,19 @@ class ServerJobs:
             self.pool, self.pool.submit(SERVER, CostRequest(), label="measure the cost of an update")
         ).result
 
-    def step(self, stepped: Stepped, weights: list[float] | None) -> PendingStep:
+    # --- what happens -------------------------------------------------------------------------------------------------
+
+    def started(self, started: Started) -> None:
+        """Trains a client whose arrival depends on the work done."""
+        self.training.begin(started.dispatched)
+
+    def ended(self, ended: Ended) -> None:
+        """Forgets what a client may have trained that no step uses."""
+        self.training.drop(ended.dispatched)
+
+    def stepped(self, stepped: Stepped) -> PendingStep:
         """Trains the clients of a server step, unless they were trained at their dispatch, and then does the step."""
+        weights = weigh(self.scenario, stepped.arrivals, self.population, stepped.version)
         shares, compared = None, self.scenario.run.compare_updates
         stacked = compared or self.scenario.follows_training
         if self.scenario.follows_training:
@@ -90,10 +104,11 @@ class ServerJobs:
         self._messages[stepped.version], self._state = job.left
         return PendingStep(chunks, job, weights)
 
-    # --- evaluation ---------------------------------------------------------------------------------------------------
-
-    def evaluate(self, closed: Closed) -> PendingEvaluation:
-        """Evaluates the newest version of the model. Returns the earlier evaluation if that version had one."""
+    def closed(self, closed: Closed) -> PendingEvaluation | None:
+        """Evaluates the newest version of the model, if it is time. Returns the earlier evaluation if it had one."""
+        run = self.scenario.run
+        if closed.over % run.evaluate_every and closed.over != run.rounds and closed.early is None:
+            return None
         if self._last is None or self._last[0] != closed.version:
             splits = self.scenario.evaluated_splits
             shards: dict[str, list[Job[MetricSums, Any]]] = {}
@@ -108,6 +123,8 @@ class ServerJobs:
             clients = self._evaluate_clients(self._evaluated_clients, closed.version)
             self._last = closed.version, PendingEvaluation(clients, shards, metrics)
         return self._last[1]
+
+    # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def _shards(
         self, version: int, split: str, kind: Callable[..., Request[MetricSums, Left]]

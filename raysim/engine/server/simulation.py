@@ -16,12 +16,12 @@ from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.timeline import new_timeline
-from raysim.engine.server.weights import weigh
+from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
 
 
-class ServerSimulation:
+class ServerSimulation(Visitor):
     """A run with a server that has started."""
 
     def __init__(
@@ -30,7 +30,6 @@ class ServerSimulation:
         self.scenario, self.described = scenario, jobs.described
         self._jobs, self._recorder = jobs, recorder
         self._samples = self.described.samples
-        self._population = scenario.population(self._samples)
         self._evaluated: int | None = None  # version of the last evaluation that was written
         self._end: Closed | None = None  # the last round that was written
         self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
@@ -57,13 +56,9 @@ class ServerSimulation:
     def _recall(self, checkpoint: Checkpoint) -> None:
         """Moves the timeline on to a checkpoint, and starts the training again that was under way then."""
         self._evaluated = checkpoint.memory["simulation"]["evaluated"]
-        training: dict[int, Dispatched] = {}
-        for happening in skip(self._happenings, checkpoint):
-            if isinstance(happening, Started):
-                training[happening.dispatched.serial] = happening.dispatched
-            for dispatched in _taken(happening):
-                training.pop(dispatched.serial, None)
-        for dispatched in training.values():  # in order of dispatch: a client's next state follows from its last
+        training = _Training()
+        deque(training.follow(skip(self._happenings, checkpoint)), maxlen=0)
+        for dispatched in training.begun.values():  # in order of dispatch: a client's next state follows from its last
             self._jobs.training.begin(dispatched)
 
     def is_last(self, happening: Happening) -> bool:
@@ -75,46 +70,33 @@ class ServerSimulation:
 
     def hand_out(self, happening: Happening) -> tuple[PendingStep | PendingEvaluation | None, Change]:
         self._ahead.append(self._jobs.training.measurements)
-        pending = self._submit(happening)
+        pending = self._jobs.visit(happening)
         gone = self._jobs.forget(set(self._timeline.live), self._timeline.version)
         new = self._jobs.kept(happening) if isinstance(happening, Stepped) else {}
         return pending, Change(new, [f"message/{version}" for version in gone])
-
-    def _submit(self, happening: Happening) -> PendingStep | PendingEvaluation | None:
-        if isinstance(happening, Started):
-            self._jobs.training.begin(happening.dispatched)
-        if isinstance(happening, Ended):
-            self._jobs.training.drop(happening.dispatched)
-        if isinstance(happening, Stepped):
-            weights = weigh(self.scenario, happening.arrivals, self._population, happening.version)
-            return self._jobs.step(happening, weights)
-        if isinstance(happening, Closed) and self._is_evaluated(happening):
-            return self._jobs.evaluate(happening)
-        return None
-
-    def _is_evaluated(self, closed: Closed) -> bool:
-        run = self.scenario.run
-        return closed.over % run.evaluate_every == 0 or closed.over == run.rounds or closed.early is not None
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def record(self, happening: Happening, pending: PendingStep | PendingEvaluation | None) -> Mark | None:
         self._measurements = self._ahead.popleft()
-        if isinstance(happening, Ended):
-            self._recorder.ended(happening, int(self._samples[happening.dispatched.client]))
-        elif isinstance(happening, Stepped) and isinstance(pending, PendingStep):
-            self._record_step(happening, pending)
-        elif isinstance(happening, Closed):
-            self._end, metrics = happening, None
-            if isinstance(pending, PendingEvaluation):
-                metrics = self._record_evaluation(happening, pending)
-            self._recorder.closed(happening)
-            if isinstance(pending, PendingEvaluation):
-                self._record_divergence(happening, pending)
-            return Mark(happening.over, happening.time, happening.in_flight, metrics)
-        return None
+        mark: Mark | None = self.visit(happening, pending)
+        return mark
 
-    def _record_step(self, stepped: Stepped, pending: PendingStep) -> None:
+    def ended(self, ended: Ended, pending: None) -> None:
+        """Writes a dispatch whose update no step uses."""
+        self._recorder.ended(ended, int(self._samples[ended.dispatched.client]))
+
+    def closed(self, closed: Closed, pending: PendingEvaluation | None) -> Mark:
+        """Writes the end of a round, and the evaluation after it, if there is one."""
+        self._end = closed
+        metrics = self._record_evaluation(closed, pending) if pending else None
+        self._recorder.closed(closed)
+        if pending:
+            self._record_divergence(closed, pending)
+        return Mark(closed.over, closed.time, closed.in_flight, metrics)
+
+    def stepped(self, stepped: Stepped, pending: PendingStep) -> None:
+        """Writes a server step, and the updates that it used."""
         reply = pending.step.result
         compared = reply.compared or [{}] * len(stepped.members)
         pairs = zip(pending.trained, compared, strict=True)
@@ -171,8 +153,18 @@ class ServerSimulation:
         self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
 
 
-def _taken(happening: Happening) -> tuple[Dispatched, ...]:
-    """Returns the dispatches that end with a happening, used or not."""
-    if isinstance(happening, Ended):
-        return (happening.dispatched,)
-    return happening.members if isinstance(happening, Stepped) else ()
+class _Training(Visitor):
+    """The dispatches whose training has started and of which the timeline has not told the end, by serial."""
+
+    def __init__(self) -> None:
+        self.begun: dict[int, Dispatched] = {}
+
+    def started(self, started: Started) -> None:
+        self.begun[started.dispatched.serial] = started.dispatched
+
+    def ended(self, ended: Ended) -> None:
+        self.begun.pop(ended.dispatched.serial, None)
+
+    def stepped(self, stepped: Stepped) -> None:
+        for dispatched in stepped.members:
+            self.begun.pop(dispatched.serial, None)
