@@ -23,7 +23,6 @@ from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, TrainedCli
 from raysim.workers.requests import (
     ChunkMember,
     EvaluateClientsRequest,
-    EvaluateKeepingRequest,
     EvaluateRequest,
     KeptOutputs,
     MetricsRequest,
@@ -102,25 +101,18 @@ class ClientWorker(Workbench):
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
-    def evaluate(self, request: EvaluateRequest) -> MetricSums:
-        """Evaluates the server's model on some rows of a split."""
-        return self._evaluate(request, None)
-
-    def evaluate_keeping(self, request: EvaluateKeepingRequest) -> Answer[MetricSums, KeptOutputs]:
-        """Evaluates the server's model on some rows of a split. Leaves its outputs and the labels."""
+    def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, KeptOutputs]:
+        """Evaluates the server's model on some rows of a split. Leaves its outputs and the labels, if that is asked."""
         pairs: list[tuple[Tensor, Tensor]] = []
-        sums = self._evaluate(request, pairs)
-        outputs, labels = joined(pairs)
-        return Answer(sums, KeptOutputs(outputs=Value(wire.send({"outputs": outputs, "labels": labels}))))
-
-    def _evaluate(
-        self, request: EvaluateRequest | EvaluateKeepingRequest, pairs: list[tuple[Tensor, Tensor]] | None
-    ) -> MetricSums:
         model = self.received(wire.borrow(request.message.content, self.device))  # the network copies it
         samples, rows = self.evaluated[request.split]
         self.net.take_solves()
         with self.net.evaluating(model) as module:
-            return self.sums(module, samples, rows[request.first : request.last], pairs)
+            sums = self.sums(module, samples, rows[request.first : request.last], pairs if request.keeps else None)
+        if not request.keeps:
+            return Answer(sums, KeptOutputs(()))
+        outputs, labels = joined(pairs)
+        return Answer(sums, KeptOutputs((Value(wire.send({"outputs": outputs, "labels": labels})),)))
 
     def metrics(self, request: MetricsRequest) -> OwnMetrics:
         """Computes own metrics of the outputs that evaluations left."""

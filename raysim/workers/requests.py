@@ -154,8 +154,14 @@ class StepRequest(Request[StepReply, SteppedState]):
 # --- evaluation -------------------------------------------------------------------------------------------------------
 
 
+class KeptOutputs(NamedTuple):
+    """What an evaluation leaves."""
+
+    outputs: tuple[Value[Wire], ...]  # one with `outputs` and `labels` of the rows, if they are kept; else ()
+
+
 @dataclass(frozen=True, kw_only=True)
-class EvaluateRequest(Query[MetricSums]):
+class EvaluateRequest(Request[MetricSums, KeptOutputs]):
     """Evaluates the server's model on rows `first` to `last` of a split."""
 
     name = "evaluate"
@@ -163,35 +169,16 @@ class EvaluateRequest(Query[MetricSums]):
     first: int
     last: int  # exclusive
     message: Value[Wire]
-
-    def ask(self, worker: ClientWorker) -> MetricSums:
-        return worker.evaluate(self)
-
-
-class KeptOutputs(NamedTuple):
-    """What an evaluation leaves if there are own metrics."""
-
-    outputs: Value[Wire]  # `outputs` and `labels` of the rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateKeepingRequest(Request[MetricSums, KeptOutputs]):
-    """Evaluates the server's model on some rows, and keeps its outputs, of which own metrics are computed."""
-
-    name = "evaluate"
-    split: str
-    first: int
-    last: int  # exclusive
-    message: Value[Wire]
+    keeps: bool  # whether the model's outputs are kept, of which own metrics are computed
 
     def leaves(self) -> KeptOutputs:
-        return KeptOutputs(outputs=Value())
+        return KeptOutputs(outputs=(Value(),) if self.keeps else ())
 
-    def remade(self, left: KeptOutputs) -> KeptOutputs:
-        return left
+    def remade(self, left: KeptOutputs) -> tuple[Value[Wire], ...]:
+        return left.outputs
 
     def call(self, worker: ClientWorker, gang: Gang) -> Answer[MetricSums, KeptOutputs]:
-        return worker.evaluate_keeping(self)
+        return worker.evaluate(self)
 
 
 @dataclass(frozen=True)

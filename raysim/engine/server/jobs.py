@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -21,10 +20,10 @@ from raysim.workers.requests import (
     CostRequest,
     DescribeServerRequest,
     EvaluateClientsRequest,
-    EvaluateKeepingRequest,
     EvaluateRequest,
     FinishRequest,
     FirstRequest,
+    KeptOutputs,
     MetricsRequest,
     OwnModels,
     SaveClientsRequest,
@@ -110,31 +109,31 @@ class ServerJobs(Visitor):
         if closed.over % run.evaluate_every and closed.over != run.rounds and closed.early is None:
             return None
         if self._last is None or self._last[0] != closed.version:
-            splits = self.scenario.evaluated_splits
-            shards: dict[str, list[Job[MetricSums, Any]]] = {}
+            shards = {split: self._shards(closed.version, split) for split in self.scenario.evaluated_splits}
             metrics = {}
-            for split in splits:
-                if self.scenario.run.metrics:
-                    keeping = self._shards(closed.version, split, EvaluateKeepingRequest)
-                    outputs = MetricsRequest(tuple(job.left.outputs for job in keeping))
-                    shards[split], metrics[split] = [*keeping], self._evaluate(closed.version, outputs)
-                else:
-                    shards[split] = [*self._shards(closed.version, split, EvaluateRequest)]
+            for split, jobs in shards.items() if run.metrics else ():
+                outputs = MetricsRequest(tuple(kept for job in jobs for kept in job.left.outputs))
+                metrics[split] = self._evaluate(closed.version, outputs)
             clients = self._evaluate_clients(self._evaluated_clients, closed.version)
             self._last = closed.version, PendingEvaluation(clients, shards, metrics)
         return self._last[1]
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
-    def _shards(
-        self, version: int, split: str, kind: Callable[..., Request[MetricSums, Left]]
-    ) -> list[Job[MetricSums, Left]]:
-        """Evaluates all rows of a split with requests of a kind."""
-        total, message = self.described.evaluation_rows[split], self._messages[version]
-        parts = ((first, min(first + EVALUATION_SHARD, total)) for first in range(0, total, EVALUATION_SHARD))
-        return [
-            self._evaluate(version, kind(split=split, first=first, last=last, message=message)) for first, last in parts
-        ]
+    def _shards(self, version: int, split: str) -> list[Job[MetricSums, KeptOutputs]]:
+        """Evaluates all rows of a split. Outputs are kept if there are own metrics, which need them all."""
+        total, message, keeps = (
+            self.described.evaluation_rows[split],
+            self._messages[version],
+            bool(self.scenario.run.metrics),
+        )
+        requests = (
+            EvaluateRequest(
+                split=split, first=first, last=min(first + EVALUATION_SHARD, total), message=message, keeps=keeps
+            )
+            for first in range(0, total, EVALUATION_SHARD)
+        )
+        return [self._evaluate(version, request) for request in requests]
 
     def _evaluate(self, version: int, request: Request[Result, Left]) -> Job[Result, Left]:
         # Its priority is after the next step's training, so that it fills the gaps.
