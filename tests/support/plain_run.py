@@ -9,6 +9,7 @@ from conftest import Raw
 from raysim import parse_scenario
 from raysim.algorithms import Arrival, Central, Record
 from raysim.data import federate
+from raysim.laws.records import state_of
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.samples import Loader, Samples
@@ -78,7 +79,7 @@ class PlainRun:
             else:
                 together[key] = torch.tensordot(torch.tensor(weights, dtype=of_key.dtype), of_key, 1)
         server: Any = self.task(arrivals[0].client, self.message)  # these algorithms ask it for no samples
-        stepped = self.algorithm.step(self.server, arrivals, together, server)
+        stepped = state_of(self.algorithm.step(self.server, arrivals, together, server))
         self.server = {**self.server, "buffers": together.get("buffers", self.server["buffers"]), **stepped}
 
     def run(self) -> "PlainRun":
