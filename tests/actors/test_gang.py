@@ -231,4 +231,4 @@ def test_a_killed_aggregator_changes_no_bit(tmp_path: Path) -> None:
 
     result = run(raw, tmp_path / "ray", observers=[kill_once])
     assert result.digest == expected
-    assert killed[0] < 100
+    assert killed

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from command_line import write
 from conftest import Raw, digits, override
-from nodes import several_nodes, until
+from nodes import several_nodes
 from object_store import s3_server
+from waiting import until
 
 import raysim
 from results.location import location

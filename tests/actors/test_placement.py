@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from waiting import PATIENT_S
 
 from actors import Needs
 
@@ -27,20 +28,20 @@ def test_runs_that_share_a_cluster_wait_for_room(ray_session: None) -> None:
         return event
 
     budget = Budget()
-    assert started(budget, 5).wait(10)
+    assert started(budget, 5).wait(PATIENT_S)
     with budget.spent(demand(2)):
         large = started(budget, 5)
         assert not large.wait(0.2)
         with budget.spent(demand(2)):
             small = started(budget, 1)
             assert not small.wait(0.2)
-        assert small.wait(10)
+        assert small.wait(PATIENT_S)
         assert not large.is_set()
-    assert large.wait(10)
+    assert large.wait(PATIENT_S)
     with Budget(1).spent(demand(1)):
         pass
     counted = Budget(2)
     with counted.spent(demand(5)):
-        assert started(counted, 5).wait(10)
+        assert started(counted, 5).wait(PATIENT_S)
         with counted.spent(demand(5)):
             assert not started(counted, 0).wait(0.2)

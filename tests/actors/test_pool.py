@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Carry, Die, DieOnce, Telling, dying
+from waiting import until
 
 from actors import (
     Group,
@@ -139,8 +140,7 @@ def test_a_set_up_that_kills_a_replacement_is_not_blamed_on_the_job_that_waits(r
     ray_pool.set_up({"client": Attach(10)})
     ray_pool.set_up({"client": DieOnce(str(marks[1]))})
     job = ray_pool.submit("client", AddOrDieOnce(str(marks[0]), 1))
-    while not marks[0].exists():
-        time.sleep(0.01)
+    until(marks[0].exists)
     marks[1].unlink()
     while not job.done:
         ray_pool.wait()
@@ -178,11 +178,13 @@ def test_a_replacement_gets_the_place_of_the_dead_worker(ray_session: None, tmp_
 def test_what_others_hold_is_waited_for_and_then_told(
     ray_session: None, monkeypatch: pytest.MonkeyPatch, wait_s: float
 ) -> None:
+    import ray
+
     from actors import placement
     from actors.placement import Demand, reserved
 
     with reserved(Demand({"client-0": Needs(3.0)})):
-        time.sleep(1.5)  # until Ray tells others that three CPUs are taken
+        until(lambda: ray.available_resources().get("CPU") == 1)
         monkeypatch.setattr(placement, "GRACE_S", 0.0)
         started = time.monotonic()
         wanted = r"room for 2 x \(1 CPU\), each on one node, got 4 CPU in all, of which 1 CPU free, after . s; ask for"
@@ -191,7 +193,7 @@ def test_what_others_hold_is_waited_for_and_then_told(
             reserved(Demand({"client-0": Needs(1.0), "client-1": Needs(1.0)}, wait_s)),
         ):
             pass
-        assert wait_s <= time.monotonic() - started < wait_s + 5
+        assert time.monotonic() - started >= wait_s
     monkeypatch.undo()
     with reserved(Demand({"client-0": Needs(4.0)})) as again:  # nothing is left behind
         assert again.group is not None
@@ -199,6 +201,8 @@ def test_what_others_hold_is_waited_for_and_then_told(
 
 @pytest.mark.ray
 def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_for_it(ray_session: None) -> None:
+    from ray.util import placement_group_table
+
     from actors.cluster import RayPool
     from actors.placement import Demand, reserved
 
@@ -210,7 +214,7 @@ def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_fo
     other = threading.Thread(target=wait_for_room)
     with reserved(Demand({f"client-{number}": Needs(1.0) for number in range(3)})) as placement:
         other.start()
-        time.sleep(2)  # until the other one stands in line
+        until(lambda: "PENDING" in {group["state"] for group in placement_group_table().values()})
         pool = RayPool("first", placement)
         pool.start(Group("loader", Adder, 1))
         pool.start(Group("client", Adder, 3, Needs(1.0)))
@@ -251,14 +255,10 @@ def test_closing_a_run_interrupts_its_program_and_ends_its_actors(ray_session: N
 
     steps = scheduled(Telling(tmp_path / "note", "sleep"))
     assert next(steps) == 1
-    time.sleep(1.0)  # it waits for a job
-    started = time.monotonic()
+    until((tmp_path / "note").exists)
     steps.close()
-    assert time.monotonic() - started < 5
     assert (tmp_path / "note").read_text() == "KeyboardInterrupt"
-    while any(name.startswith("test-") for name in list_named_actors()):
-        assert time.monotonic() - started < 20
-        time.sleep(0.1)
+    until(lambda: not any(name.startswith("test-") for name in list_named_actors()))
 
 
 @pytest.mark.ray

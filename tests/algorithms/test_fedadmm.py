@@ -314,7 +314,7 @@ def test_partial_and_late_participation_finds_the_optimum(simulate: Simulate, al
     more: Any = {"data__curvatures": curvatures, "data__samples": samples}
     weights = np.array(curvatures) * samples
     best = weights @ np.array(centers) / weights.sum()
-    raw = admm(centers, algorithm, 200, {"lr": 0.2, "steps": 20}, world=world, **more)
+    raw = admm(centers, algorithm, 100, {"lr": 0.2, "steps": 8}, world=world, **more)
     assert vector(simulate(raw)) == pytest.approx(best, abs=1e-3)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from command_line import command, write
 from conftest import PYTHONPATH, Raw, digits, quadratic
+from waiting import PATIENT_S, until
 
 import raysim
 from results import open_run
@@ -29,12 +30,12 @@ def start(*arguments: object) -> subprocess.Popen[str]:
 
 def once_under_way(running: subprocess.Popen[str], out: Path, number: int = 1) -> list[Path]:
     """The folders of the runs below a folder, once so many have written rows."""
-    while True:
-        assert running.poll() is None, running.communicate()
-        folders = {file.parent.parent for file in out.rglob("updates/*.parquet")}
-        if len(folders) >= number:
-            return sorted(folders)
-        time.sleep(0.1)
+
+    def folders() -> set[Path]:
+        return {file.parent.parent for file in out.rglob("updates/*.parquet")}
+
+    until(lambda: len(folders()) >= number, running)
+    return sorted(folders())
 
 
 def check_interrupted(folder: Path) -> None:
@@ -48,7 +49,7 @@ def test_a_signal_ends_a_run_with_all_rows_and_its_number(number: int, tmp_path:
     running = start("run", write(tmp_path, digits(**ENDLESS)), "--inline", "--out", tmp_path / "runs")
     (folder,) = once_under_way(running, tmp_path / "runs")
     running.send_signal(number)
-    answer, errors = running.communicate(timeout=60)
+    answer, errors = running.communicate(timeout=PATIENT_S)
     assert (running.returncode, "Traceback" in errors) == (128 + number, False)
     assert answer.splitlines()[-1] == f"{folder.name} was interrupted; `raysim resume {folder}` goes on"
     check_interrupted(folder)
@@ -71,15 +72,12 @@ def test_a_signal_ends_a_run_that_goes_on_as_any_other(which: str, tmp_path: Pat
     options = {"resume": [], "fork": ["--at", 2, "--out", tmp_path / "forks"]}[which]
     running = start(which, done, *options, "--inline", "--set", f"run.rounds={ENDLESS['run__rounds']}")
     folder = done
-    while which == "fork" and not list((tmp_path / "forks").glob("*")):
-        time.sleep(0.1)
     if which == "fork":
+        until(lambda: list((tmp_path / "forks").glob("*")), running)
         (folder,) = (tmp_path / "forks").iterdir()
-    while not (folder / "run.json").exists() or not _goes_on(folder):
-        assert running.poll() is None, running.communicate()
-        time.sleep(0.1)
+    until(lambda: (folder / "run.json").exists() and _goes_on(folder), running)
     running.terminate()
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=PATIENT_S)
     assert (running.returncode, "Traceback" in errors) == (143, False)
     check_interrupted(folder)
 
@@ -96,7 +94,7 @@ def test_a_signal_ends_a_sweep_and_all_its_runs(whole_group: bool, tmp_path: Pat
     running = start("sweep", path, "--inline", "--parallel", 2, "--out", tmp_path / "runs")
     folders = once_under_way(running, tmp_path / "runs", 2)
     os.killpg(running.pid, signal.SIGTERM) if whole_group else running.terminate()
-    answer, errors = running.communicate(timeout=60)
+    answer, errors = running.communicate(timeout=PATIENT_S)
     assert (running.returncode, "Traceback" in errors) == (143, False)
     assert answer.splitlines()[-1] == "the sweep was interrupted; the same command goes on with it"
     assert sorted(file.parent for file in (tmp_path / "runs").rglob("run.json")) == folders
@@ -112,7 +110,7 @@ def test_a_sweep_ends_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
         assert running.stdout is not None
         running.stdout.close()
         try:
-            assert running.wait(timeout=60) > 0
+            assert running.wait(timeout=PATIENT_S) > 0
         finally:
             running.kill()
     runs = [open_run(file.parent) for file in (tmp_path / "runs").rglob("run.json")]
@@ -123,13 +121,12 @@ def test_a_second_signal_ends_at_once_and_the_run_shows_as_killed(tmp_path: Path
     mark = tmp_path / "mark"
     raw = digits(**ENDLESS, algorithm={"name": "toys_endings:Stuck", "mark": str(mark)})
     running = start("run", write(tmp_path, raw), "--inline", "--out", tmp_path / "runs")
-    while not mark.exists():
-        time.sleep(0.1)
+    until(mark.exists, running)
     running.terminate()
     time.sleep(1.0)
     assert running.poll() is None
     running.terminate()
-    running.communicate(timeout=30)
+    running.communicate(timeout=PATIENT_S)
     assert running.returncode == -signal.SIGTERM
     (folder,) = (tmp_path / "runs").iterdir()
     assert open_run(folder).standing == "killed"

@@ -14,7 +14,7 @@ NOTEBOOK = """
 import nbclient, nbformat, sys
 notebook = nbformat.read(sys.argv[1], as_version=4)
 assert not any(cell.get("outputs") for cell in notebook.cells), "it must be kept without outputs"
-nbclient.NotebookClient(notebook, timeout=300).execute()
+nbclient.NotebookClient(notebook, timeout=900).execute()
 print(notebook.cells[-1].outputs[-1])
 """
 
@@ -25,7 +25,7 @@ def run(place: Path, *words: str) -> str:
     paths = [str(EXAMPLES.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
-        [sys.executable, *words], cwd=place, env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, *words], cwd=place, env=environment, capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

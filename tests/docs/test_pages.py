@@ -21,11 +21,11 @@ from raysim.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
-ROUNDS = 20  # that runs have at most
+ROUNDS = 5  # that runs have at most
 BLOCK = re.compile(r'(?:<!-- (.*?) -->\n)?^```(\w+)(?: title="(.*?)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
 
-pytestmark = pytest.mark.docs
+pytestmark = [pytest.mark.docs, pytest.mark.usefixtures("here")]
 
 
 class Block(NamedTuple):

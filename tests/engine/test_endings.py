@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import PYTHONPATH
 from toys_jobs import Adder, Attach, Sleep, Telling
+from waiting import PATIENT_S
 
 from actors import Group, JobFailed
 from actors.pulse import Pulse
@@ -119,7 +120,7 @@ def test_a_run_on_a_ray_of_its_own_ends_as_it_should(how: str, tmp_path: Path) -
     environment = os.environ | {"PYTHONPATH": PYTHONPATH}
     environment.pop("RAY_AUTH_MODE", None)
     ended = subprocess.run(
-        line, capture_output=True, text=True, env=environment, timeout=200, start_new_session=True, check=False
+        line, capture_output=True, text=True, env=environment, timeout=PATIENT_S, start_new_session=True, check=False
     )
     expected = {"SIGTERM": (143, "interrupted"), "SIGHUP to all": (129, "interrupted"), "gcs": (0, "finished")}
     (folder,) = (tmp_path / "runs").iterdir()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from conftest import digits
 from nodes import QUICK, several_nodes
+from waiting import PATIENT_S
 
 import raysim
 from actors import JobFailed
@@ -19,7 +20,7 @@ LOW = {**QUICK, "memory_usage_threshold": 0.01, "memory_monitor_refresh_ms": 100
 def test_a_run_on_a_node_without_memory_says_what_to_change(tmp_path: Path) -> None:
     with several_nodes(2, _system_config=LOW) as nodes:
         process = nodes.start(tmp_path, digits())
-        printed = " ".join(process.communicate(timeout=300)[0].split())
+        printed = " ".join(process.communicate(timeout=PATIENT_S)[0].split())
     assert process.returncode == 1
     assert "due to the node running low on memory. Memory on the node (IP: " in printed
     assert "; lower resources.client_actors (2), raise resources.cpus_per_client (1) so that fewer share a" in printed

@@ -78,7 +78,6 @@ def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
 
     def kill_once(progress: Progress) -> None:
         if not killed:
-            assert progress.round < 100
             (folder,) = (tmp_path / "ray").iterdir()
             ray.kill(ray.get_actor(f"{folder.name}/client-1", namespace="raysim"))
             killed.append(time.monotonic())

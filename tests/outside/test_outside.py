@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from command_line import write
 from conftest import ROOT, Raw, digits, override
+from waiting import PATIENT_S
 
 from raysim import Result
 from raysim.scenario.kinds import kinds
@@ -107,7 +108,7 @@ class Terminal(NamedTuple):
         """Runs Python, which must succeed, and returns what it prints."""
         line = [sys.executable, *map(str, words)]
         ended = subprocess.run(
-            line, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=300, check=False
+            line, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=PATIENT_S, check=False
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return ended.stdout

@@ -11,6 +11,7 @@ import pytest
 from conftest import Simulate, digits
 from PIL import Image
 from reported_runs import made, peers
+from waiting import PATIENT_S
 
 from results import load
 from results.report import report, style
@@ -63,7 +64,7 @@ def html(request: pytest.FixtureRequest, simulate: Simulate, tmp_path: Path) -> 
 
 def chromium(tmp_path: Path, *options: str) -> str:
     command = [str(CHROMIUM), *QUIET, f"--user-data-dir={tmp_path / 'profile'}", *options]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENT_S).stdout
 
 
 @pytest.mark.parametrize("html", PAGES, indirect=True)

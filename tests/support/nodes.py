@@ -4,8 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -80,12 +79,3 @@ def several_nodes(head_cpus: int, **options: Any) -> Iterator[Nodes]:
             yield nodes
         finally:
             nodes.shutdown()
-
-
-def until(condition: Callable[[], Any], run: subprocess.Popen[str], seconds: float = 240.0) -> None:
-    """Waits for a condition while a run goes on."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert run.poll() is None, run.communicate()[0]
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.1)

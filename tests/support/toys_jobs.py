@@ -130,6 +130,7 @@ class Telling:
                 os._exit(1)
             if self.act == "raise":
                 raise ZeroDivisionError("of the program")
+            self.note.write_text("waits")
             finished(pool, pool.submit("client", Sleep(600.0)))
         except BaseException as error:
             self.note.write_text(type(error).__name__)

@@ -12,6 +12,7 @@ from command_line import command
 from conftest import Raw, digits
 from ruamel.yaml import YAML
 from typer.testing import Result
+from waiting import PATIENT_S
 
 import raysim
 from raysim.engine.progress import Progress
@@ -287,7 +288,7 @@ def test_the_first_exception_ends_all_runs_whichever_run_it_is_of() -> None:
     def carry_out(place: int) -> None:
         if place == 1:
             raise KeyboardInterrupt
-        assert interrupted.wait(20)
+        assert interrupted.wait(PATIENT_S)
 
     with pytest.raises(KeyboardInterrupt):
         list(Slots(Rooms(0), 2).each(carry_out, [0, 1]))
