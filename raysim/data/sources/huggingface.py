@@ -10,8 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
-from raysim.data.sources.decoded import decoded
-from raysim.data.sources.pixels import decode, stack
+from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import reading
 from results.location import location
@@ -97,13 +96,9 @@ class HuggingFace(RawSamples):
         images = [row[name] for row in encoded]
         _require_values(name, images.count(None))
         contents = [Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"] for image in images]
-
-        def pixels() -> np.ndarray:
-            rows = [f"row {place} of {name}" for place in range(len(images))]
-            names = [image["path"] if image["bytes"] is None else row for image, row in zip(images, rows, strict=True)]
-            return stack([decode(content, self.size, where) for content, where in zip(contents, names, strict=True)])
-
-        return decoded(contents, self.size, pixels)
+        rows = [f"row {place} of {name}" for place in range(len(images))]
+        names = [image["path"] if image["bytes"] is None else row for image, row in zip(images, rows, strict=True)]
+        return decode_all(contents, self.size, names)
 
     def _require_same_labels(self, splits: list["datasets.Dataset"]) -> None:
         """Raises ValueError if splits number the names of class labels in different ways."""

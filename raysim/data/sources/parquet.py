@@ -1,18 +1,17 @@
 """Images in Parquet files, in the layout of the Hugging Face hub."""
 
-from itertools import chain
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.sources.decoded import decoded
+from raysim.data.sources.columns import plain, read_table, require
 from raysim.data.sources.images import Images
-from raysim.data.sources.pixels import decode, stack
-from raysim.data.sources.reading import all_matching, matching, reading
-from results.location import location
-from results.store import in_arrow
+from raysim.data.sources.meaning import labels_of
+from raysim.data.sources.pixels import decode_all
+from raysim.data.sources.reading import matching
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +30,7 @@ class Parquet(Images):
     image: Annotated[str, Field(examples=["image"])]
     """Column of the images, such as `img`; its type is struct<bytes, path>."""
     label: str = "label"
-    """Column of the labels, which are integers from 0."""
+    """Column of the labels: integers or texts."""
     columns: tuple[str, ...] = ()
     """Further columns that a partition may use. The training files must have them; with `local_test: test`, so must the
     test files."""
@@ -44,66 +43,26 @@ class Parquet(Images):
 
         Raises FileNotFoundError if a path matches nothing, and ValueError if the files do not hold what they must.
         """
-        train = read_columns("train", self.train, (self.image, self.label, *self.columns))
-        test = read_columns("test", self.test, (self.image, self.label), self.columns)
+        needed = (self.image, self.label)
+        wanted = (*needed, *self.columns)
+        train, test = (
+            read_table("parquet", key, patterns, wanted, ".parquet")
+            for key, patterns in (("train", self.train), ("test", self.test))
+        )
+        require("parquet", train, self.train[0], wanted)
         of_test = [name for name in self.columns if name in test.column_names]
-        contents = [encoded(table, self.image) for table in (train, test)]
-
-        def pixels() -> np.ndarray:
-            named = [(content, f"row {row} of {self.image}") for of in contents for row, content in enumerate(of)]
-            return stack([decode(content, self.size, where) for content, where in named])
-
-        x = decoded(chain.from_iterable(contents), self.size, pixels)
-        y = np.concatenate([integers(table, self.label) for table in (train, test)])
+        require("parquet", test, self.test[0], (*needed, *of_test))
+        contents = [content for table in (train, test) for content in encoded(table, self.image)]
+        x = decode_all(contents, self.size, [f"row {row} of {self.image}" for row in range(len(contents))])
+        labels, test_labels = plain(train, self.label), plain(test, self.label)
+        y, classes, meaning = labels_of(labels, test_labels, "classes", "data parquet", x)
         n = train.num_rows
-        if len(strangers := np.setdiff1d(y[n:], y[:n])):
-            raise ValueError(
-                f"data parquet: labels of test samples must be labels of training samples, got {strangers[0]} in test "
-                "samples only; correct the labels, or leave these out"
-            )
-        return self.dataset(
+        dataset = self.dataset(
             Split(x[:n], y[:n], {name: np.array(train[name].to_pylist()) for name in self.columns}),
             Split(x[n:], y[n:], {name: np.array(test[name].to_pylist()) for name in of_test}),
-            num_classes=int(y.max()) + 1,
+            classes,
         )
-
-
-def read_columns(
-    key: str, patterns: tuple[str, ...], columns: tuple[str, ...], others: tuple[str, ...] = ()
-) -> "pa.Table":
-    """Reads these columns of all files that match, the files of a pattern in order of their names.
-
-    key: the key that holds the patterns, for errors. others: columns that are read if the first file has them.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    tables: list[pa.Table] = []
-    what = "a whole Parquet file"
-    paths = all_matching("parquet", key, patterns)
-    for path in paths:
-        with reading(path, what):
-            name, system = in_arrow(location(path))
-            present = pq.read_schema(name, filesystem=system).names
-        if not tables:
-            columns += tuple(name for name in others if name in present)
-        absent = [name for name in columns if name not in present]
-        if absent:
-            raise ValueError(f"data parquet: {path!r} must have a column {absent[0]!r}, got {present!r}")
-        with reading(path, what):
-            tables.append(pq.read_table(name, columns=list(dict.fromkeys(columns)), filesystem=system))
-        if not tables[-1].schema.equals(tables[0].schema):
-            raise ValueError(
-                f"data parquet: files must hold columns of the same types, got {tables[-1].schema.types!r} in {path!r} "
-                f"and {tables[0].schema.types!r} in {paths[0]!r}; make them alike"
-            )
-    table = pa.concat_tables(tables)
-    if table.num_rows == 0:
-        raise ValueError(f"data parquet: `{key}` must match files with rows, got none in {paths[0]!r}")
-    empty = [name for name in columns if table[name].null_count]
-    if empty:
-        raise ValueError(f"data parquet: column {empty[0]!r} must have a value in every row, got nulls; fill them")
-    return table
+        return replace(dataset, notes=meaning.notes)
 
 
 def encoded(table: "pa.Table", name: str) -> list[bytes]:
@@ -116,15 +75,3 @@ def encoded(table: "pa.Table", name: str) -> list[bytes]:
     if files.null_count:
         raise ValueError(f"data parquet: column {name!r} must hold the images themselves, got only paths of some")
     return list(files.to_pylist())
-
-
-def integers(table: "pa.Table", name: str) -> np.ndarray:
-    """Returns a column of labels as int64."""
-    values: np.ndarray = table[name].to_numpy()
-    if values.dtype.kind not in "iu" or values.min() < 0:
-        bad = values.argmin() if values.dtype.kind in "iu" else 0
-        raise ValueError(
-            f"data parquet: column {name!r} must hold integers from 0, got {table.schema.field(name).type} "
-            f"such as {values[bad]!r} in row {bad}; encode the labels as numbers from 0"
-        )
-    return values.astype(np.int64)

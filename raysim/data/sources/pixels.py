@@ -43,6 +43,18 @@ def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
     return pixels[..., None] if pixels.ndim == 2 else pixels
 
 
+def decode_all(contents: Sequence[bytes], size: int | None, names: Sequence[str]) -> np.ndarray:
+    """Returns the pixels of image files, uint8 (n, height, width, channels), from the cache if they are there.
+
+    size: as in `decode`. names: of the files, for errors.
+    """
+
+    def pixels() -> np.ndarray:
+        return stack([decode(content, size, name) for content, name in zip(contents, names, strict=True)])
+
+    return decoded(contents, size, pixels)
+
+
 def stack(images: Sequence[np.ndarray]) -> np.ndarray:
     """Stacks images to (n, height, width, channels). If only some are grey, they get three equal channels."""
     sizes = {image.shape[:2] for image in images}

@@ -1,0 +1,132 @@
+"""Columns of Parquet and CSV files."""
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raysim.data.sources.meaning import numbers_rows
+from raysim.data.sources.reading import all_matching, reading
+from results.location import location
+from results.store import in_arrow, local_copy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_table(
+    kind: str, key: str, patterns: tuple[str, ...], columns: tuple[str, ...] | None = None, suffix: str = ""
+) -> "pa.Table":
+    """Reads all files that match, with the same columns, the files of a pattern in order of their names.
+
+    kind, key: the data set's name and the key of the patterns, for errors. columns: those to read of Parquet files that
+    have all of them; None: all. suffix: of the files' names, where they need not have one.
+    """
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
+
+    tables, paths = [], all_matching(kind, key, patterns)
+    for path in paths:
+        if (suffix or path).endswith(".parquet"):
+            with reading(path, "a whole Parquet file"):
+                name, system = in_arrow(location(path))
+                some = set(columns or ()) <= set(pq.read_schema(name, filesystem=system).names)
+                wanted = list(dict.fromkeys(columns)) if columns and some else None
+                tables.append(pq.read_table(name, columns=wanted, filesystem=system))
+        elif path.endswith((".csv", ".csv.gz")):
+            what = "a whole CSV file with a line of column names"
+            options = pa_csv.ConvertOptions(strings_can_be_null=True)  # an empty cell is no label of its own
+            with reading(path, what), local_copy(location(path)) as copy:
+                tables.append(pa_csv.read_csv(copy, convert_options=options))
+        else:
+            raise ValueError(f"data {kind}: `{key}` must be a .parquet, .csv or .csv.gz file, got {path!r}")
+    different = [path for path, table in zip(paths, tables, strict=True) if not table.schema.equals(tables[0].schema)]
+    if different:
+        raise ValueError(
+            f"data {kind}: files must hold the same columns of the same types, got others in {different[0]!r} than in "
+            f"{paths[0]!r}; make them alike"
+        )
+    table = pa.concat_tables(tables)
+    if table.num_rows == 0:
+        raise ValueError(f"data {kind}: `{key}` must match files with rows, got none in {paths[0]!r}")
+    return table
+
+
+def require(kind: str, table: "pa.Table", path: str, names: tuple[str, ...]) -> None:
+    """Raises ValueError unless a table has one column of each name, with a value in every row."""
+    if lacking := [name for name in names if name not in table.column_names]:
+        raise ValueError(
+            f"data {kind}: {path!r} must have a column {lacking[0]!r}, got {table.column_names[:20]!r}; correct it"
+        )
+    times = Counter(table.column_names)
+    if double := [name for name in names if times[name] > 1]:
+        raise ValueError(
+            f"data {kind}: {path!r} must have one column of each name used, got {times[double[0]]} columns "
+            f"{double[0]!r}; rename or drop the others"
+        )
+    counts = {name: table[name].null_count for name in names if table[name].null_count}
+    if counts:
+        text = ", ".join(f"{count} in {name!r}" for name, count in counts.items())
+        raise ValueError(
+            f"data {kind}: {path!r} must have a value in every row of the columns used, got missing values: {text}; "
+            "fill them, or drop the rows or the column"
+        )
+
+
+def numbers(table: "pa.Table", name: str) -> np.ndarray:
+    """Returns a column of numbers or booleans, float64 (n,): large numbers differ by less than float32 can tell.
+
+    Raises ValueError for others, and if one is not finite as a float32.
+    """
+    values = plain(table, name)
+    if values.dtype.kind not in "fiub":
+        wrong, others = [row for row, text in enumerate(values.tolist()) if not _is_number(text)], len(values)
+        cell = f"{values[wrong[0]].item()!r} in row {wrong[0]}" if wrong else f"{values[0].item()!r}"
+        cure = "encode it as numbers, or leave it out of `features`"
+        if 0 < len(wrong) <= others // 10:
+            cure = f"correct these {len(wrong)} cells, or leave it out of `features`"
+        raise ValueError(
+            f"data table: features must be numbers, got {table.schema.field(name).type} in column {name!r}, such as "
+            f"{cell}; {cure}"
+        )
+    finite = np.isfinite(values.astype(np.float32))
+    if wrong := np.flatnonzero(~finite).tolist():
+        raise ValueError(
+            f"data table: features must be finite, got {len(wrong)} values in {name!r} that are not, such as "
+            f"{values[wrong[0]]} in row {wrong[0]}; fill them, or drop the rows or the column"
+        )
+    return values.astype(np.float64)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def plain(table: "pa.Table", name: str) -> np.ndarray:
+    """Returns a column as an array (n,) of numbers, booleans or texts."""
+    import pyarrow.types as types
+
+    column = table[name]
+    if types.is_nested(column.type) or types.is_binary(column.type):
+        raise ValueError(
+            f"data table: column {name!r} must hold numbers, booleans or texts in UTF-8, got {column.type}; convert it"
+        )
+    if types.is_decimal(column.type):
+        column = column.cast("float64")
+    values: np.ndarray = column.to_numpy()
+    return values.astype(np.str_) if values.dtype.kind in "OM" else values
+
+
+def is_index(table: "pa.Table", name: str) -> bool:
+    """Whether a column only tells rows apart: pandas saves its index so, without a name or with one of its own."""
+    if name == "" or re.fullmatch(r"Unnamed: \d+|__index_level_\d+__", name):
+        return True
+    if table.column_names.count(name) > 1 or table[name].null_count:
+        return False
+    return numbers_rows(plain(table, name))
