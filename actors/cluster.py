@@ -4,12 +4,13 @@ leave."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
+from actors.actors import Actors, end
 from actors.choice import choose
 from actors.crew import Crew
 from actors.crews import Crews
@@ -18,7 +19,7 @@ from actors.instrument import BUSY, DONE, Reading
 from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Setup, Value
 from actors.machine import Machine
 from actors.meter import Meter
-from actors.placement import Placement, is_alive
+from actors.placement import is_alive
 from actors.pool import Group, JobFailed, ValuesLost
 from actors.process import Life
 from actors.queue import Queue
@@ -31,20 +32,12 @@ POLL_S = 0.5  # how often `wait` looks for an interruption
 
 
 class RayPool:
-    """A pool on Ray. Its workers are actors named `<run>/<group>-<number>`. Ready jobs run by priority."""
+    """A pool on Ray, of one run. Ready jobs run by priority."""
 
-    def __init__(
-        self,
-        run: str,
-        placement: Placement,
-        patience_s: float | None = PATIENCE_S,
-        environment: Mapping[str, str] | None = None,
-        wait_s: float = 0.0,
-    ) -> None:
-        """patience_s: how long a worker may not answer; None: for ever. environment: variables of its process. wait_s:
-        how long, beyond two minutes, no worker may have work while others wait for a node."""
-        self._run, self._placement = run, placement
-        self._environment = dict(environment or {})
+    def __init__(self, run: str, actors: Actors, patience_s: float | None = PATIENCE_S, wait_s: float = 0.0) -> None:
+        """actors: of its workers. patience_s: how long a worker may not answer; None: for ever. wait_s: how long,
+        beyond two minutes, no worker may have work while others wait for a node."""
+        self._actors = actors
         self.warnings: list[str] = []
         self._interrupted = False
         self._crews = Crews()
@@ -58,10 +51,10 @@ class RayPool:
     # --- workers ------------------------------------------------------------------------------------------------------
 
     def start(self, group: Group) -> None:
-        self._crews[group.name] = Crew(group, self._run, self._placement, self._environment, self.warnings.append)
+        self._crews[group.name] = Crew(group, self._actors, self.warnings.append)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
-        self._placement.release()  # after all actors have been asked for: another run may wait for the room, too
+        self._actors.release()  # after all have been asked for: another run may wait for the room, too
         for group, setup in setups.items():
             self._crews[group].set_up(setup)
         while not all(self._crews[group].ready for group in setups):
@@ -242,7 +235,12 @@ class RayPool:
         """Ends the run: from now on, `wait` raises KeyboardInterrupt. Called from another thread."""
         self._interrupted = True
 
+    def rest(self) -> None:
+        """Ends the pool. Its actors rest until another one takes them, as far as the run left them as they were."""
+        self._meter.end()
+        self._actors.rest(list(self._crews.workers))
+        self._crews.clear()
+
     def close(self) -> None:
-        for worker in self._crews.workers:
-            ray.kill(worker.actor)
+        end(self._crews.workers)
         self._crews.clear()

@@ -24,12 +24,13 @@ _SETTINGS = b"\x04"  # the kind of frame with which both sides of HTTP/2, on whi
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + b"\0\0\0\0\0"
 
 
-def connect(demands: Sequence[Demand], address: str | None = None) -> None:
+def connect(demands: Sequence[Demand], address: str | None = None, at_once: int = 1) -> None:
     """Connects this process to Ray, unless it is connected already.
 
     address: the address of a cluster; by default that in RAY_ADDRESS, or else a new local Ray. demands: what the coming
-    runs ask for; a local Ray gets enough CPUs for each of them. Raises MissingResources if no cluster answers, if a
-    local Ray does not start, or if this process is connected to another cluster.
+    runs ask for; a local Ray gets enough CPUs for those that ask for most. at_once: how many runs go on at a time.
+    Raises MissingResources if no cluster answers, if a local Ray does not start, or if this process is connected to
+    another cluster.
     """
     if ray.is_initialized():
         if address is not None:
@@ -40,7 +41,8 @@ def connect(demands: Sequence[Demand], address: str | None = None) -> None:
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # A laptop may have fewer cores than actors.
-        cpus = max(os.cpu_count() or 1, *(math.ceil(demand.total.get("CPU", 0)) for demand in demands))
+        most = max((demand.total.get("CPU", 0.0) for demand in demands), default=0.0)
+        cpus = max(os.cpu_count() or 1, math.ceil(at_once * most))
         try:
             with _own_signals():
                 ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import ray
 
+from actors.actors import Actors
 from actors.gang import JOIN_S, Address, Seat
 from actors.job import Job, Setup, values_of
-from actors.placement import Placement
 from actors.pool import Group, JobFailed
 from actors.pulse import Pulse
 from actors.room import room
-from actors.worker import Worker, actor_class, process
+from actors.worker import Worker
 
 ATTEMPTS = 3  # workers that may die with the same job, or in a row in one set-up, before the run fails
 LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as waiting for a node
@@ -23,22 +23,15 @@ LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as
 class Crew:
     """The workers of one group. The first `group.workers` of them have places of their own in the placement group."""
 
-    def __init__(
-        self,
-        group: Group,
-        run: str,
-        placement: Placement,
-        environment: Mapping[str, str],
-        warn: Callable[[str], None],
-    ) -> None:
-        """environment: variables of the workers' processes. warn: called with a text for each thing that a user who
-        watches the run should know."""
+    def __init__(self, group: Group, actors: Actors, warn: Callable[[str], None]) -> None:
+        """actors: of the workers. warn: called with a text for each thing that a user who watches
+        the run should know."""
         self.group = group
-        self._class = actor_class(group.name)
-        self._run, self._placement, self._environment, self._warn = run, placement, environment, warn
+        self._actors, self._warn = actors, warn
         self._setups: list[Setup] = []
         self._address: Address | None = None  # where the gang of its workers meets
-        self.workers = [self._make(number) for number in range(group.workers)]
+        numbers = dict.fromkeys([*range(group.workers), *actors.resting(group.name)])
+        self.workers = [self._make(number) for number in numbers]
 
     # --- who is there -------------------------------------------------------------------------------------------------
 
@@ -50,27 +43,19 @@ class Crew:
 
     def _lacks_node(self, worker: Worker) -> bool:
         """Whether a worker waits for a node, which may take long."""
-        return worker.node_id is None and (worker.waits_s >= LATE_S or self._placement.is_lost(worker.name))
+        return worker.node_id is None and (worker.waits_s >= LATE_S or self._actors.placement.is_lost(worker.name))
 
     def _is_regular(self, worker: Worker) -> bool:
         return worker.number < self.group.workers
 
     # --- workers come -------------------------------------------------------------------------------------------------
 
-    def _make(self, number: int, deaths: int = 0, failures: int = 0) -> Worker:
+    def _make(self, number: int, failures: int = 0) -> Worker:
         name = f"{self.group.name}-{number}"
-        # Ray must not restart it or run its tasks again: the pool does that, and knows which jobs are suspect.
-        actor = self._class.options(
-            name=f"{self._run}/{name}" + (f".{deaths}" if deaths else ""),
-            max_restarts=0,
-            max_task_retries=0,
-            **self._placement.options(name, self.group),
-            **({"runtime_env": {"env_vars": dict(self._environment)}} if self._environment else {}),
-        )
-        handle = actor.remote(self.group.factory, process)
-        worker = Worker(name, number, handle, Pulse(name, handle.answer.remote, is_there), deaths, failures)
-        worker.calls[handle.node.remote()] = None
-        worker.calls[handle.open.remote()] = None
+        actor = self._actors.take(name, self.group)
+        worker = Worker(name, number, actor, Pulse(name, actor.answer.remote, is_there), failures)
+        worker.calls[actor.node.remote()] = None
+        worker.calls[actor.open.remote(self.group.factory)] = None
         for setup in self._setups:
             _set_up(worker, setup)
         return worker
@@ -131,7 +116,7 @@ class Crew:
         failures = 0 if worker.is_set_up else worker.failures + blame
         if failures == ATTEMPTS:
             raise JobFailed(f"{worker.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")
-        self.workers[place] = self._make(worker.number, worker.deaths + 1, failures)
+        self.workers[place] = self._make(worker.number, failures)
 
     def silent(self, passed_s: float, patience_s: float) -> list[Worker]:
         """Pings the workers that run. Returns those that have not answered for too long.

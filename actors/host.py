@@ -1,5 +1,7 @@
 """What a Ray actor does: it hosts the worker that a factory builds, and carries out set-ups and requests."""
 
+import gc
+import sys
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -10,7 +12,7 @@ from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.machine import Machine, this_machine
 from actors.memory import Memory, exhausted
-from actors.process import Process
+from actors.process import Process, state_of_process
 
 
 class Failure(NamedTuple):
@@ -45,21 +47,36 @@ class Ready(NamedTuple):
 class Host:
     """The class of client and aggregator actors. It does not need Ray itself: `actors.cluster` makes it an actor."""
 
-    def __init__(self, factory: Callable[[], Any], process: Callable[[], Process] = Process.this) -> None:
-        """factory: makes the worker. process: describes the process."""
-        self._factory, self._process = factory, process
+    def __init__(self, process: Callable[[], Process] = Process.this) -> None:
+        """process: describes the process."""
+        self._process = process
+        self._state: Any = None  # of the process, once the set-ups of its first run had imported what they need
+        self._forget()
+
+    def _forget(self) -> None:
         self._failure: Failure | None = None
         self._door: Door | None = None
         self._gang: Members | None = None
         self._worker: Any = None
 
-    def open(self) -> Failure | None:
-        """Makes the worker, which may take seconds. Returns what failed. It must be called once, before all else."""
+    def open(self, factory: Callable[[], Any]) -> Failure | None:
+        """Makes the worker, which may take seconds. Returns what failed. A run calls it once, before all else."""
         try:
-            self._worker = self._factory()
+            self._worker = factory()
         except (Exception, SystemExit) as error:  # an actor that raised it would die silently
             self._failure = self._failed(error)
         return self._failure
+
+    def rest(self) -> bool:
+        """Lets go of the worker, and of all that the run left here. A run calls it last.
+
+        Returns whether another run may follow: whether the state of the process is still that after the first set-up.
+        """
+        self._forget()
+        gc.collect()
+        if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+        return bool(self._state == state_of_process())
 
     def listen(self, host: str) -> Address:
         """Opens a door for the gang of which this is the first member, and returns its address."""
@@ -75,6 +92,7 @@ class Host:
             self._worker = setup.build(self._worker)
         except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
             return self._failed(error)
+        self._state = self._state or state_of_process()
         return Ready(this_machine(), self._process())
 
     def call(self, request: Request[Any, Any], seat: Seat | None, numbers: Sequence[int], *contents: Any) -> Any:

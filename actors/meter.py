@@ -56,6 +56,11 @@ class Meter:
                 made.inc(more, labels)
         self._last = new
 
+    def end(self) -> None:
+        """Lets all gauges of the run fall to 0: its process lives on, and so would their last values."""
+        self._shown = ()
+        self.publish(())
+
     def _make(self, instrument: Instrument) -> Gauge | Counter:
         kind: type[Gauge | Counter] = Gauge if instrument.kind == "gauge" else Counter
         made = kind(f"raysim_{instrument.name}", instrument.help, tag_keys=("run", *instrument.tags))

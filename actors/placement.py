@@ -7,7 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import ray
 from ray.exceptions import RayError
@@ -20,6 +21,8 @@ from ray.util.placement_group import (
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.pool import Group, MissingResources, Needs
+
+Answer = TypeVar("Answer")
 
 NODE_ID = "ray.io/node-id"  # a label that Ray gives each node
 GRACE_S = 5.0  # extra seconds to wait, because the resources of a run that has ended are not free at once
@@ -78,7 +81,7 @@ class Placement(NamedTuple):
 class Budget:
     """Shares the resources of a cluster among runs: a run that asks for more than is left waits. Threads may share it.
 
-    most: how many runs may go on at a time, whatever they ask for; None: as many as fit into the cluster, at least one.
+    At least one goes on. most: how many may at a time; None: as many as there is room for.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -86,25 +89,37 @@ class Budget:
         self._spent: list[Demand] = []
         self._changed = threading.Condition()
 
-    @contextmanager
-    def spent(self, demand: Demand) -> Iterator[None]:
-        """Waits until there is room for the demand, then holds it until the block ends."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._has_room(demand))
-            self._spent.append(demand)
-        try:
-            yield
-        finally:
+    def spend(self, demand: Demand, run: Callable[[], Answer]) -> Answer:
+        """Waits until there is room for the demand, then calls what spends it, and returns what that returns.
+
+        If it raises MissingResources while others go on, which may have grown by then, it is tried again after them.
+        """
+        while True:
             with self._changed:
-                self._spent.remove(demand)
-                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._has_room(demand))
+                others = len(self._spent)
+                self._spent.append(demand)
+            try:
+                return run()
+            except MissingResources:
+                if not others:
+                    raise
+            finally:
+                with self._changed:
+                    self._spent.remove(demand)
+                    self._changed.notify_all()
+            with self._changed:
+                self._changed.wait_for(partial(self._fewer_than, others))
+
+    def _fewer_than(self, others: int) -> bool:
+        return len(self._spent) < others
 
     def _has_room(self, demand: Demand) -> bool:
         if not self._spent:
             return True
-        if self._most is not None:
-            return len(self._spent) < self._most
-        if demand.takes_all or any(spent.takes_all for spent in self._spent):
+        if self._most is not None and len(self._spent) >= self._most:
+            return False
+        if self._most is None and (demand.takes_all or any(spent.takes_all for spent in self._spent)):
             return False
         have = ray.cluster_resources()  # asked anew, because the cluster may have grown
         together = _sum([demand.total, *(spent.total for spent in self._spent)])
@@ -215,8 +230,8 @@ def started_here() -> bool:
     return node is not None and node.is_head()
 
 
-def within(seconds: float, call: Callable[[], None]) -> None:
-    """Calls a function that tidies up, and waits for it for at most so many seconds.
+def within(seconds: float, call: Callable[[], None]) -> bool:
+    """Calls a function that tidies up, and waits for it for at most so many seconds. Returns whether that was enough.
 
     If the cluster's head is gone, Ray would wait for a minute and then end this process, although the work is done and
     written. What is not tidied up ends with this process or with the cluster.
@@ -229,3 +244,4 @@ def within(seconds: float, call: Callable[[], None]) -> None:
     thread = threading.Thread(target=guarded, daemon=True)
     thread.start()
     thread.join(seconds)
+    return not thread.is_alive()

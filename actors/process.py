@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 
 class Process(NamedTuple):
@@ -35,3 +38,11 @@ class Life:
     process: Process
     since: float  # seconds since the epoch
     until: float | None = None  # when it was found dead, or was given up; None while it lives
+
+
+def state_of_process() -> tuple[Any, ...]:
+    """Returns what code may change in its process that the results of later code may depend on, for comparisons.
+
+    What whoever uses the process sets anew is left out, such as generators of random numbers and settings of torch.
+    """
+    return os.getcwd(), dict(os.environ), np.geterr(), [entry for entry in warnings.filters if entry[0] == "error"]

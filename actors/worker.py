@@ -57,7 +57,6 @@ class Worker:
     number: int  # its number among the workers of its group
     actor: Any  # Ray's handle of the actor
     pulse: Pulse
-    deaths: int = 0  # number of its predecessors, which died
     failures: int = 0  # how many of the latest predecessors died in their set-up
     asked: float = field(default_factory=time.monotonic)  # when it was asked for
     node_id: str | None = None  # None until it runs

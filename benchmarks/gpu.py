@@ -136,7 +136,7 @@ def work(jobs: dict[str, Job], cases: Sequence[Case], out: str) -> None:
     import torch
 
     import raysim
-    from raysim.runs.run import connect
+    from raysim.runs.on_ray import connect
 
     if any(case.actors for case in cases):
         connect([raysim.parse_scenario(jobs[case.job].scenario(case)) for case in cases])

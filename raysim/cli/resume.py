@@ -74,7 +74,7 @@ def fork(
 
 def _connect(scenario: Scenario, address: str | None, inline: bool) -> None:
     """Connects to Ray before the progress display starts, because Ray prints something."""
-    from raysim.runs.run import connect
+    from raysim.runs.on_ray import connect
 
     if not inline:
         connect([scenario], address)

@@ -33,8 +33,8 @@ def run(
     loaded = _load(scenarios, overrides or [], case)
     watchers = named_observers(observe)
     from raysim.cli.display import exit_code, sum_up, watch
+    from raysim.runs.on_ray import connect
     from raysim.runs.result import Result
-    from raysim.runs.run import connect
     from raysim.runs.run import run as start
 
     how: dict[str, Any] = {"inline": inline, "dry": dry, "address": address, "out": out, "resume": resume}

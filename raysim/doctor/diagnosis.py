@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from raysim.doctor.proposal import Proposal, as_asked, propose
 from raysim.parts.standard_state import standard_state
 from raysim.runs.explained import explained
 from raysim.runs.machines import environment, pin
-from raysim.runs.run import connect, demand_of
+from raysim.runs.on_ray import connect, hired
 from raysim.scenario import Scenario
 from raysim.workers.device import stand_in
 
@@ -81,10 +80,8 @@ def diagnose(scenario: Scenario, *, inline: bool, address: str | None, seconds: 
 
 def _room(scenario: Scenario) -> list[Finding]:
     """Returns what is wrong if the cluster has no room for the run."""
-    from actors.placement import reserved
-
     try:
-        with reserved(demand_of(scenario)):
+        with hired(scenario):
             return []
     except MissingResources as missing:
         return [Finding("wrong", str(missing))]
@@ -97,12 +94,6 @@ def _inline(measurement: Measurement) -> Generator[Measured | None, None, None]:
 
 
 def _on_ray(measurement: Measurement) -> Generator[Measured | None, None, None]:
-    from actors.placement import reserved
-    from actors.session import run_on_ray
-
     scenario = measurement.scenario
-    asked = scenario.resources
-    variables = environment(asked.cpu_capability) | stand_in()
-    with reserved(demand_of(to_measure(scenario))) as placement:
-        name = f"{scenario.name}-doctor-{time.time_ns()}"
-        yield from run_on_ray(measurement, name, placement, asked.patience_s, variables)
+    with hired(to_measure(scenario)) as workforce:
+        yield from workforce.run(measurement, f"{scenario.name}-doctor")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from actors import InlinePool, JobFailed, SchedulerDied, ValuesLost
 from actors.interrupt import deferring
-from raysim.engine.families import family_of
 from raysim.engine.progress import Progress
 from raysim.observers.callback import Watcher
 from raysim.parts.errors import RunFailed, ScenarioError, StopRun
@@ -23,8 +21,9 @@ from raysim.runs.dry import dry_run, require_plan
 from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
 from raysim.runs.lock import locked
-from raysim.runs.machines import environment, pin
+from raysim.runs.machines import pin
 from raysim.runs.observing import NewRows, Observing, observers_of
+from raysim.runs.on_ray import connect, hired
 from raysim.runs.origin import record_origin
 from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
 from raysim.runs.recoveries import Recoveries
@@ -41,7 +40,7 @@ _log = logging.getLogger("raysim")
 LEAST_BYTES = 1 << 20  # bytes that must be free for a run to start
 
 if TYPE_CHECKING:
-    from actors.placement import Demand, Placement
+    from actors.workforce import Workforce
 
 
 def run(
@@ -105,7 +104,7 @@ def launch(
     address: str | None,
     observing: Observing,
 ) -> Result:
-    """Reserves the resources of a run, and carries it out, as `run` does.
+    """Gets the actors that a run needs, and carries it out, as `run` does.
 
     make: returns the execution. It is called only after the cluster has room, so that no folder is made in vain.
     """
@@ -113,32 +112,34 @@ def launch(
     _fetch(scenario)
     if inline:
         pin(scenario.resources.cpu_capability)
-    with nullcontext() if inline else _reserved(scenario, address) as placement:
+    else:
+        connect([scenario], address)
+    with nullcontext() if inline else hired(scenario) as workforce:
         execution = replace(make(), tables=observing.tables)
         with observing.run(execution.folder):
-            return carry_out(execution, placement, observing.take)
+            return carry_out(execution, workforce, observing.take)
 
 
-def carry_out(execution: Execution, placement: Placement | None, take: Callable[[Progress | NewRows], None]) -> Result:
+def carry_out(execution: Execution, workforce: Workforce | None, take: Callable[[Progress | NewRows], None]) -> Result:
     """Carries out a run in its folder, which must exist, and returns its result.
 
-    placement: None for a run in this process.
+    workforce: None for a run in this process.
     take: called with all that the run yields; it may raise StopRun. Raises RunFailed. Whatever exception it raises,
     such as KeyboardInterrupt, run.json says how the run ended.
     """
     with nullcontext() if execution.goes_on else locked(execution.folder):  # what goes on is locked by who decided so
-        return _carry_out(execution, placement, take)
+        return _carry_out(execution, workforce, take)
 
 
-def _carry_out(execution: Execution, placement: Placement | None, take: Callable[[Progress | NewRows], None]) -> Result:
+def _carry_out(execution: Execution, workforce: Workforce | None, take: Callable[[Progress | NewRows], None]) -> Result:
     _log.info(f"{execution.run} writes to {execution.folder}")
     origin = record_origin(execution.scenario, execution.folder)
     execution = replace(execution, facts=origin | execution.facts)
     recoveries = Recoveries(execution.folder)
     try:
-        for attempt in itertools.count():
+        while True:
             try:
-                with closing(_on_ray(execution, placement, attempt) if placement else _inline(execution)) as steps:
+                with closing(workforce.run(execution, execution.run) if workforce else _inline(execution)) as steps:
                     for news in steps:
                         take(news)
                 break
@@ -158,13 +159,6 @@ def _carry_out(execution: Execution, placement: Placement | None, take: Callable
         _log.info(f"{execution.run} was interrupted; {then}")
         raise
     return Result(execution.folder, execution.scenario.model)
-
-
-def connect(scenarios: Sequence[Scenario], address: str | None = None) -> None:
-    """Connects to Ray before several runs. If it starts a local Ray, that is large enough for each of the scenarios."""
-    from actors.connection import connect as connect_to
-
-    connect_to([demand_of(scenario) for scenario in scenarios], address)
 
 
 def _fetch(scenario: Scenario) -> None:
@@ -237,29 +231,3 @@ def _log_all(warnings: list[str]) -> None:
     """Logs warnings, the first one first, and empties the list."""
     while warnings:
         _log.warning(warnings.pop(0))
-
-
-def _on_ray(execution: Execution, placement: Placement, attempt: int) -> Generator[Progress | NewRows, None, None]:
-    from actors.session import run_on_ray
-
-    asked = execution.scenario.resources
-    variables = environment(asked.cpu_capability) | stand_in()
-    name = execution.run + (f".{attempt}" if attempt else "")  # Ray may still hold the names of the attempt before
-    return run_on_ray(execution, name, placement, asked.patience_s, variables, asked.wait_s)
-
-
-def _reserved(scenario: Scenario, address: str | None) -> AbstractContextManager[Placement]:
-    from actors.placement import reserved
-
-    connect([scenario], address)
-    return reserved(demand_of(scenario))
-
-
-def demand_of(scenario: Scenario) -> Demand:
-    """Returns what the scenario asks of a Ray cluster for each of its actors."""
-    from actors.placement import Demand
-
-    groups = family_of(scenario).groups
-    actors = {f"{group.name}-{number}": group.needs for group in groups for number in range(group.workers)}
-    spread, takes_all = any(group.spread for group in groups), any(group.further for group in groups)
-    return Demand(actors, scenario.resources.wait_s, takes_all, spread)

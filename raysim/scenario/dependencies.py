@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.scenario.fingerprints import fingerprint
-from raysim.scenario.own_modules import MAIN, main_sources, own_modules, parts_in, sources_of
+from raysim.scenario.own_modules import MAIN, main_sources, own_modules, parts_in, root_of, sources_of
 from raysim.scenario.schema import Scenario
 from raysim.version import __version__
 
@@ -31,6 +31,12 @@ def depends_on(scenario: Scenario) -> Dependencies:
         "modules": {module: _of_module(scenario, module) for module in own_modules(scenario)},
         "files": {path: fingerprint(path) for path in files},
     }
+
+
+def own_code(scenario: Scenario) -> object:
+    """Returns what is equal for two scenarios if their own modules are the same, and have not changed in between."""
+    found = {module: (root_of(module), _of_module(scenario, module)) for module in own_modules(scenario)}
+    return object() if any(source is None for _, source in found.values()) else found  # an object equals no other
 
 
 def _of_module(scenario: Scenario, module: str) -> str | None:

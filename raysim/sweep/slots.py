@@ -20,9 +20,10 @@ from raysim.parts.errors import RunFailed, StopRun
 from raysim.runs.execution import Execution
 from raysim.runs.machines import pin
 from raysim.runs.observing import NewRows, Observing
+from raysim.runs.on_ray import connect, demand_of
 from raysim.runs.previous import going_on
 from raysim.runs.result import Result
-from raysim.runs.run import carry_out, connect, demand_of, launch, new_folder
+from raysim.runs.run import carry_out, launch, new_folder
 from raysim.scenario import Scenario
 from results import this_process
 
@@ -132,7 +133,7 @@ def open_slots(
     else:
         from actors.placement import Budget
 
-        connect(scenarios, address)
+        connect(scenarios, address, parallel or 1)
         size = min(parallel or len(scenarios), MOST_THREADS)
         rooms = RayRooms(Budget(parallel))
     try:
@@ -219,12 +220,14 @@ class RayRooms:
         self._interrupted = False
 
     def run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
-        with self._budget.spent(demand_of(scenario)):
-            if self._interrupted:  # interrupted while this run waited for room
-                raise KeyboardInterrupt
-            with going_on(before, scenario) if before else nullcontext():
-                make = partial(_execution, scenario, out, before)
-                return launch(scenario, make, inline=False, address=None, observing=observing)
+        return self._budget.spend(demand_of(scenario), partial(self._run, scenario, out, observing, before))
+
+    def _run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
+        if self._interrupted:  # interrupted while this run waited for room
+            raise KeyboardInterrupt
+        with going_on(before, scenario) if before else nullcontext():
+            make = partial(_execution, scenario, out, before)
+            return launch(scenario, make, inline=False, address=None, observing=observing)
 
     def interrupt(self) -> None:
         """Keeps runs that wait for room from starting. Those that go on end at their next progress."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from raysim.data import Federation, federate
+from raysim.parts.standard_state import standard_state
 from raysim.scenario import Scenario
 
 
@@ -11,4 +12,5 @@ class FederationLoader:
 
     def load(self, scenario: Scenario) -> Federation:
         """Loads the data and divides them among clients. scenario: with the contents of arrays in memory."""
-        return federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+        with standard_state():  # another run may have been here before
+            return federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)

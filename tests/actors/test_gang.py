@@ -29,10 +29,11 @@ def finish(pool: Pool, request: Request[Any, Any]) -> Job[Any, Any]:
 
 @pytest.fixture
 def ray_pool(ray_session: None) -> Iterator[Any]:
+    from actors.actors import Actors
     from actors.cluster import RayPool
     from actors.placement import Placement
 
-    pool = RayPool(f"test-{time.time_ns()}", Placement())
+    pool = RayPool("test", Actors(f"test-{time.time_ns()}", Placement()))
     yield pool
     pool.close()
 

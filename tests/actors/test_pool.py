@@ -112,10 +112,11 @@ def test_in_this_process_every_group_is_one_worker_of_its_own() -> None:
 @pytest.fixture
 def ray_pool(ray_session: None) -> Iterator[Any]:
     """Outside a scheduler actor: this process is the one that submits."""
+    from actors.actors import Actors
     from actors.cluster import RayPool
     from actors.placement import Placement
 
-    pool = RayPool(f"test-{time.time_ns()}", Placement())
+    pool = RayPool("test", Actors(f"test-{time.time_ns()}", Placement()))
     yield pool
     pool.close()
 
@@ -154,12 +155,13 @@ def test_a_set_up_that_kills_a_replacement_is_not_blamed_on_the_job_that_waits(r
 @pytest.mark.ray
 def test_a_replacement_gets_the_place_of_the_dead_worker(ray_session: None, tmp_path: Path) -> None:
     """Both places together are all that there is."""
+    from actors.actors import Actors
     from actors.cluster import RayPool
     from actors.placement import Demand, reserved
 
     with reserved(Demand({"client-0": Needs(1.5), "client-1": Needs(2.5), "aggregator-0": Needs()})) as placement:
         assert placement.nodes.keys() == {"client-0", "client-1"}
-        pool = RayPool(f"test-{time.time_ns()}", placement)
+        pool = RayPool("test", Actors(f"test-{time.time_ns()}", placement))
         pool.start(Group("client", Adder, 1, Needs(1.5)))
         pool.start(Group("aggregator", Adder, 1))
         pool.set_up({"client": Attach(3)})
@@ -203,6 +205,7 @@ def test_what_others_hold_is_waited_for_and_then_told(
 def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_for_it(ray_session: None) -> None:
     from ray.util import placement_group_table
 
+    from actors.actors import Actors
     from actors.cluster import RayPool
     from actors.placement import Demand, reserved
 
@@ -215,7 +218,7 @@ def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_fo
     with reserved(Demand({f"client-{number}": Needs(1.0) for number in range(3)})) as placement:
         other.start()
         until(lambda: "PENDING" in {group["state"] for group in placement_group_table().values()})
-        pool = RayPool("first", placement)
+        pool = RayPool("first", Actors("first", placement))
         pool.start(Group("loader", Adder, 1))
         pool.start(Group("client", Adder, 3, Needs(1.0)))
         pool.set_up({"loader": Attach(1)})
@@ -243,10 +246,10 @@ def test_a_cluster_that_may_grow_is_waited_for(ray_session: None, monkeypatch: p
 
 
 def scheduled(program: Telling) -> Any:
-    from actors.placement import Placement
-    from actors.session import run_on_ray
+    from actors.placement import Demand, Placement
+    from actors.workforce import Terms, Workforce
 
-    return run_on_ray(program, f"test-{time.time_ns()}", Placement())
+    return Workforce(Terms(Demand({})), Placement()).run(program, f"test-{time.time_ns()}")
 
 
 @pytest.mark.ray

@@ -111,6 +111,7 @@ def test_calls_of_ray_and_cpu_of_the_scheduler(
     """The pool is in this process, as it is in the scheduler's, so what this process does is what that would do."""
     import ray
 
+    from actors.actors import Actors
     from actors.cluster import RayPool
     from actors.placement import Placement
 
@@ -131,7 +132,7 @@ def test_calls_of_ray_and_cpu_of_the_scheduler(
     costs = []
     for rounds in (FEW, 5 * MANY):
         seen.clear()
-        pool = RayPool(f"costs-{family}-{rounds}", Placement())
+        pool = RayPool("costs", Actors(f"costs-{family}-{rounds}", Placement()))
         began = time.process_time()
         for _ in Execution(scenario(family, rounds), tmp_path / str(rounds))(pool):
             pass

@@ -47,10 +47,11 @@ def test_a_worker_that_stops_is_replaced(where: str) -> None:
     """Not one that only works for longer than the patience."""
     import ray
 
+    from actors.actors import Actors
     from actors.cluster import RayPool
     from actors.placement import Placement
 
-    pool = RayPool(f"test-{time.time_ns()}", Placement(), patience_s=10.0)
+    pool = RayPool("test", Actors(f"test-{time.time_ns()}", Placement()), patience_s=10.0)
     try:
         pool.start(Group("client", Adder, 1))
         pool.set_up({"client": Attach(1)})
@@ -81,14 +82,15 @@ def test_a_worker_that_stops_is_replaced(where: str) -> None:
 @pytest.mark.slow
 def test_a_scheduler_that_stops_ends_the_run(tmp_path: Path) -> None:
     import ray
+    from run_actors import actor_of
 
-    from actors.placement import Placement
-    from actors.session import run_on_ray
+    from actors.placement import Demand, Placement
+    from actors.workforce import Terms, Workforce
 
     name = f"test-{time.time_ns()}"
-    steps = run_on_ray(Telling(tmp_path / "note", "sleep"), name, Placement(), patience_s=10.0)
+    steps = Workforce(Terms(Demand({}), patience_s=10.0), Placement()).run(Telling(tmp_path / "note", "sleep"), name)
     assert next(steps) == 1
-    scheduler = ray.get_actor(f"{name}/scheduler")
+    scheduler = actor_of(name, "scheduler")
     pid = ray.get(scheduler.__ray_call__.remote(lambda self: os.getpid()))
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(JobFailed, match=r"scheduler: it has not answered for \d+ s"):

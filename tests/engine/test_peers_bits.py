@@ -71,6 +71,7 @@ def test_a_thousand_peers_run_on_two_actors(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("ray_session")
 def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
     import ray
+    from run_actors import actor_of, start_afresh
 
     scenario = raysim.parse_scenario(peers(run__rounds=150, run__evaluate_every=150))
     expected = raysim.run(scenario, out=tmp_path / "inline", inline=True).digest
@@ -79,9 +80,10 @@ def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
     def kill_once(progress: Progress) -> None:
         if not killed:
             (folder,) = (tmp_path / "ray").iterdir()
-            ray.kill(ray.get_actor(f"{folder.name}/client-1", namespace="raysim"))
+            ray.kill(actor_of(folder.name, "client-1"))
             killed.append(time.monotonic())
 
+    start_afresh()
     result = raysim.run(scenario, out=tmp_path / "ray", observers=[kill_once])
     assert killed and result.digest == expected
 

@@ -9,6 +9,7 @@ import pyarrow.dataset as ds
 import pytest
 from conftest import Raw, digits
 from ruamel.yaml import YAML
+from run_actors import actor_of, actors_of, start_afresh
 from server_runs import ON_RAY, with_own_models
 from waiting import PATIENT_S, until
 
@@ -36,19 +37,12 @@ def test_ray_with_any_number_of_actors_equals_inline(algorithm: str, actors: int
     assert len(set(result.pandas("updates").worker.dropna())) <= actors
 
 
-def names_of(run_name: str) -> set[str]:
-    """The actors of a run."""
-    import ray
-
-    return {a["name"].removeprefix(f"{run_name}/") for a in ray.util.list_named_actors(all_namespaces=True)}
-
-
 def kill_and_see_another(run_name: str) -> None:
     """Kills a client actor of a run, and returns when there is another in its place."""
     import ray
 
-    ray.kill(ray.get_actor(f"{run_name}/client-1", namespace="raysim"))
-    until(lambda: "client-1.1" in names_of(run_name))
+    ray.kill(actor_of(run_name, "client-1"))
+    until(lambda: "client-1.1" in actors_of(run_name))
 
 
 def test_a_killed_client_actor_is_replaced_and_changes_no_bit(tmp_path: Path) -> None:
@@ -62,6 +56,7 @@ def test_a_killed_client_actor_is_replaced_and_changes_no_bit(tmp_path: Path) ->
             kill_and_see_another(folder.name)
             killed.append(folder.name)
 
+    start_afresh()
     assert run(raw, tmp_path / "ray", observers=[kill_once]).digest == expected
     assert killed
 
@@ -111,7 +106,7 @@ def test_an_address_of_another_cluster_than_that_of_this_process_is_refused(tmp_
 def test_an_address_of_the_cluster_of_this_process_is_taken(address: str) -> None:
     import ray
 
-    from raysim.runs.run import connect
+    from raysim.runs.on_ray import connect
 
     host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
     connect([raysim.parse_scenario(digits())], address.format(host=host, port=port))
@@ -182,8 +177,9 @@ def test_a_dead_scheduler_fails_the_run(tmp_path: Path) -> None:
 
     def kill(progress: Progress) -> None:
         (folder,) = tmp_path.iterdir()
-        ray.kill(ray.get_actor(f"{folder.name}/scheduler", namespace="raysim"))
+        ray.kill(actor_of(folder.name, "scheduler"))
 
+    start_afresh()
     with pytest.raises(raysim.RunFailed) as failed:
         run(digits(run__rounds=100_000), tmp_path, observers=[kill])
     (folder,) = tmp_path.iterdir()

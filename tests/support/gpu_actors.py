@@ -21,6 +21,7 @@ def main(address: str, actors: int, share: float) -> None:
     import ray
 
     from actors import Group, Needs
+    from actors.actors import Actors
     from actors.cluster import RayPool
     from actors.connection import connect
     from actors.placement import Demand, reserved
@@ -29,7 +30,7 @@ def main(address: str, actors: int, share: float) -> None:
     connect([], address)
     group = Group("client", partial(open_device, share), actors, Needs(gpus=share))
     with reserved(Demand({f"client-{number}": group.needs for number in range(actors)}, 30.0)) as placement:
-        pool = RayPool(f"test-{time.time_ns()}", placement, environment=stand_in())
+        pool = RayPool("test", Actors(f"test-{time.time_ns()}", placement, stand_in()))
         pool.start(group)
         placement.release()  # as a set-up would
         workers = pool._crews["client"].workers

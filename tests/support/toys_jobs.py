@@ -137,6 +137,46 @@ class Telling:
             raise
 
 
+@dataclass(frozen=True)
+class Pid(Query[int]):
+    """The process of the worker, and what it leaves behind there."""
+
+    name = "pid"
+    leftover: str = ""
+
+    def ask(self, worker: Adder) -> int:
+        if self.leftover:
+            os.environ["LEFTOVER"] = self.leftover
+        return os.getpid()
+
+
+@dataclass(frozen=True)
+class DivideByZero(Query[None]):
+    name = "divide_by_zero"
+
+    def ask(self, worker: Adder) -> None:
+        raise ZeroDivisionError("of a job")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """A program that yields the processes of its scheduler and its two workers, after each has done a job.
+
+    then: a request that the first worker gets next.
+    """
+
+    then: Request[Any, Any] | None = None
+
+    def __call__(self, pool: Pool) -> Iterator[tuple[int, ...]]:
+        for group in ("one", "two"):
+            pool.start(Group(group, Adder, 1))
+        pool.set_up({"one": Attach(1), "two": Attach(1)})
+        jobs = [pool.submit(group, Pid()) for group in ("one", "two")]
+        yield os.getpid(), *(finished(pool, job).result for job in jobs)
+        if self.then:
+            finished(pool, pool.submit("one", self.then))
+
+
 # --- done by a gang ---------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,173 @@
+"""A scheduler actor and its workers: they carry out a program, and stay for the next one."""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+import ray
+from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayActorError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from actors.cluster import PATIENCE_S, POLL_S
+from actors.crew import is_there
+from actors.memory import brief
+from actors.placement import Demand, Placement, within
+from actors.pool import JobFailed, SchedulerDied
+from actors.pulse import Pulse, interval
+from actors.scheduler import STOP_S, Program, Scheduler
+
+ALIVE_S = 5.0  # seconds that a scheduler which waits for a run may take to answer
+
+_log = logging.getLogger("raysim")
+
+
+class Terms(NamedTuple):
+    """What a run asks of a workforce. One that was hired on equal terms can carry it out."""
+
+    demand: Demand
+    patience_s: float | None = PATIENCE_S  # how long an actor may not answer before it is given up; None: for ever
+    environment: Mapping[str, str] = {}  # variables of the actors' processes
+    alike: Any = None  # what else must be equal
+
+
+class Workforce:
+    """A scheduler actor and its workers, which carry out one program at a time.
+
+    A program that ends in order leaves them as they are; after any other, the next one gets new ones.
+    """
+
+    def __init__(self, terms: Terms, placement: Placement) -> None:
+        """placement: the room that is held for the workers."""
+        self.terms, self._placement = terms, placement
+        self._connection = _connection()
+        self._scheduler: Any = None  # Ray's handle; None: it is not started yet, or has ended
+        self._programs = 0  # how many it was given
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it has actors, as far as is known here."""
+        return self._scheduler is not None and ray.is_initialized() and self._connection == _connection()
+
+    @property
+    def answers(self) -> bool:
+        """Whether it can carry out a program at once."""
+        if not self.is_started:
+            return False
+        try:
+            ray.get(self._scheduler.answer.remote(), timeout=ALIVE_S)
+        except (RayError, GetTimeoutError):
+            return False
+        return True
+
+    def run(self, program: Program, run: str) -> Generator[Any, None, None]:
+        """Runs a program, and yields what it yields. Closing the generator interrupts it. run: its name.
+
+        Raises JobFailed if the program does, and SchedulerDied if the scheduler dies or is given up.
+        """
+        scheduler = self._scheduler = self._scheduler or self._start(run)
+        self._programs += 1
+        number, warnings, in_order = self._programs, _Warnings(), False
+        try:
+            stream = scheduler.run.options(num_returns="streaming").remote(program, run, number)
+            for reference in _waiting(stream, scheduler, self.terms.patience_s, warnings):
+                item = ray.get(reference)
+                if isinstance(item, JobFailed):
+                    raise item
+                yield item
+        except RayActorError as error:
+            raise SchedulerDied("scheduler", f"the scheduler actor died: {_why(error)}", "") from error
+        except OutOfMemoryError as error:
+            raise SchedulerDied("scheduler", f"the scheduler actor died: {brief(error)}", "", "node") from error
+        finally:
+            with suppress(RayActorError, OutOfMemoryError, GetTimeoutError):  # else it has written its files
+                in_order, told = ray.get(scheduler.stop.remote(number), timeout=STOP_S)
+                warnings.log(told)
+            if not in_order:
+                self.end()
+
+    def _start(self, run: str) -> Any:
+        here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
+        name = f"{run}-{secrets.token_hex(3)}"  # two drivers may start runs of one name in one second
+        environment = dict(self.terms.environment)
+        scheduler: Any = (
+            ray.remote(Scheduler)
+            # It is on this node, where it writes files. One of its threads is for `run`, the others answer meanwhile.
+            .options(
+                name=f"{name}/scheduler",
+                num_cpus=0,
+                max_restarts=0,
+                max_concurrency=3,
+                scheduling_strategy=here,
+                **({"runtime_env": {"env_vars": environment}} if environment else {}),
+            )
+        )
+        return scheduler.remote(name, self._placement, self.terms.patience_s, environment, self.terms.demand.wait_s)
+
+    def end(self) -> None:
+        """Ends all actors. Workers end with their scheduler."""
+        if self.is_started:
+            within(STOP_S, partial(ray.kill, self._scheduler))
+        self._scheduler = None
+
+
+class _Warnings:
+    """Logs each warning of a run once."""
+
+    def __init__(self) -> None:
+        self._told = 0
+
+    def log(self, warnings: list[str]) -> None:
+        """Logs those that are new. warnings: all so far."""
+        for warning in warnings[self._told :]:
+            _log.warning(warning)
+        self._told = max(self._told, len(warnings))
+
+    def came(self, reference: Any) -> bool:
+        """Whether a ping of the scheduler is answered. Logs the warnings that came with the answer."""
+        if not is_there(reference):
+            return False
+        with suppress(RayError):  # it has died, and reading the stream raises that
+            self.log(ray.get(reference))
+        return True
+
+
+def _waiting(stream: Any, scheduler: Any, patience_s: float | None, warnings: _Warnings) -> Iterator[Any]:
+    """Yields the references of a stream, and logs the pool's warnings.
+
+    Raises SchedulerDied if the scheduler does not answer.
+    """
+    pulse = Pulse("scheduler", scheduler.answer.remote, warnings.came)
+    patience = math.inf if patience_s is None else patience_s
+    listened = time.monotonic()
+    while True:
+        ready = ray.wait([stream], num_returns=1, timeout=POLL_S, fetch_local=False)[0]
+        now = time.monotonic()
+        if now - listened >= interval(patience):
+            if warning := pulse.beat(now - listened, patience):
+                _log.warning(warning)
+            listened = now
+        if pulse.silent_s >= patience:
+            raise SchedulerDied("scheduler", f"it has not answered for {pulse.silent_s:.0f} s", "")
+        if ready:
+            try:
+                yield next(stream)
+            except StopIteration:
+                return
+
+
+def _why(error: RayActorError) -> str:
+    """Returns the reason that Ray gives for an actor's death: the last line of its message, without advice."""
+    return str(error).rstrip().rpartition("\n")[2].partition(" If the process was killed")[0].rstrip(".")
+
+
+def _connection() -> tuple[str, str]:
+    """Identifies this process's connection to a cluster: another one knows nothing of the actors of this one."""
+    context = ray.get_runtime_context()
+    return context.get_node_id(), context.get_job_id()
