@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import Child, ChildDied
 from raysim.engine.progress import Progress
+from raysim.observers.callback import Callback
 from raysim.observers.observer import Observer
 from raysim.parts.errors import RunFailed, StopRun
 from raysim.runs.execution import Execution
@@ -60,12 +61,7 @@ class Slots:
         self._stopping = threading.Event()
 
     def run(
-        self,
-        scenario: Scenario,
-        out: Path,
-        observers: Sequence[Observer],
-        before: Path | None = None,
-        label: str | None = None,
+        self, scenario: Scenario, out: Path, observers: Sequence[Observer], before: Path | None, label: str
     ) -> Result:
         """Runs a scenario once there is room. before: the folder of a run of it that is to go on; None: a new one.
 
@@ -74,7 +70,12 @@ class Slots:
         """
         if self._stopping.is_set():
             raise KeyboardInterrupt
-        observing = Observing(scenario, [_Stopping(self._stopping), *observers], sweep=out.name, label=label)
+
+        def interrupt_with_others(progress: Progress) -> None:
+            if self._stopping.is_set():
+                raise KeyboardInterrupt
+
+        observing = Observing(scenario, [Callback(interrupt_with_others), *observers], sweep=out.name, label=label)
         try:
             return self._rooms.run(scenario, out, observing, before)
         except SystemExit:  # Rich raises it if nobody reads its output, as with `| head`; it would end this run only
@@ -100,20 +101,6 @@ class Slots:
                 self._rooms.interrupt()
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
-
-
-class _Stopping(Observer):
-    """An observer that interrupts its run at the next progress, once all runs are to end."""
-
-    _event: threading.Event
-
-    def __init__(self, event: threading.Event) -> None:
-        super().__init__()
-        self._event = event
-
-    def progress(self, progress: Progress) -> None:
-        if self._event.is_set():
-            raise KeyboardInterrupt
 
 
 @contextmanager
@@ -157,9 +144,10 @@ class ProcessRooms:
         def answer(news: Progress | NewRows) -> BaseException | None:
             try:
                 observing.take(news)
-            except (StopRun, KeyboardInterrupt) as stop:
+            except StopRun as stop:
                 return stop
-            except SystemExit:
+            except (KeyboardInterrupt, SystemExit):
+                self._interrupted = True  # which ends the child process
                 return KeyboardInterrupt()
             return None
 
