@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from actors import Job
@@ -31,12 +32,17 @@ class Recorder:
     def __init__(self, writer: Writer, *counts: str) -> None:
         """counts: the names of the totals."""
         self.writer = writer
+        self._samples: list[int] = []  # number of samples that each client or peer trains on; `held` sets it
         self.totals = Counter(dict.fromkeys(counts, 0))
         self.virtual_time = 0.0
         self.early: str | None = None
         self.diverged: dict[str, Any] | None = None
         self.traffic: Counter[str] = Counter()
         self.staleness: float | None = None
+
+    def held(self, samples: NDArray[np.int64]) -> None:
+        """Notes the number of samples that each client or peer trains on, (clients,). It must be called first."""
+        self._samples = samples.tolist()
 
     def partition(self, table: dict[str, NDArray[Any]]) -> None:
         """Writes how the data are divided. table: columns of the table `partition`."""

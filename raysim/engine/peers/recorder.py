@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
 from raysim.engine.visitor import Visitor
@@ -23,11 +20,6 @@ class PeersRecorder(Recorder, Visitor):
         """synchronous: whether peers wait for each other, so that nobody is training when a round ends."""
         super().__init__(writer, "dispatched", "used", "sent", "lost", "steps", "rounds")
         self._synchronous = synchronous
-        self._samples: list[int] = []  # number of samples that each peer trains on; `held` sets it
-
-    def held(self, samples: NDArray[np.int64]) -> None:
-        """Notes the number of samples that each peer trains on, (peers,). It must be called first."""
-        self._samples = samples.tolist()
 
     def exchanged(
         self,

@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from actors import Group, Pool, Value
 from raysim.data import Federation
 from raysim.engine import groups
@@ -21,9 +18,10 @@ from raysim.engine.server.weights import weigh
 from raysim.engine.visitor import Visitor
 from raysim.parts.errors import located
 from raysim.scenario import Scenario
+from raysim.terms import Population
 from raysim.workers.replies import UpdateCost
 from raysim.workers.workshop import BecomeServer, Workshop
-from raysim.world.server_happening import Ended, Happening, Stepped
+from raysim.world.server_happening import Happening, Stepped
 from results import Writer
 
 if TYPE_CHECKING:
@@ -54,20 +52,17 @@ class ServerFamily:
     def dry(
         self, recorder: ServerRecorder, federation: Federation, measure: Callable[[], UpdateCost]
     ) -> Iterator[Happening]:
-        writing = _DryRun(self.scenario, recorder, federation.samples)
+        recorder.held(federation.samples)
+        writing = _DryRun(self.scenario, recorder, self.scenario.population(federation.samples))
         return writing.follow(new_timeline(self.scenario, federation.samples, measure))
 
 
 class _DryRun(Visitor):
     """Writes what happens, and trains nothing."""
 
-    def __init__(self, scenario: Scenario, recorder: ServerRecorder, samples: NDArray[np.int64]) -> None:
-        self._scenario, self._recorder, self._samples = scenario, recorder, samples
-        self._population = scenario.population(samples)
-        self.closed = recorder.closed
-
-    def ended(self, ended: Ended) -> None:
-        self._recorder.ended(ended, int(self._samples[ended.dispatched.client]))
+    def __init__(self, scenario: Scenario, recorder: ServerRecorder, population: Population) -> None:
+        self._scenario, self._recorder, self._population = scenario, recorder, population
+        self.ended, self.closed = recorder.ended, recorder.closed
 
     def stepped(self, stepped: Stepped) -> None:
         with located("algorithm"):

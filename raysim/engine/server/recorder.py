@@ -28,8 +28,9 @@ class ServerRecorder(Recorder):
         super().recall(totals, memory)
         self._late, self._picked = memory["late"], Counter(dict(memory["picked"]))
 
-    def ended(self, ended: Ended, samples: int) -> None:
-        """Writes a dispatch whose update no step uses. samples: number of samples that the client trains on."""
+    def ended(self, ended: Ended) -> None:
+        """Writes a dispatch whose update no step uses."""
+        samples = self._samples[ended.dispatched.client]
         self.totals.update(["dispatched", ended.status])
         self._late += ended.status == "discarded"
         self.writer.add(rows.of_dispatch(ended, ended.dispatched, ended.status, ended.staleness, samples))

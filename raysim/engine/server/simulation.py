@@ -29,12 +29,12 @@ class ServerSimulation(Visitor):
     ) -> None:
         self.scenario, self.described = scenario, jobs.described
         self._jobs, self._recorder = jobs, recorder
-        self._samples = self.described.samples
+        recorder.held(self.described.samples)
         self._evaluated: int | None = None  # version of the last evaluation that was written
         self._end: Closed | None = None  # the last round that was written
         self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
         self._measurements = 0  # those before the last happening that was written
-        self._timeline = new_timeline(scenario, self._samples, jobs.cost, jobs.training.measured)
+        self._timeline = new_timeline(scenario, self.described.samples, jobs.cost, jobs.training.measured)
         self._happenings = iter(self._timeline)
         if checkpoint:
             self.committed = jobs.recall(checkpoint)
@@ -84,7 +84,7 @@ class ServerSimulation(Visitor):
 
     def ended(self, ended: Ended, pending: None) -> None:
         """Writes a dispatch whose update no step uses."""
-        self._recorder.ended(ended, int(self._samples[ended.dispatched.client]))
+        self._recorder.ended(ended)
 
     def closed(self, closed: Closed, pending: PendingEvaluation | None) -> Mark:
         """Writes the end of a round, and the evaluation after it, if there is one."""
