@@ -30,6 +30,14 @@ class Arrival(NamedTuple):
     samples: int  # number of samples that the client trains on
 
 
+class Moment(NamedTuple):
+    """A moment of a run, at which schedules have values."""
+
+    round: int = 0  # rounds that are over
+    version: int = 0  # steps that the server has done; of a peer, how often it has mixed
+    time: float = 0.0  # virtual time
+
+
 class Population(NamedTuple):
     """All clients that can be picked."""
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from raysim.parts.errors import Problem
-from raysim.parts.part import Part
+from raysim.schedules import Schedulable
 from raysim.terms import Arrival, Population, Record, ServerStep, Trigger
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from raysim.local.task import Task
 
 
-class Central(Part):
+class Central(Schedulable):
     """An algorithm with a server. Its methods with a body do what most algorithms need. A subclass adds its `name`.
 
     A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in

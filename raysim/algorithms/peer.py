@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from raysim.parts.part import Part
+from raysim.schedules import Schedulable
 from raysim.terms import Record
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Inbox(NamedTuple):
         return mixed
 
 
-class Peer(Part):
+class Peer(Schedulable):
     """An algorithm without a server. A subclass adds its `name`.
 
     A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in

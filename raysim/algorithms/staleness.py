@@ -6,10 +6,11 @@ from numbers import Real
 from typing import Annotated, Literal
 
 from raysim.parts.errors import BadInput
-from raysim.parts.part import NonNegative, OneOf, Part
+from raysim.parts.part import NonNegative, OneOf
+from raysim.schedules import Schedulable
 
 
-class StalenessFunction(Part):
+class StalenessFunction(Schedulable):
     """A function S(s) of the staleness s. A subclass adds its `name`."""
 
     name: str

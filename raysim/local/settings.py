@@ -4,10 +4,11 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from raysim.parts.part import Count, Decay, Epochs, Fraction, NonNegative, Part, Positive, Samples
+from raysim.parts.part import Count, Decay, Epochs, Fraction, NonNegative, Positive, Samples
+from raysim.schedules import Schedulable
 
 
-class Local(Part):
+class Local(Schedulable):
     """How a client or peer trains on its own samples. Each training starts a fresh optimiser."""
 
     optimizer: Literal["sgd", "adam"] = "sgd"

@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from raysim.parts.part import Part
+from raysim.schedules import Schedulable
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Aggregate(Part):
+class Aggregate(Schedulable):
     """An aggregate of a step's updates. A subclass adds its `name`."""
 
     name: str

@@ -5,14 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Literal
 
-from raysim.parts.part import NonNegative, Part, Positive
+from raysim.parts.part import NonNegative, Positive
+from raysim.schedules import Schedulable
 from raysim.terms import Record
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class ServerRule(Part):
+class ServerRule(Schedulable):
     """A rule by which a server moves. A subclass adds its `name`.
 
     Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, Adaptive federated optimization, ICLR 2021: the

@@ -1,0 +1,113 @@
+"""Parts whose numbers may be schedules, without a word about them in the parts' own code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any, Self, get_args
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
+from pydantic_core import CoreSchema, core_schema
+
+from raysim.parts.part import OneOf, Part, names_of
+from raysim.schedules.constant import ConstantSchedule
+from raysim.schedules.cosine import CosineSchedule
+from raysim.schedules.exponential import ExponentialSchedule
+from raysim.schedules.one_cycle import OneCycleSchedule
+from raysim.schedules.polynomial import PolynomialSchedule
+from raysim.schedules.schedule import Schedule
+from raysim.schedules.step import StepSchedule
+from raysim.terms import Moment
+
+SCHEDULES: tuple[type[Schedule], ...] = (
+    ConstantSchedule,
+    StepSchedule,
+    ExponentialSchedule,
+    PolynomialSchedule,
+    CosineSchedule,
+    OneCycleSchedule,
+)
+CHOICE = OneOf(SCHEDULES, "raysim.schedules")
+
+
+class Schedulable(Part):
+    """A part in whose place of any number a schedule may stand, such as `lr: {name: cosine, start: 0.1, length: 100}`.
+
+    The code that uses the part gets it from `at`, and sees numbers only.
+    """
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        for field in cls.model_fields.values():
+            takes = field.annotation is float or float in get_args(field.annotation)
+            if takes and MAY_CHANGE not in field.metadata:
+                field.metadata.append(MAY_CHANGE)
+
+    def at(self, moment: Moment) -> Self:
+        """Returns the part with the value at a moment in each schedule's place, also in parts that it holds.
+
+        Schedules over the steps of a training stay.
+        """
+        changed = {key: new for key, old in self if (new := _at(old, moment)) is not old}
+        return self.model_copy(update=changed) if changed else self
+
+    @property
+    def schedules(self) -> dict[str, Schedule]:
+        """The schedules in the part, by their keys, those of parts that it holds with dots."""
+        found: dict[str, Schedule] = {}
+        for key, value in self:
+            if isinstance(value, Schedule):
+                found[key] = value
+            elif isinstance(value, Schedulable):
+                found |= {f"{key}.{inner}": schedule for inner, schedule in value.schedules.items()}
+        return found
+
+
+def _at(value: Any, moment: Moment) -> Any:
+    if isinstance(value, Schedule):
+        return value if value.over == "steps" else value.at(moment)
+    if isinstance(value, Schedulable):
+        return value.at(moment)
+    if isinstance(value, tuple):
+        new = tuple(_at(one, moment) for one in value)
+        return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+    return value
+
+
+class _MayChange:
+    """Metadata of a field for a number: a schedule may stand there whose values are all as the number must be."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_wrap_validator_function(
+            self._validate,
+            handler(source),
+            serialization=core_schema.wrap_serializer_function_ser_schema(_serialized, schema=handler(source)),
+        )
+
+    def _validate(self, value: Any, number: Callable[[Any], Any]) -> Any:
+        if not isinstance(value, dict | Schedule):
+            return number(value)
+        schedule = _adapter().validate_python(value)
+        for bound in schedule.bounds:
+            number(bound)
+        return schedule
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"type": "object", "properties": {"name": {"enum": _names()}}}]}
+
+
+MAY_CHANGE = _MayChange()
+
+
+@cache  # built when the first schedule is read, for most scenarios have none
+def _adapter() -> TypeAdapter[Schedule]:
+    return TypeAdapter(Annotated[Schedule, CHOICE])
+
+
+def _serialized(value: Any, number: Callable[[Any], Any]) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, Schedule) else number(value)
+
+
+def _names() -> list[str]:
+    return [names_of(schedule)[0] for schedule in SCHEDULES]

@@ -1,0 +1,43 @@
+"""A number that changes by a factor now and then."""
+
+import bisect
+import math
+from typing import Self
+
+from pydantic import model_validator
+
+from raysim.parts.part import Positive
+from raysim.schedules.schedule import HUGE, TINY, Schedule
+
+
+class StepSchedule(Schedule):
+    """Changes by a factor every so often, or at given milestones."""
+
+    name: str = "step"
+    start: float
+    """The first value."""
+    factor: Positive = 0.1
+    """What the value is multiplied with each time."""
+    every: Positive | None = None
+    """How many rounds (or versions ...) lie between two changes. null: `milestones` are given."""
+    milestones: tuple[Positive, ...] = ()
+    """When the value changes, in rising order. (): it changes each `every`."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.every is None) == (not self.milestones):
+            raise ValueError("either `every` or `milestones` must be given, and not both")
+        if list(self.milestones) != sorted(self.milestones):
+            raise ValueError(f"`milestones` must rise, got {list(self.milestones)}")
+        return self
+
+    def curve(self, position: float) -> float:
+        changes = bisect.bisect_right(self.milestones, position) if self.every is None else position // self.every
+        return float(self.start * self.factor**changes)
+
+    @property
+    def values(self) -> tuple[float, float]:
+        last = self.start * self.factor ** len(self.milestones)
+        if self.every is not None:
+            last = math.copysign(TINY if self.factor < 1 else HUGE, self.start) if self.factor != 1 else self.start
+        return min(self.start, last), max(self.start, last)
