@@ -17,7 +17,7 @@ from raysim.local.settings import Local
 from raysim.local.train import Correction, Trained, train
 from raysim.parts.errors import BadValue, nearest
 from raysim.parts.rng import stream_of, torch_seed
-from raysim.terms import Population
+from raysim.terms import Moment, Population
 
 PREDICTED = 250  # inputs in a batch of predictions; fixed, because results depend on it bit by bit
 
@@ -47,6 +47,9 @@ class Task:
         self._key = key  # seed, client, and how many dispatches the client had before
         self._public = public
         self.logged: dict[str, float | None] = {}  # what `log` was given
+        self.moment = Moment()
+        """When the client was dispatched, the server steps, or the peer trains or mixes: the rounds that are over, the
+        server's version (for a peer: its mixes), and virtual time."""
 
     @property
     def client(self) -> int:

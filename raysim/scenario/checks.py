@@ -14,8 +14,10 @@ from raysim.models import MODELS
 from raysim.parts.errors import Problem
 from raysim.scenario.location_checks import location_problems
 from raysim.scenario.peer_checks import peer_problems
+from raysim.scenario.schedule_checks import schedule_problems
 from raysim.scenario.schema import Scenario
 from raysim.scenario.server_checks import server_notes, server_problems
+from raysim.terms import Moment
 
 _TITLE = re.compile(r"(?!.*_(min|max|gap)$)[A-Za-z]\w*")  # of metrics; `consensus` starts those of how peers differ
 _MEASURED = ("accuracy", "loss", "samples", "iterations", "unconverged", "consensus", "consensus_outputs")
@@ -31,7 +33,8 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *_model_problems(scenario),
         *_metric_problems(scenario),
         *_server_data_problems(scenario),
-        *scenario.algorithm.problems(scenario),
+        *schedule_problems(scenario),
+        *scenario.algorithm.at(Moment()).problems(scenario),
         *family_problems(scenario),
     ]
 

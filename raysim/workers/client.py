@@ -16,7 +16,7 @@ from raysim.data import Federation
 from raysim.local.model import Model
 from raysim.local.task import Task
 from raysim.scenario import Scenario
-from raysim.terms import Record
+from raysim.terms import Moment, Record
 from raysim.workers import records, returned, wire
 from raysim.workers.finite import diverged
 from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, TrainedClient
@@ -41,7 +41,11 @@ class ClientWorker(Workbench):
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
         super().__init__(scenario, federation, device)
-        self.algorithm = scenario.central
+        self.at(Moment())
+
+    def at(self, moment: Moment) -> None:
+        super().at(moment)
+        self.algorithm = self.scenario.central.at(moment)
 
     # --- training -----------------------------------------------------------------------------------------------------
 
@@ -76,6 +80,7 @@ class ClientWorker(Workbench):
         began, seen, steps, predicted = time.perf_counter(), self.net.seen, self.net.steps, self.net.predicted
         self.net.take_solves()
         self.take_logged()
+        self.at(member.moment)
         state = wire.receive(member.state.content, self.device) if member.state else {}
         sent, state = self._update(member, message, state)
         seconds, seen = time.perf_counter() - began, self.net.seen - seen
@@ -149,6 +154,7 @@ class ClientWorker(Workbench):
     def _personal(self, own: OwnModels, place: int, message: Record) -> Model | Callable[[Tensor], Tensor]:
         """Returns what a client predicts with. place: the client's place in `own.clients`."""
         client, number = own.clients[place], EVALUATING + own.version
+        self.at(own.moment)
         who = f"client {client}, model version {own.version}, evaluate"
         task = self.client_task(client, number, message)
         state = wire.receive(own.states[place].content, self.device) if own.states else {}

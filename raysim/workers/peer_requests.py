@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
+from raysim.terms import Moment
 from raysim.workers.replies import Apart, Evaluated, MixedPeer, PeerCost
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Turn(NamedTuple):
     message: Place[Wire] | None  # its own message; None if it has not trained yet
     inbox: tuple[Place[Wire], ...]  # its neighbours' messages
     weights: tuple[float, ...]  # W_ij of the messages in the inbox
+    mixes_at: Moment
+    trains_at: Moment
     trains: bool
     kept: bool  # whether the state after mixing is kept, to be evaluated
 
@@ -84,6 +87,7 @@ class PeerState(NamedTuple):
 
     peer: int
     own: Place[Own]
+    moment: Moment  # when its models are asked for
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from raysim.local.model import Model
 from raysim.local.settings import Local
 from raysim.local.task import PREDICTED
 from raysim.scenario import Scenario
-from raysim.terms import Record
+from raysim.terms import Moment, Record
 from raysim.workers import records, returned, wire
 from raysim.workers.finite import diverged, not_finite
 from raysim.workers.peer_requests import (
@@ -43,12 +43,16 @@ class PeersWorker(Workbench):
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
         super().__init__(scenario, federation, device)
-        self.algorithm = scenario.peer
+        self.at(Moment())
+
+    def at(self, moment: Moment) -> None:
+        super().at(moment)
+        self.algorithm = self.scenario.peer.at(moment)
 
     def cost(self) -> PeerCost:
         """Measures what predictions and mixing cost, with the peer that has the fewest samples and, if they cost
         something, with the one that has the most."""
-        local = self.scenario.local
+        local = self.local
         passes, more, message = self.tried(self.federation.smallest, local)
         return PeerCost(
             forward_flops=self.forward_flops,
@@ -103,6 +107,7 @@ class PeersWorker(Workbench):
         return Answer(mixed, Mixture(own=Value(tuple(own)), messages=Value(tuple(messages))))
 
     def _mix(self, turn: Turn, received: _Received) -> Record:
+        self.at(turn.mixes_at)
         if turn.draft is None or turn.message is None:
             return self._first(turn.peer)
         own, *others = (received[place] for place in (turn.message, *turn.inbox))
@@ -113,6 +118,7 @@ class PeersWorker(Workbench):
         """Trains a peer. Returns its draft, its message, and what the tables show of the training."""
         started, steps = time.perf_counter(), self.net.steps
         self.net.take_solves()
+        self.at(turn.trains_at)
         draft, message = self._trained(turn.peer, turn.mixes, state)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
         numbers, size = self.measured(local_steps=steps, seconds=seconds), records.size(message, self.net.layout)
@@ -160,6 +166,7 @@ class PeersWorker(Workbench):
 
     def _personal(self, asked: PeerState, version: int) -> Model:
         peer, state = asked.peer, wire.receive(asked.own.content[1], self.device)
+        self.at(asked.moment)
         number, who = EVALUATING + version, f"peer {peer}, after {version} rounds, evaluate"
         with self.calling("personal", peer, number, who=who, state=state) as where:
             task = self.task(peer, number, self.start)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
-from raysim.terms import Arrival
+from raysim.terms import Arrival, Moment
 from raysim.workers.replies import (
     Evaluated,
     MetricSums,
@@ -86,6 +86,7 @@ class ChunkMember(NamedTuple):
     client: int
     number: int  # dispatches of this client before this one
     version: int  # version of the model that it received
+    moment: Moment  # of its dispatch
     message: Value[Wire]  # the message that it received
     state: Value[Wire] | None  # its own state; None if clients keep none
     weight: float  # weight of its update in the sum; not used if updates are stacked
@@ -131,6 +132,7 @@ class StepRequest(Request[StepReply, SteppedState]):
     name = "step"
     together = True
     version: int  # version of the model that the step makes
+    moment: Moment  # before the step
     arrivals: tuple[Arrival, ...]
     summed: bool  # whether the algorithm gets the sum of updates; otherwise it gets a stack of them
     weights: tuple[float, ...] | None
@@ -197,6 +199,7 @@ class OwnModels(NamedTuple):
 
     clients: tuple[int, ...]
     version: int  # version of the server's model at that time
+    moment: Moment  # when that version was made
     unseen: bool  # whether these clients never took part, and must first adapt to that model
     message: Value[Wire]
     states: tuple[Value[Wire], ...]  # the clients' states, in order; () if clients keep none

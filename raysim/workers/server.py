@@ -60,7 +60,7 @@ class ServerWorker(ClientWorker):
 
     def _tried(self, client: int, message: Record) -> tuple[Record, float]:
         """Trains a client for one step. Returns its update, and how many samples passed forward besides."""
-        one_step = self.scenario.local.model_copy(update={"steps": 1})
+        one_step = self.local.model_copy(update={"steps": 1})
         task = self.task(client, 0, self.received(message), one_step)
         client_state, before = self.first_client(), self.net.predicted
         with self.calling("update", client, 0, who=f"client {client}", message=message, state=client_state) as where:
@@ -75,6 +75,7 @@ class ServerWorker(ClientWorker):
 
         An entry of the state that has not changed, or that the message carries, is not stored again.
         """
+        self.at(request.moment)
         before = wire.receive(load(request.state, request.message.content), self.device)
         updates, buffers, chunks, compared = self._merged(request)
         task = self.server_task(gang, request.version, before, chunks)
@@ -119,11 +120,11 @@ class ServerWorker(ClientWorker):
         """
         server = self.federation.server
         reference = self._samples(server.reference, np.arange(len(server.reference)))
-        return ServerTask(
+        task = ServerTask(
             self.net,
             self.received(self.message(state, version - 1)),
             self._server_samples(server.split),
-            self.scenario.local,
+            self.local,
             self.population,
             (self.scenario.seed, SERVER_ID, version),
             labels=torch.tensor(server.split.y, device=self.device),
@@ -133,6 +134,8 @@ class ServerWorker(ClientWorker):
             company=Company(gang, self.scenario.resources.shards),
             chunks=chunks,
         )
+        task.moment = self.moment
+        return task
 
     def _server_samples(self, split: Split) -> Samples:
         return Samples(len(split), lambda places: self.server_loader(split, np.arange(len(split))[places]))

@@ -23,7 +23,7 @@ from raysim.models.build import initialise
 from raysim.parts.errors import BadInput, BadValue, located
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmeasurable
-from raysim.terms import Record
+from raysim.terms import Moment, Record
 from raysim.workers.preflight import try_metrics, try_model
 from raysim.workers.replies import Described, Evaluated, MetricSums, Numbers, OwnMetrics, Passes
 from raysim.workers.returned import calling
@@ -91,13 +91,17 @@ class Workbench:
             self.net,
             received,
             samples,
-            local or self.scenario.local,
+            local or self.local,
             self.population,
             key,
             lambda: self.public,
         )
-        task.logged = self.logged
+        task.logged, task.moment = self.logged, self.moment
         return task
+
+    def at(self, moment: Moment) -> None:
+        """Gives the schedules of local training and of the algorithm their values at a moment of the run."""
+        self.moment, self.local = moment, self.scenario.local.at(moment)
 
     def by_samples(self, of_smallest: float, measure: Callable[[int], float]) -> Passes:
         """Fits passes(n) = fixed + per_sample * n, the forward passes of a client with n samples, through the clients

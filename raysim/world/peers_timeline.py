@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
+from raysim.terms import Moment
 from raysim.world import Cost, Topology, World
 from raysim.world.clock import Clock
 from raysim.world.delay import duration_of
@@ -61,6 +62,11 @@ class Exchanged(NamedTuple):
     def version(self) -> int:
         """Number of rounds that are over."""
         return self.round + 1
+
+    @property
+    def moment(self) -> Moment:
+        """The end of the round."""
+        return Moment(self.version, self.version, self.time)
 
 
 class PeersTimeline:

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from raysim.terms import Arrival
+from raysim.terms import Arrival, Moment
 
 
 class Dispatched(NamedTuple):
@@ -16,6 +16,11 @@ class Dispatched(NamedTuple):
     time: float
     arrives: float  # when its update arrives, or would have
     reports: bool  # False: it never reports
+
+    @property
+    def moment(self) -> Moment:
+        """When it was picked."""
+        return Moment(self.round, self.version, self.time)
 
 
 class Started(NamedTuple):
@@ -56,6 +61,11 @@ class Stepped(NamedTuple):
     members: tuple[Dispatched, ...]  # the dispatches whose updates it uses, in order
     arrivals: tuple[Arrival, ...]  # the members, as algorithms see them
     in_flight: int  # clients in flight after it
+
+    @property
+    def moment(self) -> Moment:
+        """Right before the step."""
+        return Moment(self.round, self.version - 1, self.time)
 
 
 class Closed(NamedTuple):

@@ -13,6 +13,7 @@ from raysim.engine.committed import Committed, Kept
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound, TrainedAt
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
+from raysim.terms import Moment
 from raysim.workers.peer_requests import (
     CompareRequest,
     ConsensusRequest,
@@ -57,6 +58,7 @@ class PeersJobs:
         self._states: dict[int, Place[Own]] = {}  # by peer: the last state that was kept
         self._messages: dict[tuple[int, int], Place[Wire]] = {}  # by peer and number of the message
         self._trained: dict[int, TrainedAt] = {}  # by peer: its training for its next mix
+        self.now = Moment()  # the end of the last round that was handed out
 
     def cost(self) -> PeerCost:
         """Measures what a peer's training, mixing and messages cost."""
@@ -74,14 +76,18 @@ class PeersJobs:
 
     def exchange(self, exchanged: Exchanged) -> PendingRound:
         """Lets peers mix, and then train for their next mix. Evaluates the mixed models if the round asks for it."""
+        self.now = exchanged.moment
         chunks = []
         for members in cut(exchanged.mixed, self.scenario.resources.chunk):
-            turns = tuple(map(self._turn, members))
+            turns = tuple(self._turn(mixed, exchanged) for mixed in members)
             trained = [self._trained[mixed.peer] for mixed in members]
             chunks.append((self._submit(turns, (exchanged.version,), f"mix of round {exchanged.round}"), trained))
         return PendingRound(chunks, self._evaluate(exchanged) if exchanged.evaluated else None)
 
-    def _turn(self, mixed: Mixed) -> Turn:
+    def _turn(self, mixed: Mixed, exchanged: Exchanged) -> Turn:
+        # Where all wait for all, the round is over once they have mixed; else as many mixes make a round as there are
+        # peers, and the next training begins within it.
+        over = exchanged.version if self.scenario.world.synchronous else exchanged.round
         return Turn(
             peer=mixed.peer,
             mixes=mixed.number + 1,
@@ -89,6 +95,8 @@ class PeersJobs:
             message=self._messages[mixed.peer, mixed.number],
             inbox=tuple(self._messages[heard.peer, heard.number] for heard in mixed.inbox),
             weights=tuple(heard.weight for heard in mixed.inbox),
+            mixes_at=Moment(exchanged.round, mixed.number, mixed.time),
+            trains_at=Moment(over, mixed.number + 1, mixed.time),
             trains=mixed.next.trains,
             kept=mixed.next.kept,
         )
@@ -168,7 +176,7 @@ class PeersJobs:
         )
 
     def _states_of(self, peers: Sequence[int]) -> tuple[PeerState, ...]:
-        return tuple(PeerState(peer, self._states[peer]) for peer in peers)
+        return tuple(PeerState(peer, self._states[peer], self.now) for peer in peers)
 
     def final_models(self) -> dict[str, np.ndarray]:
         """Returns the final models as flat vectors `w` and `buffers`, with a row for each peer."""
@@ -182,7 +190,16 @@ class PeersJobs:
 def _first_turn(peer: int, first: Next) -> Turn:
     """A turn in which a peer gets its first state."""
     return Turn(
-        peer=peer, mixes=0, draft=None, message=None, inbox=(), weights=(), trains=first.trains, kept=first.kept
+        peer=peer,
+        mixes=0,
+        draft=None,
+        message=None,
+        inbox=(),
+        weights=(),
+        mixes_at=Moment(),
+        trains_at=Moment(),
+        trains=first.trains,
+        kept=first.kept,
     )
 
 

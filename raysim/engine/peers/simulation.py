@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,7 +33,8 @@ class PeersSimulation:
         self._happenings = iter(self._timeline)
         if checkpoint:
             self.committed = jobs.recall(checkpoint)
-            deque(skip(self._happenings, checkpoint), maxlen=0)
+            for happening in skip(self._happenings, checkpoint):
+                jobs.now = happening.moment
         else:
             recorder.partition(self.described.partition)
         self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)

@@ -66,5 +66,5 @@ class _DryRun(Visitor):
 
     def stepped(self, stepped: Stepped) -> None:
         with located("algorithm"):
-            weights = weigh(self._scenario, stepped.arrivals, self._population, stepped.version)
+            weights = weigh(self._scenario, stepped, self._population)
         self._recorder.stepped(stepped, weights)

@@ -15,6 +15,7 @@ from raysim.engine.server.weights import weigh
 from raysim.engine.visitor import Visitor
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
+from raysim.terms import Moment
 from raysim.workers.replies import Described, Evaluated, MetricSums, UpdateCost
 from raysim.workers.requests import (
     CostRequest,
@@ -61,6 +62,7 @@ class ServerJobs(Visitor):
         self.training = Training(scenario, pool, self._messages, made.client if found.stateful else None)
         self._evaluated_clients = _evaluated_clients(scenario, self.described)
         self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
+        self.made = Moment()  # when the newest version was made
 
     def cost(self) -> UpdateCost:
         """Measures what a client's update costs."""
@@ -80,7 +82,7 @@ class ServerJobs(Visitor):
 
     def stepped(self, stepped: Stepped) -> PendingStep:
         """Trains the clients of a server step, unless they were trained at their dispatch, and then does the step."""
-        weights = weigh(self.scenario, stepped.arrivals, self.population, stepped.version)
+        weights = weigh(self.scenario, stepped, self.population)
         shares, compared = None, self.scenario.run.compare_updates
         stacked = compared or self.scenario.follows_training
         if self.scenario.follows_training:
@@ -89,6 +91,7 @@ class ServerJobs(Visitor):
             chunks = self.training.train(stepped, None if stacked else weights)
         request = StepRequest(
             version=stepped.version,
+            moment=stepped.moment,
             arrivals=stepped.arrivals,
             summed=weights is not None,
             weights=tuple(weights) if stacked and weights is not None else None,
@@ -101,6 +104,7 @@ class ServerJobs(Visitor):
         label = f"step to version {stepped.version}"
         job = self.pool.submit(SERVER, request, priority=(stepped.version,), label=label)
         self._messages[stepped.version], self._state = job.left
+        self.made = stepped.moment
         return PendingStep(chunks, job, weights)
 
     def closed(self, closed: Closed) -> PendingEvaluation | None:
@@ -169,6 +173,7 @@ class ServerJobs(Visitor):
             OwnModels(
                 clients=tuple(part),
                 version=version,
+                moment=self.made,
                 unseen=unseen,
                 message=message,
                 states=self.training.states_of(part),

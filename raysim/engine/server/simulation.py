@@ -58,6 +58,7 @@ class ServerSimulation(Visitor):
         self._evaluated = checkpoint.memory["simulation"]["evaluated"]
         training = _Training()
         deque(training.follow(skip(self._happenings, checkpoint)), maxlen=0)
+        self._jobs.made = training.made
         for dispatched in training.begun.values():  # in order of dispatch: a client's next state follows from its last
             self._jobs.training.begin(dispatched)
 
@@ -158,6 +159,7 @@ class _Training(Visitor):
 
     def __init__(self) -> None:
         self.begun: dict[int, Dispatched] = {}
+        self.made = Moment()  # when the newest version was made
 
     def started(self, started: Started) -> None:
         self.begun[started.dispatched.serial] = started.dispatched
@@ -166,5 +168,6 @@ class _Training(Visitor):
         self.begun.pop(ended.dispatched.serial, None)
 
     def stepped(self, stepped: Stepped) -> None:
+        self.made = stepped.moment
         for dispatched in stepped.members:
             self.begun.pop(dispatched.serial, None)

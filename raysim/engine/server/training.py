@@ -132,6 +132,7 @@ class Training:
             client=dispatched.client,
             number=dispatched.number,
             version=dispatched.version,
+            moment=dispatched.moment,
             message=message,
             state=state,
             weight=weight,

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from numbers import Real
 
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
-from raysim.terms import Arrival, Population
+from raysim.terms import Population
+from raysim.world.server_happening import Stepped
 
 
-def weigh(scenario: Scenario, arrivals: Sequence[Arrival], population: Population, version: int) -> list[float] | None:
-    """Returns the weights of the updates of the step that makes a version of the model; None if it sums none.
+def weigh(scenario: Scenario, stepped: Stepped, population: Population) -> list[float] | None:
+    """Returns the weights of a step's updates; None if it sums none.
 
     Raises ValueError unless there is a finite number for each arrival.
     """
-    seed_globals(scenario.seed, "weigh", version)
-    weights = scenario.central.weigh(arrivals, population)
-    if weights is None or scenario.central.needs_every_update:
+    seed_globals(scenario.seed, "weigh", stepped.version)
+    arrivals, algorithm = stepped.arrivals, scenario.central.at(stepped.moment)
+    weights = algorithm.weigh(arrivals, population)
+    if weights is None or algorithm.needs_every_update:
         return None
-    must = f"{type(scenario.central).__name__}.weigh, of the step to version {version}: must return"
+    must = f"{type(algorithm).__name__}.weigh, of the step to version {stepped.version}: must return"
     if not isinstance(weights, list | tuple):
         got = type(weights).__name__
         raise BadValue(f"{must} a list of numbers, or None if `step` needs every update, got {got}; use .tolist()")
