@@ -137,11 +137,13 @@ def _other_evaluations(before: Scenario, after: Scenario) -> Iterator[Problem]:
 
 def _works(scenario: Scenario) -> list[int]:
     """Returns how many samples clients or peers with 1 to 2000 samples compute in local training."""
-    seen = [scenario.algorithm.samples_seen(scenario.local, samples) for samples in range(1, 2001)]
+    trained = [scenario.local, *(group.settings(scenario.local) for group in scenario.clients)]
+    sizes = [(local, samples) for local in trained for samples in range(1, 2001)]
+    seen = [scenario.algorithm.samples_seen(local, samples) for local, samples in sizes]
     if scenario.has_server:
         return seen
     # Peers may also train in `mix`, with the settings of `local:`.
-    return seen + [scenario.local.total_samples(samples) for samples in range(1, 2001)]
+    return seen + [local.total_samples(samples) for local, samples in sizes]
 
 
 def _origin(run: Run, at: int, before: Scenario, after: Scenario) -> dict[str, Any]:

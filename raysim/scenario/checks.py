@@ -12,6 +12,7 @@ from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import MODELS
 from raysim.parts.errors import Problem
+from raysim.scenario.group_checks import client_problems
 from raysim.scenario.location_checks import location_problems
 from raysim.scenario.peer_checks import peer_problems
 from raysim.scenario.schedule_checks import schedule_problems
@@ -34,6 +35,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *_metric_problems(scenario),
         *_server_data_problems(scenario),
         *schedule_problems(scenario),
+        *client_problems(scenario),
         *scenario.algorithm.at(Moment()).problems(scenario),
         *family_problems(scenario),
     ]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
+from raysim.clients import ClientGroup, Groups
 from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
 from raysim.data.federation.public import NO_PUBLIC
 from raysim.data.federation.server import NoServerData
@@ -200,6 +201,8 @@ class Scenario(Part):
     """Which peers are neighbours. Algorithms without a server need it; others must not have it."""
     local: Local = Local()
     """How clients train."""
+    clients: tuple[ClientGroup, ...] = ()
+    """Groups of clients, or peers, that train otherwise than `local` says, or that do not follow the algorithm."""
     world: World = World()
     """Who is picked when, how long it takes, and who is there."""
     run: Schedule
@@ -266,6 +269,11 @@ class Scenario(Part):
         """The algorithm, typed as one without a server. Use it only if it has none."""
         assert isinstance(self.algorithm, Peer)
         return self.algorithm
+
+    @property
+    def groups(self) -> Groups:
+        """The groups of clients, drawn anew at each call."""
+        return Groups(self.clients, self.data.clients, self.seed, self.local)
 
     @property
     def in_flight(self) -> int:

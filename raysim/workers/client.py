@@ -102,7 +102,7 @@ class ClientWorker(Workbench):
             answer = self.algorithm.update(task, message, state)
             sent, after = returned.pair(where, answer, "the update", "the client's next state")
             returned.alike(where, after, state, "the client's next state", "client")
-            return sent, after
+            return self.distorted(client, number, sent, message), after
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 

@@ -140,7 +140,8 @@ class PeersWorker(Workbench):
         """Returns a peer's draft and message. local: how it trains; by default as the scenario says."""
         with self.calling("local", peer, mixes, who=f"peer {peer}, after {mixes} mixes, local", state=state) as where:
             answer = self.algorithm.local(self.task(peer, mixes, self.start, local), state)
-            return returned.pair(where, answer, "the draft", "the message")
+            draft, message = returned.pair(where, answer, "the draft", "the message")
+            return draft, self.distorted(peer, mixes, message, state)
 
     def _mixed(self, peer: int, mixes: int, draft: Record, inbox: Inbox) -> Record:
         """Returns a peer's state after a mix. mixes: how often it has mixed before."""

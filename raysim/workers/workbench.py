@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raysim.clients import Behaviour
 from raysim.data import Federation, Split
 from raysim.local import Local
 from raysim.local.model import Model
@@ -21,6 +22,7 @@ from raysim.local.task import Task
 from raysim.local.train import Trained
 from raysim.models.build import initialise
 from raysim.parts.errors import BadInput, BadValue, located
+from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmeasurable
 from raysim.terms import Moment, Record
@@ -58,6 +60,7 @@ class Workbench:
                 raise BadValue(f"{text}", "personal")
         self.start = self.net.model()
         self.logged: Numbers = {}  # what tasks were given to log; see `take_logged`
+        self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
         self.population = scenario.population(federation.samples)
 
@@ -85,13 +88,13 @@ class Workbench:
     def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
         """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how
         it trains; by default as the scenario says."""
-        samples = self._samples(self.federation.train, self.federation.train_rows(client), client)
+        samples = self._training_samples(client)
         key = (self.scenario.seed, client, number)
         task = Task(
             self.net,
             received,
             samples,
-            local or self.local,
+            local or self.groups.local(client).at(self.moment),
             self.population,
             key,
             lambda: self.public,
@@ -102,6 +105,27 @@ class Workbench:
     def at(self, moment: Moment) -> None:
         """Gives the schedules of local training and of the algorithm their values at a moment of the run."""
         self.moment, self.local = moment, self.scenario.local.at(moment)
+
+    def _training_samples(self, client: int) -> Samples:
+        """Returns the samples that a client trains on, with the labels that its group has in their place."""
+        rows = self.federation.train_rows(client)
+        samples, group = self._samples(self.federation.train, rows, client), self.groups.of(client)
+        if group is None or type(group.behaviour).labels is Behaviour.labels:
+            return samples
+        right = self.federation.train.y[rows]
+        draw = generator(self.scenario.seed, "labels of a group", client)
+        wrong = torch.as_tensor(group.behaviour.labels(right, self.federation.num_classes, draw), device=self.device)
+        return samples.relabelled(wrong)
+
+    def distorted(self, client: int, number: int, sent: Record, given: Record) -> Record:
+        """Returns what a client sends in place of its update or message, as its group does.
+
+        number: how often it was dispatched, or has mixed, before. given: what the entries are relative to.
+        """
+        if (group := self.groups.of(client)) is None:
+            return sent
+        draw = torch.Generator().manual_seed(torch_seed(self.scenario.seed, "behaviour", client, number))
+        return group.behaviour.distort(sent, given, draw)
 
     def by_samples(self, of_smallest: float, measure: Callable[[int], float]) -> Passes:
         """Fits passes(n) = fixed + per_sample * n, the forward passes of a client with n samples, through the clients

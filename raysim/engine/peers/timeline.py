@@ -25,11 +25,13 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
     assert scenario.topology is not None
     cost = None
     if scenario.world.delay.needs_cost:
-        peer_cost = measure()
+        peer_cost, groups = measure(), scenario.groups
 
         def cost(peer: int, neighbours: int) -> Cost:
             held = int(samples[peer])
-            trained = 3 * scenario.peer.samples_seen(scenario.local, held)  # a backward pass costs two forward passes
+            trained = 3 * scenario.peer.samples_seen(
+                groups.local(peer), held
+            )  # a backward pass costs two forward passes
             mixing = peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
             sent = neighbours * peer_cost.message_bytes

@@ -28,12 +28,12 @@ def new_timeline(
     rounds, trigger = scenario.run.rounds, scenario.central.trigger
     if not scenario.needs_cost:
         return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed)
-    cost = measure()
+    cost, groups = measure(), scenario.groups
 
     def client_cost(client: int) -> Cost:
         held = int(samples[client])
         # A backward pass costs two forward passes.
-        total = scenario.central.samples_seen(scenario.local, held) + cost.predicting.of(held) / 3
+        total = scenario.central.samples_seen(groups.local(client), held) + cost.predicting.of(held) / 3
         return Cost(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes, total)
 
     def dispatched_cost(dispatched: Dispatched) -> Cost:

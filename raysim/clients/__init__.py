@@ -1,0 +1,7 @@
+"""Groups of clients that differ from the others, and what clients do that do not follow the algorithm."""
+
+from raysim.clients.behaviour import Behaviour
+from raysim.clients.behaviours import BEHAVIOURS, Honest
+from raysim.clients.group import ClientGroup, Groups, group_problems
+
+__all__ = ["BEHAVIOURS", "Behaviour", "ClientGroup", "Groups", "Honest", "group_problems"]

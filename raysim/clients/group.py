@@ -1,0 +1,131 @@
+"""Groups of clients that differ: who belongs to them, how they train, and how they behave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from raysim.clients.behaviours import ABehaviour, Honest
+from raysim.local import Local
+from raysim.parts.errors import Problem
+from raysim.parts.part import Count, Fraction, Part
+from raysim.parts.plain import as_tuples
+from raysim.parts.rng import generator
+
+_WAYS = ("number", "share", "members", "file")
+
+
+class ClientGroup(Part):
+    """Some of the clients, or peers, with settings of their own. One of number, share, members and file says who."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    """Name, which the tables show."""
+    number: Count | None = None
+    """How many clients are drawn into the group."""
+    share: Fraction | None = None
+    """Which share of all clients is drawn into the group, rounded to the nearest number."""
+    members: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    """The numbers of the clients in the group."""
+    file: str | None = None
+    """A text file with the numbers of the clients in the group, one a line."""
+    local: dict[str, Any] = {}  # noqa: RUF012 - a field of a frozen part
+    """Keys of `local` with other values for the group, such as {lr: 0.01, epochs: 1}."""
+    behaviour: ABehaviour = Honest()
+    """How the clients deviate from the algorithm."""
+
+    @model_validator(mode="after")
+    def _in_one_way(self) -> Self:
+        given = [way for way in _WAYS if getattr(self, way) is not None]
+        if len(given) != 1:
+            text = f"must say in one way who belongs to it: by {', '.join(_WAYS[:-1])} or {_WAYS[-1]}"
+            raise ValueError(f"{text}, got {' and '.join(given) or 'none of them'}")
+        return self
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.file,) if self.file else ()
+
+    def settings(self, local: Local) -> Local:
+        """Returns how clients of the group train. Raises pydantic's ValidationError if keys are wrong."""
+        return Local.model_validate(as_tuples({**dict(local), **self.local})) if self.local else local
+
+    def listed(self) -> list[int] | None:
+        """Returns the clients that are named; None if they are drawn. Raises ValueError or OSError for a bad file."""
+        if self.file is None:
+            return None if self.members is None else list(self.members)
+        lines = [line.strip() for line in Path(self.file).read_text(encoding="utf-8").splitlines()]
+        for place, line in enumerate(lines, 1):
+            if line and not line.isdecimal():
+                raise ValueError(f"line {place} must be the number of a client, got {line!r}")
+        return [int(line) for line in lines if line]
+
+
+def assign(groups: Sequence[ClientGroup], clients: int, seed: int) -> np.ndarray:
+    """Returns the place of each client's group in the list, int64 (clients,); -1 where it is in none.
+
+    Clients that are named come first; the others are drawn, group by group, from those that are left. Raises BadValue
+    if a client is in two groups or if there are too few.
+    """
+    of_client = np.full(clients, -1)
+    drawn = generator(seed, "groups of clients").permutation(clients)
+    for place, group in enumerate(groups):
+        of_client[group.listed() or []] = place
+    for place, group in enumerate(groups):
+        if group.listed() is None:
+            wanted = group.number if group.number is not None else round((group.share or 0.0) * clients)
+            free = drawn[of_client[drawn] < 0]
+            of_client[free[:wanted]] = place
+    return of_client
+
+
+def group_problems(groups: Sequence[ClientGroup], clients: int) -> list[Problem]:
+    """Returns what is wrong with groups of so many clients."""
+    problems: list[Problem] = []
+    taken: dict[int, str] = {}
+    wanted = 0
+    for place, group in enumerate(groups):
+        path = f"clients.{place}"
+        if any(group.name == other.name for other in groups[:place]):
+            problems.append(Problem(f"{path}.name", f"must be the name of one group only, got {group.name!r} again"))
+        try:
+            listed = group.listed()
+        except (OSError, ValueError) as error:
+            problems.append(Problem(f"{path}.file", f"{group.file!r} cannot be read: {error}"))
+            continue
+        key = f"{path}.{'members' if group.file is None else 'file'}"
+        for client in listed or ():
+            if client >= clients:
+                text = f"must be numbers of clients from 0 to {clients - 1}, got {client}; raise data.clients"
+                problems.append(Problem(key, text))
+            elif client in taken:
+                text = f"client {client} must be in one group only, and is in {taken[client]}, too"
+                problems.append(Problem(key, text))
+            taken[client] = group.name
+        if listed is None:
+            wanted += group.number if group.number is not None else round((group.share or 0.0) * clients)
+    if (left := clients - len(taken)) < wanted:
+        text = f"must not draw more clients than there are, got {wanted} of {left}; lower a number or share"
+        problems.append(Problem("clients", text))
+    return problems
+
+
+class Groups:
+    """The groups of a run, with who is in which."""
+
+    def __init__(self, groups: Sequence[ClientGroup], clients: int, seed: int, local: Local) -> None:
+        """local: how clients in no group train."""
+        self._groups = groups
+        self._of = assign(groups, clients, seed) if groups else None
+        self._local = local
+        self._locals = [group.settings(local) for group in groups]
+
+    def of(self, client: int) -> ClientGroup | None:
+        """Returns a client's group; None if it is in none."""
+        return None if self._of is None or self._of[client] < 0 else self._groups[self._of[client]]
+
+    def local(self, client: int) -> Local:
+        """Returns how a client trains."""
+        return self._local if self._of is None or self._of[client] < 0 else self._locals[self._of[client]]
