@@ -122,10 +122,20 @@ class Groups:
         self._local = local
         self._locals = [group.settings(local) for group in groups]
 
+    def place(self, client: int) -> int | None:
+        """Returns the place of a client's group in the list of groups; None if it is in none."""
+        return None if self._of is None or self._of[client] < 0 else int(self._of[client])
+
     def of(self, client: int) -> ClientGroup | None:
         """Returns a client's group; None if it is in none."""
-        return None if self._of is None or self._of[client] < 0 else self._groups[self._of[client]]
+        return None if (place := self.place(client)) is None else self._groups[place]
 
     def local(self, client: int) -> Local:
         """Returns how a client trains."""
-        return self._local if self._of is None or self._of[client] < 0 else self._locals[self._of[client]]
+        return self._local if (place := self.place(client)) is None else self._locals[place]
+
+    @property
+    def members(self) -> dict[str, list[int]]:
+        """The numbers of the clients in each group, by its name."""
+        found = enumerate(self._groups) if self._of is not None else ()
+        return {group.name: np.flatnonzero(self._of == place).tolist() for place, group in found}

@@ -42,6 +42,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "diverged": None,
         "error": None,
         **own,
+        **({"groups": scenario.groups.members} if scenario.clients else {}),
     }
 
 

@@ -202,7 +202,8 @@ class Scenario(Part):
     local: Local = Local()
     """How clients train."""
     clients: tuple[ClientGroup, ...] = ()
-    """Groups of clients, or peers, that train otherwise than `local` says, or that do not follow the algorithm."""
+    """Groups of clients, or peers, that train otherwise than `local` says, or that do not follow the algorithm.
+    run.json says under `groups` who is in which, and the table `updates` has a group's place in the list as `group`."""
     world: World = World()
     """Who is picked when, how long it takes, and who is there."""
     run: Schedule

@@ -85,6 +85,7 @@ class ClientWorker(Workbench):
         sent, state = self._update(member, message, state)
         seconds, seen = time.perf_counter() - began, self.net.seen - seen
         numbers = self.measured(
+            member.client,
             local_steps=self.net.steps - steps,
             samples_seen=seen,
             up_bytes=records.size(sent, self.net.layout),

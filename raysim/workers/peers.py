@@ -121,7 +121,10 @@ class PeersWorker(Workbench):
         self.at(turn.trains_at)
         draft, message = self._trained(turn.peer, turn.mixes, state)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
-        numbers, size = self.measured(local_steps=steps, seconds=seconds), records.size(message, self.net.layout)
+        numbers, size = (
+            self.measured(turn.peer, local_steps=steps, seconds=seconds),
+            records.size(message, self.net.layout),
+        )
         return draft, message, TrainedPeer(numbers, size, diverged(numbers, message, "message"))
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------

@@ -246,9 +246,10 @@ class Workbench:
             sums["unconverged"] = samples * solves.unconverged / solves.solves
         return sums
 
-    def measured(self, **numbers: float) -> Numbers:
-        """Returns what the table `updates` shows of a training: these numbers, what its task logged, and the solves of
-        deep equilibrium layers in it."""
+    def measured(self, client: int, **numbers: float) -> Numbers:
+        """Returns what the table `updates` shows of a client's training: these numbers, what its task logged, the
+        solves of deep equilibrium layers in it and, where there are groups, the place of its group among `clients`."""
+        of_group = {"group": self.groups.place(client)} if self.scenario.clients else {}
         solves = self.net.take_solves()
         of_solves = (
             {
@@ -259,7 +260,7 @@ class Workbench:
             if solves.solves
             else {}
         )
-        return {**numbers, **of_solves, **self.take_logged()}
+        return {**numbers, **of_group, **of_solves, **self.take_logged()}
 
 
 def joined(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:

@@ -78,6 +78,14 @@ def with_groups(*groups: Raw, **more: Any) -> Raw:
     return {**SMALL, "clients": list(groups), **more}
 
 
+def test_tables_and_run_json_say_who_is_in_which_group(simulate: Simulate) -> None:
+    result = simulate(with_groups({"name": "a", "members": [0, 1, 2]}, {"name": "b", "members": [3]}))
+    assert result.info["groups"] == {"a": [0, 1, 2], "b": [3]}
+    used = result.pandas("updates").query("status == 'used'")
+    expected = used.client.map({0: 0.0, 1: 0.0, 2: 0.0, 3: 1.0})
+    assert used.group.equals(expected)
+
+
 def test_groups_are_drawn_from_those_that_are_not_named(tmp_path: Path) -> None:
     (tmp_path / "named.txt").write_text("3\n5\n")
     groups = parse_scenario(

@@ -112,7 +112,7 @@ def test_a_run_that_goes_on_has_the_bits_of_one_that_was_not_stopped(family: str
             raise StopRun("far enough")
 
     whole = raysim.run(scenario, inline=True, out=tmp_path / "whole")
-    stopped = raysim.run(scenario, inline=True, out=tmp_path / "stopped", progress=stop)
+    stopped = raysim.run(scenario, inline=True, out=tmp_path / "stopped", observers=[stop])
     assert stopped.info["status"] == "stopped"
     assert raysim.resume(stopped.folder, inline=True).digest == whole.digest
 
