@@ -18,6 +18,7 @@ from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.timeline import new_timeline
 from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
+from raysim.terms import Moment
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
 
 
