@@ -42,14 +42,14 @@ def named_observers(texts: list[str] | None) -> list[Observer]:
     from raysim.parts.errors import ScenarioError
     from raysim.parts.plain import as_tuples
     from raysim.scenario.explain import explain
-    from raysim.scenario.schema import Schedule
+    from raysim.scenario.schema import RunSettings
     from results.yaml import parse
 
     block = {"rounds": 1, "observers": [*map(parse, texts or [])]}
     try:
-        return list(Schedule.model_validate(as_tuples(block)).observers)
+        return list(RunSettings.model_validate(as_tuples(block)).observers)
     except ValidationError as error:
-        refuse([ScenarioError("--observe", explain(error, Schedule, block))])
+        refuse([ScenarioError("--observe", explain(error, RunSettings, block))])
         raise AssertionError from error  # refuse has ended the command
 
 

@@ -2,6 +2,6 @@
 
 from raysim.clients.behaviour import Behaviour
 from raysim.clients.behaviours import BEHAVIOURS, Honest
-from raysim.clients.group import ClientGroup, Groups, group_problems
+from raysim.clients.group import ClientGroup, ClientGroups, group_problems
 
-__all__ = ["BEHAVIOURS", "Behaviour", "ClientGroup", "Groups", "Honest", "group_problems"]
+__all__ = ["BEHAVIOURS", "Behaviour", "ClientGroup", "ClientGroups", "Honest", "group_problems"]

@@ -112,7 +112,7 @@ def group_problems(groups: Sequence[ClientGroup], clients: int) -> list[Problem]
     return problems
 
 
-class Groups:
+class ClientGroups:
     """The groups of a run, with who is in which."""
 
     def __init__(self, groups: Sequence[ClientGroup], clients: int, seed: int, local: Local) -> None:

@@ -1,6 +1,6 @@
 """Scenarios: their schema, loading them from files, and the checks that report what is wrong with one."""
 
 from raysim.scenario.load import load_scenario, parse_scenario
-from raysim.scenario.schema import Resources, Scenario, Schedule
+from raysim.scenario.schema import Resources, RunSettings, Scenario
 
-__all__ = ["Resources", "Scenario", "Schedule", "load_scenario", "parse_scenario"]
+__all__ = ["Resources", "RunSettings", "Scenario", "load_scenario", "parse_scenario"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
-from raysim.clients import ClientGroup, Groups
+from raysim.clients import ClientGroup, ClientGroups
 from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
 from raysim.data.federation.public import NO_PUBLIC
 from raysim.data.federation.server import NoServerData
@@ -44,7 +44,7 @@ class Checkpointing(Part):
     that do not wait for each other make their last one before the first of them mixes for the last time."""
 
 
-class Schedule(Part):
+class RunSettings(Part):
     """How long a run lasts, and when models are evaluated."""
 
     rounds: Rounds
@@ -206,7 +206,7 @@ class Scenario(Part):
     run.json says under `groups` who is in which, and the table `updates` has a group's place in the list as `group`."""
     world: World = World()
     """Who is picked when, how long it takes, and who is there."""
-    run: Schedule
+    run: RunSettings
     """How long the run lasts, and what is evaluated when."""
     resources: Resources = Resources()
     """What the run asks of the cluster."""
@@ -272,9 +272,9 @@ class Scenario(Part):
         return self.algorithm
 
     @property
-    def groups(self) -> Groups:
+    def groups(self) -> ClientGroups:
         """The groups of clients, drawn anew at each call."""
-        return Groups(self.clients, self.data.clients, self.seed, self.local)
+        return ClientGroups(self.clients, self.data.clients, self.seed, self.local)
 
     @property
     def in_flight(self) -> int:

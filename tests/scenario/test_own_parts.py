@@ -22,7 +22,7 @@ from raysim.algorithms import FedAvg
 from raysim.data import Quadratic, Source, federated
 from raysim.models import MLP, Vector
 from raysim.parts import own
-from raysim.scenario import Scenario, Schedule
+from raysim.scenario import RunSettings, Scenario
 from raysim.scenario.kinds import kinds
 from raysim.world import Dispatch, World
 from raysim.world.policy import BySamples
@@ -364,7 +364,7 @@ def test_an_object_whose_class_cannot_be_named_is_refused() -> None:
 
 
 def test_an_object_that_does_not_fit_the_rest_is_refused_before_a_run(tmp_path: Path) -> None:
-    data, world, run = Quadratic(centers=(1.0, 3.0)), World(dispatch=Dispatch(per_round=2)), Schedule(rounds=1)
+    data, world, run = Quadratic(centers=(1.0, 3.0)), World(dispatch=Dispatch(per_round=2)), RunSettings(rounds=1)
     scenarios = [
         Scenario(name="made", data=data, model=model, algorithm=FedAvg(), world=world, run=run)
         for model in (Vector(), MLP())

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from raysim.algorithms import DPSGD, FedAvg, FedBuff
 from raysim.data.federation.partition import Iid
 from raysim.parts.part import OneOf, Part, names_of, parts_of
-from raysim.scenario import Schedule
+from raysim.scenario import RunSettings
 from raysim.world.delay import HalfNormalDelay
 
 
@@ -42,7 +42,7 @@ class Picture(Part):
 
 @pytest.mark.parametrize(
     ("part", "names"),
-    [(FedBuff, ("fedbuff",)), (DPSGD, ("d_psgd", "cdsgd")), (Rhombus, ("rhombus",)), (Shape, ()), (Schedule, ())],
+    [(FedBuff, ("fedbuff",)), (DPSGD, ("d_psgd", "cdsgd")), (Rhombus, ("rhombus",)), (Shape, ()), (RunSettings, ())],
 )
 def test_a_part_s_names_are_those_that_its_class_declares(part: type[Part], names: tuple[str, ...]) -> None:
     assert names_of(part) == names

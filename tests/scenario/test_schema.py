@@ -110,7 +110,7 @@ def test_a_value_of_several_kinds_is_one_problem() -> None:
 def test_the_schema_says_what_keys_mean() -> None:
     """In the words below the fields, a base's where a part has none of its own."""
     schema = Scenario.model_json_schema()["$defs"]
-    assert schema["Schedule"]["properties"]["evaluate_every"]["description"].startswith("Rounds from one evaluation")
+    assert schema["RunSettings"]["properties"]["evaluate_every"]["description"].startswith("Rounds from one evaluation")
     assert schema["FedBuff"]["properties"]["buffer"]["description"] == "How many updates make a server step (K)."
     units = {schema[part]["properties"]["unit"]["description"] for part in ("ScriptedDelay", "UniformDelay")}
     assert units == {"Unit of delays, and so of all virtual time."}
