@@ -147,6 +147,15 @@ def test_a_resolved_scenario_names_every_key() -> None:
         "server_lr": 1.0,
         "staleness": {"name": "poly", "exponent": 0.5},
         "scale_buffers": False,
+        "server": {
+            "name": "sgd",
+            "lr": 1.0,
+            "delay_adaptive": "none",
+            "delay_threshold": 1.0,
+            "momentum": 0.0,
+            "nesterov": False,
+        },
+        "aggregate": {"name": "mean"},
     }
 
 
