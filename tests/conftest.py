@@ -28,6 +28,7 @@ SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))
 # `tests/actors` and `tests/results` would be taken for the packages of these names.
 PYTHONPATH = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support")))
 os.environ.setdefault("PYTHONPATH", str(ROOT))  # for the processes that tests start from other folders
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # else each of the test processes keeps all cores busy with waiting
 os.environ["RAYSIM_CACHE"] = tempfile.mkdtemp(prefix="raysim-cache-")  # not that of whoever runs the tests
 
 # Tests interrupt and hang up processes, which do not heed it if `nohup` or a shell's `&` left them ignoring signals.

@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import Raw, Simulate, digits
+from personal import normalised
 
 import raysim
 from raysim import ScenarioError, parse_scenario
+from raysim.models import MLP
 
 SERVER: Raw = {"name": "in_domain", "samples": 100}
 OTHER: Raw = {"name": "out_of_domain", "data": "digits", "samples": 200}
@@ -50,9 +52,12 @@ def test_without_an_epoch_it_is_fedbuff(simulate: Simulate, options: Raw, buffer
 
 
 @pytest.mark.parametrize("server_data", [SERVER, OTHER])
-def test_without_a_search_after_ten_updates_it_is_fedbuff_bit_for_bit(simulate: Simulate, server_data: Raw) -> None:
+def test_without_a_search_after_ten_updates_it_is_fedbuff_bit_for_bit(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch, server_data: Raw
+) -> None:
     """The control of all comparisons of the two: with batch normalisation, and clients that are twice in a buffer."""
-    small: Raw = {"model": {"name": "resnet", "depth": 14, "personal": []}, "data__clients": 12, "local__steps": 1}
+    monkeypatch.setattr(MLP, "build", normalised)
+    small: Raw = {"data__clients": 12, "local__steps": 1}
     world: Raw = {"dispatch": {"per_round": 5}, "delay": {"name": "half_normal", "sigma": 1}}
     options = {"search_after": 10, "atlas": 12, "server_epochs": 0}
     searched, buffered = (
@@ -70,9 +75,10 @@ def test_without_a_search_after_ten_updates_it_is_fedbuff_bit_for_bit(simulate: 
         assert values[0] == values[1]
 
 
-def test_statistics_may_move_by_the_servers_rate(simulate: Simulate) -> None:
+def test_statistics_may_move_by_the_servers_rate(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Halfway from where they start, means of 0, variances of 1, to the mean of those that arrive."""
-    small: Raw = {"model": {"name": "resnet", "depth": 14, "personal": []}, "data__clients": 8, "local__steps": 1}
+    monkeypatch.setattr(MLP, "build", normalised)
+    small: Raw = {"data__clients": 8, "local__steps": 1}
     world: Raw = {"dispatch": {"per_round": 4}}
     half: Raw = {"server_lr": 0.5, "buffer": 4}
     buffered = {"name": "fedbuff", **half}
@@ -141,9 +147,12 @@ def test_what_the_server_computes_and_keeps(simulate: Simulate) -> None:
     assert costs(searched) == expected
 
 
-def test_statistics_of_batch_normalisation_stay_finite_and_positive(simulate: Simulate) -> None:
+def test_statistics_of_batch_normalisation_stay_finite_and_positive(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are averaged, whatever the coefficients are."""
-    small: Raw = {"model": {"name": "resnet", "depth": 14, "personal": []}, "data__clients": 8, "local__steps": 2}
+    monkeypatch.setattr(MLP, "build", normalised)
+    small: Raw = {"data__clients": 8, "local__steps": 2}
     result = simulate(feddle({"server_lr": 0.5, "server_epochs": 2}, **small, run__rounds=3))
     assert (result.pandas("coefficients").coefficient < 0).any()
     variances = [value for name, value in result.state_dict().items() if name.endswith("running_var")]
