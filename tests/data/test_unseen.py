@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import Raw, Simulate, digits
+from data_sets import digits as part_of_digits
 from data_sets import federation
 
 from raysim import ScenarioError, parse_scenario
@@ -48,3 +49,10 @@ def test_all_peers_take_part() -> None:
     del raw["world"]
     with pytest.raises(ScenarioError, match=r"data.unseen: must be 0, for peers all train, got 0.1; leave it out"):
         parse_scenario(raw)
+
+
+@pytest.mark.parametrize("clients", [3, 7, 9, 11, 1_000_003])
+def test_the_share_that_is_advised_makes_one_client_unseen(clients: int) -> None:
+    (advice,) = part_of_digits(clients=clients, unseen=1e-8).division_problems()
+    data = part_of_digits(clients=clients, unseen=float(advice.rpartition(" ")[2]))
+    assert (data.division_problems(), data.participants) == ([], clients - 1)

@@ -95,7 +95,7 @@ BROKEN = {
     "LosesEntries": ("A peer's state keeps its entries", "{'buffers': 'float32 (0,)'}, got {'buffers': 'nothing'}"),
     "NeedsNeighbours": ("Its methods can be called", "NeedsNeighbours.mix, peer 2, after 0 mixes: raises Assertion"),
     "TooManyLabels": ("Labels are int64", "train: labels must be 0 to 1, as num_classes says, got 0 to 2"),
-    "NotANumber": ("Inputs are finite", "train: x must be finite, got [      nan"),
+    "NotANumber": ("Inputs are finite", "train: x must be finite, got nan in row"),
     "OtherShape": ("Inputs are finite", "must have the same shape in both splits, got {'train': (2,), 'test': (1,)}"),
     "DoubleInputs": ("Inputs are finite", "train: x must be uint8, int16, int32 or float32, got float64; convert it"),
     "LoadsTuple": ("`load` returns", "broken_parts:LoadsTuple.load: must return a raysim.data.Dataset, got tuple"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Annotated, Any, Literal, cast
@@ -99,7 +100,7 @@ class Federated(Source):
             found.append(f"`unseen` must leave a client of {self.clients} that trains, got {self.unseen:g}; lower it")
         if self.unseen and self.participants == self.clients:
             text = f"`unseen` must be 0, or make one client of {self.clients} unseen, got {self.unseen:g}"
-            found.append(f"{text}, which makes none; raise it to {1 / self.clients:g}")
+            found.append(f"{text}, which makes none; raise it to {math.ceil(1e8 / self.clients) / 1e8:.8g}")
         if isinstance(self.label_noise, tuple) and len(self.label_noise) != self.clients:
             got = len(self.label_noise)
             found.append(f"`label_noise` must have a share for each of {self.clients} clients, got {got}")

@@ -99,7 +99,7 @@ def _take(key: str, samples: int, split: str, available: Rows, generator: np.ran
     if samples >= len(rows):
         raise ValueError(
             f"server_data {key} must be less than the {len(rows)} samples of the {split} set, from which they are "
-            f"taken, got {samples}; lower it"
+            f"taken, got {samples}; {'lower it' if len(rows) > 1 else 'leave it out'}"
         )
     return np.sort(generator.permutation(rows)[:samples])
 

@@ -1,4 +1,8 @@
-"""CIFAR-10 and CIFAR-100 (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009)."""
+"""CIFAR-10 and CIFAR-100 (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009).
+
+Their files are pickles. torchvision's reader unpickles them, and so runs whatever code a file holds; the one here makes
+texts, numbers and arrays only, and works without torch.
+"""
 
 import io
 import pickle
@@ -19,10 +23,6 @@ class Cifar10(Vision):
     folder: ClassVar[str] = "cifar-10-batches-py"
     train_files: ClassVar[tuple[str, ...]] = tuple(f"data_batch_{i}" for i in range(1, 6))
     test_files: ClassVar[tuple[str, ...]] = ("test_batch",)
-
-    @property
-    def classes(self) -> int:
-        return 10
 
     def read(self, files: tuple[str, ...]) -> Split:
         batches = [unpickle(self.content(file), file) for file in files]
