@@ -112,6 +112,7 @@ class Host:
         self, request: Request[Any, Any], leaves: list[Value[Any]], seat: Seat | None, contents: list[Any]
     ) -> Any:
         _fill(request, contents)
+        self._state = self._state or state_of_process()  # a group without set-ups has none yet
         try:
             answer, took = timed(request.call, self._worker, self._join(seat) if seat else Alone())
             if seat and seat.rank:

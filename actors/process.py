@@ -45,4 +45,7 @@ def state_of_process() -> tuple[Any, ...]:
 
     What whoever uses the process sets anew is left out, such as generators of random numbers and settings of torch.
     """
-    return os.getcwd(), dict(os.environ), np.geterr(), [entry for entry in warnings.filters if entry[0] == "error"]
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith("KMP_")
+    }  # set by scikit-learn
+    return os.getcwd(), variables, np.geterr(), [entry for entry in warnings.filters if entry[0] == "error"]
