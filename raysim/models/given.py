@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import pickle
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
+
+from raysim.parts.errors import BadValue
 
 if TYPE_CHECKING:
     from torch import nn
@@ -23,15 +27,19 @@ class GivenModule:
 
     @classmethod
     def of(cls, module: nn.Module) -> GivenModule:
-        """Copies a module, so that what is done to it afterwards does not change the scenario."""
+        """Copies a module, so that what is done to it afterwards does not change the scenario.
+
+        Raises BadValue for one that cannot be copied.
+        """
         import torch
 
+        require_plain(module)
         hashed = hashlib.blake2b(repr(module).encode(), digest_size=16)
         for name, value in module.state_dict().items():
             hashed.update(name.encode())
             if isinstance(value, torch.Tensor) and not torch.nn.parameter.is_lazy(value):
                 hashed.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
-        return cls(hashed.hexdigest(), copy.deepcopy(module))
+        return cls(hashed.hexdigest(), copied(module))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -42,6 +50,31 @@ class GivenModule:
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         del core, handler
         return {"type": "object", "description": "A torch module in memory: its hash."}
+
+
+def require_plain(module: nn.Module) -> None:
+    """Raises BadValue for a module of TorchScript, whose forward pass is compiled and cannot be changed any more."""
+    from torch import jit
+
+    if isinstance(module, jit.ScriptModule):
+        cure = "give the module that it was made of, or its class"
+        raise BadValue(f"must be an ordinary torch.nn.Module, got {type(module).__name__} of TorchScript; {cure}")
+
+
+def copied(module: nn.Module) -> nn.Module:
+    """Returns a copy of a module. Raises BadValue if there can be none."""
+    try:
+        return copy.deepcopy(module)
+    except Exception:  # such as for tensors that it keeps from its last call, or computes from its parameters
+        pass
+    try:
+        made: nn.Module = pickle.loads(cloudpickle.dumps(module))
+        return made
+    except Exception as error:
+        text = f"must be a module that can be copied, for each actor has its own, got {type(module).__name__}: {error}"
+        raise BadValue(
+            f"{text}; give its class instead, or delete from it what is no tensor, module or plain value"
+        ) from error
 
 
 def _validate(value: Any) -> GivenModule:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_serializer
 
-from raysim.models.given import GivenModule
+from raysim.models.given import GivenModule, copied, require_plain
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own import WrongClass, import_class, path_of
@@ -88,6 +87,7 @@ class Module(ModelPart):
             module = _copied(self.given)
         if not isinstance(module, nn.Module):
             raise BadValue(f"{self.module} must give a torch.nn.Module, got {module!r}", "module")
+        require_plain(module)
         names = [name for name, _ in module.named_modules()]
         if self.head is not None and self.head not in names[1:]:
             near = nearest(self.head, names[1:])
@@ -102,7 +102,7 @@ def _copied(given: GivenModule) -> nn.Module:
     if given.content is None:
         text = "must be given from Python again, for a run's folder keeps only its hash"
         raise BadValue(f"{text}; give the module, as in Result(folder, model=Module.of(module))", "given")
-    return copy.deepcopy(given.content)
+    return copied(given.content)
 
 
 def spelled(value: Any) -> Any:

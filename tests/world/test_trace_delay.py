@@ -162,7 +162,7 @@ def test_a_check_opens_ordinary_files_only_and_fetches_nothing(world: Any, tmp_p
     os.mkfifo(tmp_path / "pipe")
 
     def with_file(path: str) -> Raw:
-        ((key, _),) = world.items()
+        (key,) = world
         inner = {"name": "trace", "path": path} if key == "delay" else {"per_round": 4, "order": path}
         return digits(world={"dispatch": {"per_round": 4}, key: inner})
 

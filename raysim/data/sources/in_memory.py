@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ class InMemory:
     @classmethod
     def of(cls, values: Any) -> InMemory:
         """Makes one of an array, of a tensor, or of a series or list that numpy makes an array of."""
+        values = as_array(values)
         array = np.ascontiguousarray(values).reshape(np.shape(values))  # the former makes 0-d arrays 1-d
         if array.dtype == object:  # such as a pandas series of texts
             # NaN does not equal itself, and of pandas' NA that is not known.
@@ -49,6 +51,17 @@ class InMemory:
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         del core, handler
         return {"type": "object", "description": "An array in memory: shape, dtype and hash."}
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Returns an array, or a tensor on any device, as numpy's: without its gradient, and floats that numpy lacks as
+    float32."""
+    torch = sys.modules.get("torch")
+    if torch and isinstance(values, torch.Tensor):
+        values = values.detach().cpu().resolve_conj().resolve_neg()
+        if values.is_floating_point() and values.dtype not in (torch.float16, torch.float32, torch.float64):
+            values = values.float()
+    return np.asarray(values)
 
 
 def _validate(value: Any) -> InMemory:

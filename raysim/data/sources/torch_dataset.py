@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
+from raysim.data.sources.in_memory import as_array
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.parts.own import WrongClass, import_class
 from raysim.parts.own_function import ImportPath
@@ -56,8 +57,8 @@ def read(name: str, args: dict[str, Any], key: str) -> Raw:
         x = item[0]
         if getattr(x, "mode", None) == "P":  # a picture of PIL whose pixels are places in a palette
             x = x.convert("RGB")
-        inputs.append(np.asarray(x))
-        labels.append(np.asarray(item[1]))
+        inputs.append(as_array(x))
+        labels.append(as_array(item[1]))
     if not inputs:
         raise ValueError(f"data torch: `{key}` must have samples, got none of {name!r}")
     shapes = {x.shape for x in inputs}

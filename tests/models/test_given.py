@@ -1,0 +1,87 @@
+"""Modules that are given in Python run, whatever they hold, or are refused with what to do."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import digits
+from torch import Tensor, nn
+
+import raysim
+from raysim import ScenarioError
+from raysim.data import Arrays, divided
+from raysim.data.sources.in_memory import as_array
+from raysim.models.given import GivenModule, copied
+
+
+class Keeps(nn.Module):
+    """Keeps what its last call gave, as a hook for an auxiliary loss does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.last = self.head(x.flatten(1))
+        return self.last
+
+
+def given(module: nn.Module) -> Any:
+    raw = digits(data={"name": "digits", "clients": 6, "partition": "iid"}, run__rounds=1, algorithm="fedavg")
+    return raw | {"model": module}
+
+
+def called() -> nn.Module:
+    module = Keeps()
+    module(torch.zeros(1, 64))
+    return module
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
+@pytest.mark.parametrize(
+    "make",
+    [
+        called,
+        lambda: nn.Sequential(nn.Flatten(), nn.utils.weight_norm(nn.Linear(64, 10))),
+        lambda: nn.Sequential(nn.Flatten(), nn.utils.parametrizations.weight_norm(nn.Linear(64, 10))),
+        lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).bfloat16(),
+    ],
+    ids=["keeps its last outputs", "weight norm", "parametrised weight norm", "bfloat16"],
+)
+def test_every_parameter_of_a_given_module_is_trained(make: Any, tmp_path: Path) -> None:
+    module = make()
+    start = {name: value.detach().clone().float() for name, value in module.named_parameters()}
+    trained = raysim.run(given(module), inline=True, out=tmp_path).state_dict()
+    assert all(not torch.equal(trained[name], value) for name, value in start.items())
+
+
+def test_a_module_that_cannot_be_copied_is_told_with_what_to_do() -> None:
+    locked = nn.Linear(64, 10)
+    locked.lock = threading.Lock()  # type: ignore[assignment]
+    with pytest.raises(ScenarioError, match=r"model: must be a module that can be copied.*give its class"):
+        raysim.parse_scenario(given(locked))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_torchscript_is_told_with_what_to_do() -> None:
+    with pytest.raises(ScenarioError, match=r"model: must be an ordinary torch\.nn\.Module, got .*give the module"):
+        raysim.parse_scenario(given(torch.jit.trace(nn.Linear(64, 10), torch.zeros(1, 64))))
+
+
+def test_a_copy_predicts_the_same() -> None:
+    module = called()
+    x = torch.ones(2, 64)
+    assert torch.equal(copied(module)(x), module(x))
+    assert GivenModule.of(module) == GivenModule.of(copied(module))
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32, torch.float64])
+def test_tensors_with_gradients_and_of_types_that_numpy_lacks_are_data(kind: torch.dtype) -> None:
+    values = torch.tensor([[0.5, 2.0]], dtype=kind, requires_grad=True)
+    assert as_array(values).tolist() == [[0.5, 2.0]]
+    assert as_array(values).dtype == (np.float64 if kind == torch.float64 else np.float32)
+    x = torch.randn(60, 6, requires_grad=True).to(kind)
+    assert divided(Arrays.of({"x": x, "y": torch.arange(60) % 3}), clients=2, partition="iid").load().num_classes == 3
