@@ -34,7 +34,8 @@ def try_model(bench: Workbench) -> float:
                 loss, _ = net.gradients(x, y, net.parameters)
                 found = float(loss)
         except (Exception, SystemExit) as error:
-            error.add_note(_given(error, x, y))
+            for note in (_given(error, x, y), *federation.notes):  # a guess at what the data mean may be why
+                error.add_note(note)
             raise
         if at := bench.scenario.algorithm.embeds(bench.scenario):
             _try_embedding(bench, x, None if at is True else at)

@@ -16,9 +16,11 @@ from PIL import Image
 from torch import Tensor, nn
 
 from raysim import RunFailed, ScenarioError, parse_scenario, run
+from raysim.data import Arrays, divided
 from raysim.data.sources.image_folder import TEST
 from raysim.data.sources.meaning import numbers_rows
 from raysim.parts.rng import generator
+from raysim.runs.inspection import inspect
 
 DRAW = generator(0, "meaning")
 Y = np.arange(60) % 3
@@ -195,6 +197,9 @@ def leaking(tmp_path: Path, kind: str) -> tuple[Path, str]:
     if kind == "shuffled":
         rows.sample(frac=1, random_state=0).to_parquet(path)
         return path, "__index_level_0__"
+    if kind == "part":  # such as the training rows of a larger table
+        rows.set_axis(np.arange(60) * 7, axis=0).reset_index().to_csv(path, index=False)
+        return path, "index"
     if kind == "named":
         rows.sample(frac=1, random_state=0).reset_index().to_parquet(path)
         return path, "index"
@@ -202,7 +207,7 @@ def leaking(tmp_path: Path, kind: str) -> tuple[Path, str]:
     return path, "number"
 
 
-@pytest.mark.parametrize("kind", ["unnamed", "twice", "shuffled", "named", "from 1"])
+@pytest.mark.parametrize("kind", ["unnamed", "twice", "shuffled", "named", "part", "from 1"])
 def test_an_index_is_no_feature(tmp_path: Path, kind: str) -> None:
     path, name = leaking(tmp_path, kind)
     dataset = load(name="table", path=str(path), label="label")
@@ -364,3 +369,20 @@ def test_outputs_for_each_place_are_refused_unless_inputs_are_text(tmp_path: Pat
     pooled = run(parse_scenario(raw | {"model": Places(pooled=True)}), out=tmp_path / "p", inline=True)
     text = run(parse_scenario(override(raw, data__inputs="tokens")), out=tmp_path / "t", inline=True)
     assert pooled.info["status"] == text.info["status"] == "finished"
+
+
+def test_what_was_guessed_is_told_where_the_model_fails_for_it(tmp_path: Path) -> None:
+    class Words(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.head = nn.Embedding(9, 4), nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            outputs: Tensor = self.head(self.words(x).mean(1))
+            return outputs
+
+    data = divided(Arrays.of({"x": DRAW.integers(9, size=(60, 5)), "y": Y}), clients=3, partition="iid")
+    (problem,) = inspect(parse_scenario(scenario({}, model=Words()) | {"data": data})).problems
+    assert "taken for features; if they are tokens of text, say `inputs: tokens`" in problem.text
+    right = data.model_copy(update={"inputs": "tokens"})
+    assert inspect(parse_scenario(scenario({}, model=Words()) | {"data": right})).problems == []

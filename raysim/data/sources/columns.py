@@ -129,4 +129,6 @@ def is_index(table: "pa.Table", name: str) -> bool:
         return True
     if table.column_names.count(name) > 1 or table[name].null_count:
         return False
-    return numbers_rows(plain(table, name))
+    values = plain(table, name)
+    named = name in ("index", "level_0") and values.dtype.kind in "iu" and len(np.unique(values)) == len(values)
+    return named or numbers_rows(values)
