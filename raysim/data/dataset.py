@@ -5,6 +5,8 @@ from typing import Literal
 
 import numpy as np
 
+from raysim.parts.errors import BadValue
+
 Loss = Literal["cross_entropy", "squared_error", "quadratic"]
 
 
@@ -24,7 +26,7 @@ class Split:
     def __post_init__(self) -> None:
         lengths = {"x": len(self.x), "y": len(self.y), **{name: len(column) for name, column in self.columns.items()}}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"split: x, y and every column must have the same length, got {lengths!r}")
+            raise BadValue(f"x, y and every column must have the same length, got {lengths!r}")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -51,7 +53,7 @@ class Split:
         """Returns the values (n,) of a column, or y for `label`. Raises ValueError if there is no such column."""
         known = {**({"label": self.y} if self.labelled else {}), **self.columns}
         if name not in known:
-            raise ValueError(f"data: no column {name!r}; this data set has {list(known)!r}")
+            raise BadValue(f"no column {name!r}; this data set has {list(known)!r}")
         return known[name]
 
 

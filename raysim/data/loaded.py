@@ -9,6 +9,7 @@ import numpy as np
 
 from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.sources.meaning import described
+from raysim.parts.errors import BadValue
 
 if TYPE_CHECKING:
     from raysim.data.sources.source import Source
@@ -25,7 +26,7 @@ def load(data: Source) -> Dataset:
     """Returns what a data set loads. Raises ValueError if that does not fit together."""
     dataset = data.load()
     if wrong := wrong_with(dataset) or wrong_classes(dataset, data.classes):
-        raise ValueError(f"{data.name}.load: {wrong}")
+        raise BadValue(f"{data.name}.load: {wrong}")
     return dataset if dataset.meaning else replace(dataset, meaning=described(dataset))
 
 

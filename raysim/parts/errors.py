@@ -25,6 +25,7 @@ __all__ = [
     "BadValue",
     "CannotGoOn",
     "DamagedCheckpoint",
+    "MissingFile",
     "Problem",
     "RaysimError",
     "RunFailed",
@@ -93,6 +94,10 @@ class BadValue(ValueError):
 
     def __str__(self) -> str:
         return f"`{self.key}` {self.text}" if self.key else self.text
+
+
+class MissingFile(BadValue, FileNotFoundError):
+    """A file or folder that a part needs is not on this machine."""
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from raysim.data.federation.server import NoServerData
 from raysim.data.loaded import load
 from raysim.engine.families import family_of
 from raysim.engine.recorder import Nowhere, Recorder
-from raysim.parts.errors import BadInput, BadValue, Problem
-from raysim.parts.refusals import blaming
+from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.standard_state import standard_state
 from raysim.runs.folder import run_info
 from raysim.scenario import Scenario
@@ -66,7 +65,7 @@ def _noting(scenario: Scenario, found: list[Problem], key: str, must: str = "loa
     must: what the part must be able to do, for errors that do not say so.
     """
     try:
-        with blaming(key):
+        with located(key):
             yield
     except BadInput as bad:
         found.append(bad.problem)

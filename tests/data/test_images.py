@@ -55,7 +55,7 @@ def test_subsets_that_cannot_be_balanced_are_errors() -> None:
         "`train_samples` must be a multiple of the number of labels, 10, got 1004; take 1000",
         "`test_samples` must be a multiple of the number of labels, 10, got 3; take 10",
     ]
-    with pytest.raises(ValueError, match="data: `train_samples` must be a multiple"):
+    with pytest.raises(ValueError, match="`train_samples` must be a multiple"):
         uneven.load()
     fewest = int(np.bincount(digits().load().test.y).min())
     assert len(digits(test_samples=fewest * 10).load().test) == fewest * 10

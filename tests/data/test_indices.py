@@ -56,7 +56,7 @@ def test_a_sample_may_be_held_twice_if_that_is_allowed() -> None:
             r"rows must be from 0 to 5, for there are 6 training samples, got 6 of client 0; corr",
         ),
         (((0, 1), (1,)), 2, r"a row must be given once, got 1 rows given more often, such as 1, of clients \[0, 1\]"),
-        (((0,), (1,)), 3, r"`clients` must be the number of lists, 2, got 3"),
+        (((0,), (1,)), 3, r"data.clients: must be the number of lists, 2, got 3"),
     ],
 )
 def test_rows_that_do_not_fit_are_errors(rows: Any, clients: int, complaint: str) -> None:

@@ -109,7 +109,7 @@ def test_some_users_are_drawn_the_same_ones_each_time(femnist: Path) -> None:
 @pytest.mark.parametrize("label", [-1, 62])
 def test_labels_that_femnist_has_not_are_an_error(femnist: Path, label: int) -> None:
     write_leaf(femnist / "train/2.json", {"d": ([drawing(1)], [label])})
-    with pytest.raises(ValueError, match=f"data femnist: labels must be from 0 to 61, got {label}; correct the files"):
+    with pytest.raises(ValueError, match=f"labels must be from 0 to 61, got {label}; correct the files"):
         load("femnist", femnist, labels=10)
 
 

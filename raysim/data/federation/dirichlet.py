@@ -9,7 +9,8 @@ from raysim.data.dataset import Split
 from raysim.data.federation.partition import Partitioner, deal, need
 from raysim.data.federation.sizes import SIZES, EqualSizes, Sizes, cut
 from raysim.data.sources.subset import rows_by_value
-from raysim.parts.part import Count, OneOf, Positive
+from raysim.parts.errors import BadValue
+from raysim.parts.part import Count, OneOf, Positive, Unit
 
 
 class Dirichlet(Partitioner):
@@ -27,7 +28,7 @@ class Dirichlet(Partitioner):
     """What is divided by: `label`, or the name of a column, such as a finer label."""
     cap: bool = True
     """Whether a client that already holds the mean number of samples gets nothing of further labels."""
-    min_size: Annotated[int, Field(ge=0)] = 10
+    min_size: Annotated[int, Field(ge=0), Unit("samples")] = 10
     """Number of samples that every client must hold; if one holds fewer, everything is drawn again."""
     max_retries: Count = 100
     """Number of draws after which it is an error that a client holds too few samples."""
@@ -50,8 +51,8 @@ class Dirichlet(Partitioner):
             if smallest >= self.min_size:
                 return deal(groups, counts, generator)
             best = max(best, smallest)
-        raise ValueError(
-            f"partition dirichlet: every client must get at least `min_size` {self.min_size} samples, got {best} at "
+        raise BadValue(
+            f"every client must get at least `min_size` {self.min_size} samples, got {best} at "
             f"best for the smallest of {clients} clients in {self.max_retries} draws with alpha {self.alpha!r} over "
             f"{len(groups)} values of {self.over!r}; lower `min_size` or `clients`, raise `alpha` or `max_retries`, "
             "or draw `over` a finer column"

@@ -21,17 +21,18 @@ from raysim.data.federation.shards import Classes, Shards
 from raysim.data.federation.skew import FEATURE_SKEWS, FeatureSkew
 from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.source import Source
-from raysim.parts.part import Fraction, OneOf, Part
+from raysim.parts.errors import BadValue
+from raysim.parts.part import Fraction, OneOf, Part, Unit
 
 PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural, Indices)
 Partition = Annotated[Partitioner, OneOf(PARTITIONS, "raysim.partitions")]
-LocalTest = Fraction | Literal["test"]
+LocalTest = Annotated[Fraction, Unit("fraction")] | Literal["test"]
 
 
 class Federated(Source):
     """A source whose samples are divided among clients. `federated` makes the class for a source."""
 
-    clients: Annotated[int, Field(ge=1, le=10_000_000, examples=[10])]
+    clients: Annotated[int, Field(ge=1, le=10_000_000, examples=[10]), Unit("clients")]
     """Number of clients."""
     partition: Partition
     """How the training samples are divided among the clients. Where samples are those of users, each user is a client
@@ -42,13 +43,13 @@ class Federated(Source):
 
     The test set is divided as the training samples are: by label, or by the column of the partition. Test samples that
     no client gets then evaluate no model. Where samples are those of users, the default is `test`."""
-    validation: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    validation: Annotated[float, Field(ge=0, lt=1), Unit("fraction")] = 0.0
     """Share of each client's training samples, and of a server's samples in domain, that are set aside: they neither
     train nor test. Together they are the split `validation`, on which models are evaluated too, and which searches
     tune on. Clients that are unseen, and public samples, set none aside. 0: there is no such split."""
-    unseen: Fraction = 0.0
+    unseen: Annotated[Fraction, Unit("fraction")] = 0.0
     """Share of the clients that hold samples but never take part in training; they are the last ones."""
-    label_noise: Fraction | tuple[Fraction, ...] | NoisyClients = 0.0
+    label_noise: Annotated[Fraction, Unit("fraction")] | tuple[Fraction, ...] | NoisyClients = 0.0
     """Share of each client's training samples that get a noisy label: one share for all clients, a list with a share
     for each client, or a block that draws the shares. Labels of test and validation samples stay right. Where a sample
     is held several times, or has no label of its own, it must be 0."""
@@ -70,7 +71,7 @@ class Federated(Source):
         """Returns the training rows of each client, int64. Raises ValueError if the partition divides wrongly."""
         parts = self.partition.split(train, self.clients, generator)
         if wrong := self.partition.wrong_with(parts, len(train), self.clients):
-            raise ValueError(f"{self.partition.name}.split: {wrong}")
+            raise BadValue(f"{self.partition.name}.split: {wrong}")
         return parts
 
     def divide_test(

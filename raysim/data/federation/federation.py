@@ -17,7 +17,7 @@ from raysim.data.loaded import load
 from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.raw_samples import standardised
 from raysim.data.sources.subset import first_rows, held_out_size
-from raysim.parts.refusals import blaming
+from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import Stream, generator
 
 
@@ -136,7 +136,7 @@ def federate(
     Each of them has its own random draws from the seed. Raises BadInput if the data are not on this machine, damaged,
     or cannot be divided as the settings say.
     """
-    with blaming("data"):
+    with located("data"):
         dataset = load(data)
     return divide(dataset, data, server_data, seed, public)
 
@@ -149,19 +149,19 @@ def divide(
     public: Public = NO_PUBLIC,
 ) -> Federation:
     """Divides a loaded data set as `federate` does. Raises BadInput if the settings do not fit it."""
-    with blaming("data.partition"):
+    with located("data.partition"):
         held, held_out, tested = _divide(data, dataset, seed)
         trained = held.rows[: held.offsets[data.participants]]
         if not len(trained):
-            raise ValueError(
-                f"data.partition: a client that trains must get samples, got none for any of {data.participants}; give "
+            raise BadValue(
+                f"a client that trains must get samples, got none for any of {data.participants}; give "
                 "some to one of them at least"
             )
     evaluated = distinct(held_out.rows, len(dataset.test)) if tested == "test" else np.arange(len(dataset.test))
     available = {"train": distinct(trained, len(dataset.train)), "test": evaluated}
-    with blaming("server_data"):
+    with located("server_data"):
         server, taken = drawn(server_data, dataset, available, generator(seed, "server data"))
-    with blaming("public"):
+    with located("public"):
         shared = _shared(data, dataset, public)
         public_rows = public.draw(shared, generator(seed, "public"))
     if public.split == "test":
@@ -171,16 +171,18 @@ def divide(
     held, aside = set_aside(held, data.participants, data.validation, shared_rows, seed)
     server, validation = _validation(data.validation, dataset.train.take(aside.rows), server, seed)
     evaluation_rows = evaluated[~np.isin(evaluated, taken["test"])]
-    with blaming("data"):
+    with located("data"):
         if not len(evaluation_rows):
-            raise ValueError(
-                f"data.local_test: a test sample must be some client's, or none evaluates, got none of "
-                f"{len(dataset.test)}; take a share, such as 0.2, instead of {data.local_test!r}"
+            raise BadValue(
+                f"a test sample must be some client's, or none evaluates, got none of "
+                f"{len(dataset.test)}; take a share, such as 0.2, instead of {data.local_test!r}",
+                "local_test",
             )
         if data.validation and not len(validation):
-            raise ValueError(
-                f"data.validation: must set a sample aside, got none for {data.validation!r}, because nobody has two "
-                "samples; give clients more of them, or leave it out"
+            raise BadValue(
+                f"must set a sample aside, got none for {data.validation!r}, because nobody has two "
+                "samples; give clients more of them, or leave it out",
+                "validation",
             )
         train = replace(dataset.train, y=_labels(data, dataset, held, seed))
         skew = _skew(data, dataset)
@@ -247,13 +249,14 @@ def _labels(data: Federated | Quadratic, dataset: Dataset, held: Holdings, seed:
     if isinstance(data, Quadratic) or not data.label_noise:
         return dataset.train.y
     if dataset.loss != "cross_entropy" or dataset.train.y.ndim > 1:
-        raise ValueError("data: `label_noise` must be 0, for these data have no label for each sample; leave it out")
+        raise BadValue("must be 0, for these data have no label for each sample; leave it out", "label_noise")
     if dataset.num_classes < 2 and data.noisy_labels == "wrong":
-        raise ValueError("data: `label_noise` must be 0, for there is no other label than one; leave it out")
+        raise BadValue("must be 0, for there is no other label than one; leave it out", "label_noise")
     if len(distinct(held.rows, len(dataset.train))) < len(held.rows):
-        raise ValueError(
-            "data: `label_noise` must be 0 where a sample is held several times, for it has one label, and clients "
-            "would have more wrong ones than their shares; leave it out, or `overlap`"
+        raise BadValue(
+            "must be 0 where a sample is held several times, for it has one label, and clients "
+            "would have more wrong ones than their shares; leave it out, or `overlap`",
+            "label_noise",
         )
     return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed, data.noisy_labels)
 
@@ -261,7 +264,7 @@ def _labels(data: Federated | Quadratic, dataset: Dataset, held: Holdings, seed:
 def _skew(data: Federated | Quadratic, dataset: Dataset) -> FeatureSkew | None:
     skew: FeatureSkew | None = data.skew
     if skew and (wrong := skew.problems(dataset.train.x)):
-        raise ValueError(f"data.skew: {skew.name} {wrong[0]}")
+        raise BadValue(f"{skew.name} {wrong[0]}", "skew")
     return skew
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from raysim.data.dataset import Split
 from raysim.data.federation.holdings import Holdings
 from raysim.data.sources.subset import held_out_size, pieces
+from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 
 
@@ -56,9 +57,10 @@ def divide_alike(
     ValueError if the test samples lack it.
     """
     if column not in (None, "label", *test.columns):
-        raise ValueError(
-            f"data.local_test: must be a share, such as 0.2, because the test samples have no column {column!r}, by "
-            "which the training samples are divided"
+        raise BadInput(
+            "data.local_test",
+            f"must be a share, such as 0.2, because the test samples have no column {column!r}, by "
+            "which the training samples are divided",
         )
     of_train, of_test = (np.zeros(len(s)) if column is None else s.column(column) for s in (train, test))
     values, place = np.unique(of_train, return_inverse=True)

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from raysim.data.dataset import Split
 from raysim.data.federation.partition import Partitioner
 from raysim.data.sources.reading import load_npz, reading
+from raysim.parts.errors import BadInput, BadValue, MissingFile
 from results.location import location
 
 
@@ -59,20 +60,20 @@ class Indices(Partitioner):
         del generator  # nothing is drawn
         parts = self._listed(len(split))
         if len(parts) != clients:
-            raise ValueError(f"partition indices: `clients` must be the number of lists, {len(parts)}, got {clients}")
+            raise BadInput("data.clients", f"must be the number of lists, {len(parts)}, got {clients}")
         for client, part in enumerate(parts):
             outside = part[(part < 0) | (part >= len(split))]
             if len(outside):
-                raise ValueError(
-                    f"partition indices: rows must be from 0 to {len(split) - 1}, for there are {len(split)} training "
+                raise BadValue(
+                    f"rows must be from 0 to {len(split) - 1}, for there are {len(split)} training "
                     f"samples, got {outside[0]} of client {client}; correct {self._where}"
                 )
         rows, times = np.unique(np.concatenate(parts), return_counts=True)
         if not self.overlap and (times > 1).any():
             twice = rows[times > 1]
             holders = [client for client, part in enumerate(parts) if twice[0] in part]
-            raise ValueError(
-                f"partition indices: a row must be given once, got {len(twice)} rows given more often, such as "
+            raise BadValue(
+                f"a row must be given once, got {len(twice)} rows given more often, such as "
                 f"{twice[0]}, of clients {holders}; correct {self._where}, or set `overlap: true`"
             )
         return parts
@@ -86,7 +87,7 @@ class Indices(Partitioner):
         if self.path is None:
             return [_integers(list(part), f"client {client}") for client, part in enumerate(self.rows or ())]
         if Path(self.path).suffix == ".npz":
-            arrays = load_npz(self.path, "partition indices")
+            arrays = load_npz(self.path)
             if set(arrays) == {"client"}:
                 return _by_client(_integers(arrays["client"], "the array `client`"), samples)
             return _numbered(arrays)
@@ -94,17 +95,13 @@ class Indices(Partitioner):
         if isinstance(listed, dict):
             return _numbered(listed)
         if not isinstance(listed, list):
-            raise ValueError(
-                f"partition indices: {self.path!r} must hold a list of lists, or lists by client, got {listed!r}"
-            )
+            raise BadValue(f"{self.path!r} must hold a list of lists, or lists by client, got {listed!r}")
         return [_integers(part, f"client {client}") for client, part in enumerate(listed)]
 
 
 def _read_json(path: Path) -> Any:
     if path.suffix != ".json" or not path.is_file():
-        raise FileNotFoundError(
-            f"partition indices: `path` must be a .json or .npz file that exists, got {str(path)!r}; correct the path"
-        )
+        raise MissingFile(f"must be a .json or .npz file that exists, got {str(path)!r}; correct the path", "path")
     with reading(path, "a whole JSON file", "write it again"):
         return json.loads(path.read_bytes())
 
@@ -114,8 +111,8 @@ def _numbered(by_name: dict[str, Any]) -> list[np.ndarray]:
     digits = {name: name.removeprefix("client_") for name in by_name}
     numbers = {int(number): name for name, number in digits.items() if number.isdecimal()}
     if sorted(numbers) != list(range(len(by_name))):
-        raise ValueError(
-            f"partition indices: names must be the clients' numbers from 0 to {len(by_name) - 1}, got "
+        raise BadValue(
+            f"names must be the clients' numbers from 0 to {len(by_name) - 1}, got "
             f"{sorted(by_name)[:5]!r}; name them so"
         )
     return [_integers(by_name[numbers[client]], f"client {client}") for client in sorted(numbers)]
@@ -123,8 +120,8 @@ def _numbered(by_name: dict[str, Any]) -> list[np.ndarray]:
 
 def _by_client(client: np.ndarray, samples: int) -> list[np.ndarray]:
     if len(client) != samples:
-        raise ValueError(
-            f"partition indices: the array `client` must have an entry for each of {samples} training samples, got "
+        raise BadValue(
+            f"the array `client` must have an entry for each of {samples} training samples, got "
             f"{len(client)}; write it for this data set"
         )
     return [np.flatnonzero(client == number) for number in range(int(client.max(initial=-1)) + 1)]
@@ -136,5 +133,5 @@ def _integers(values: Any, where: str) -> np.ndarray:
     except ValueError:  # lists of different lengths within the list
         array = np.empty((0, 0))
     if array.ndim != 1 or (len(array) and array.dtype.kind not in "iu"):
-        raise ValueError(f"partition indices: rows of {where} must be a list of whole numbers, got {values!r:.80}")
+        raise BadValue(f"rows of {where} must be a list of whole numbers, got {values!r:.80}")
     return array.astype(np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import model_validator
 
 from raysim.data.federation.holdings import Holdings
-from raysim.parts.part import Fraction, Part
+from raysim.parts.part import Fraction, Part, Share
 from raysim.parts.rng import Stream, generator
 
 
@@ -17,7 +17,7 @@ class NoisyClients(Part):
     a client is noisy with probability rho, and its level of noise is drawn from U(tau, 1).
     """
 
-    clients: Fraction
+    clients: Share
     """Probability with which a client has wrong labels (rho)."""
     least: Fraction = 0.0
     """Smallest share of wrong labels of such a client (tau)."""

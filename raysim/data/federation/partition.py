@@ -9,6 +9,7 @@ import numpy as np
 from raysim.data.dataset import Split
 from raysim.data.federation.sizes import SIZES, EqualSizes, Sizes
 from raysim.data.sources.subset import pieces, rows_by_value
+from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.part import OneOf, Part
 
 
@@ -97,9 +98,10 @@ class Natural(Partitioner):
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         groups = rows_by_value(split.column(self.by))
         if len(groups) < clients:
-            raise ValueError(
-                f"partition natural: `clients` must be at most the number of distinct values of {self.by!r}, "
-                f"{len(groups)}, got {clients}; lower `clients`"
+            raise BadInput(
+                "data.clients",
+                f"must be at most the number of distinct values of {self.by!r}, "
+                f"{len(groups)}, got {clients}; lower `clients`",
             )
         chosen = generator.permutation(len(groups)) if self.shuffle else np.arange(len(groups))
         return [groups[group] for group in chosen[:clients]]
@@ -108,9 +110,8 @@ class Natural(Partitioner):
 def need(name: str, samples: int, parts: int) -> None:
     """Raises ValueError unless there is a sample for every part."""
     if samples < parts:
-        raise ValueError(
-            f"partition {name}: needs at least one training sample for each of {parts} parts, got {samples}; "
-            "lower `clients`"
+        raise BadValue(
+            f"{name} needs at least one training sample for each of {parts} parts, got {samples}; lower `clients`"
         )
 
 

@@ -10,13 +10,14 @@ from pydantic import Field
 from raysim.data.dataset import Split
 from raysim.data.federation.dirichlet import draw_mix
 from raysim.data.sources.subset import rows_by_value
-from raysim.parts.part import Part, Positive
+from raysim.parts.errors import BadValue
+from raysim.parts.part import Part, Positive, Unit
 
 
 class Public(Part):
     """Random unlabelled samples that all clients or peers have, in the same order."""
 
-    samples: Annotated[int, Field(ge=0)] = 0
+    samples: Annotated[int, Field(ge=0), Unit("samples")] = 0
     """Number of public samples; 0: there are none."""
     split: Literal["train", "test"] = "train"
     """Split that they are drawn from. Clients may hold training samples too; test samples evaluate no model. A server
@@ -32,9 +33,10 @@ class Public(Part):
         """Draws rows of the split, ascending. Raises ValueError if it has too few, or none is left to evaluate on."""
         most = len(split) - (self.split == "test")
         if self.samples > most:
-            raise ValueError(
-                f"public: `samples` must be at most {most}, for there are {len(split)} {self.split} samples, "
-                f"got {self.samples}; lower it"
+            raise BadValue(
+                f"must be at most {most}, for there are {len(split)} {self.split} samples, "
+                f"got {self.samples}; lower it",
+                "samples",
             )
         if self.alpha is None:
             return np.sort(generator.permutation(len(split))[: self.samples])

@@ -13,7 +13,8 @@ from raysim.data.loaded import load, wrong_with
 from raysim.data.sources.images import Images
 from raysim.data.sources.pixels import fit
 from raysim.data.sources.sets import IMAGES
-from raysim.parts.part import Count, OneOf, Part
+from raysim.parts.errors import BadValue, located
+from raysim.parts.part import OneOf, Part, Samples, Unit
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def drawn(
         if not wrong and len(strangers := np.setdiff1d(rows, available[split])):
             wrong = f"rows must be among the available ones, got {strangers[0]} of {split}"
     if wrong:
-        raise ValueError(f"{server_data.name}.draw: {wrong}")
+        raise BadValue(f"{server_data.name}.draw: {wrong}")
     return server, taken
 
 
@@ -77,8 +78,8 @@ def _pair(name: str, returned: Any) -> tuple[ServerSamples, Rows]:
         case (ServerSamples() as samples, dict() as taken) if taken.keys() == NO_ROWS.keys():
             return samples, taken
         case (ServerSamples(), dict() as taken):
-            raise ValueError(f"{must} rows of {', '.join(map(str, taken)) or 'none'}")
-    raise ValueError(f"{must} {type(returned).__name__}")
+            raise BadValue(f"{must} rows of {', '.join(map(str, taken)) or 'none'}")
+    raise BadValue(f"{must} {type(returned).__name__}")
 
 
 class NoServerData(ServerData):
@@ -97,9 +98,10 @@ def _take(key: str, samples: int, split: str, available: Rows, generator: np.ran
     """Draws rows of a split, ascending. Raises ValueError if none would be left."""
     rows = available[split]
     if samples >= len(rows):
-        raise ValueError(
-            f"server_data {key} must be less than the {len(rows)} samples of the {split} set, from which they are "
-            f"taken, got {samples}; {'lower it' if len(rows) > 1 else 'leave it out'}"
+        raise BadValue(
+            f"must be less than the {len(rows)} samples of the {split} set, from which they are taken, "
+            f"got {samples}; {'lower it' if len(rows) > 1 else 'leave it out'}",
+            key,
         )
     return np.sort(generator.permutation(rows)[:samples])
 
@@ -108,7 +110,7 @@ class InDomain(ServerData):
     """The server has random samples of the clients' data set, which then neither train clients nor evaluate models."""
 
     name: str = "in_domain"
-    samples: Annotated[Count, Field(examples=[50])]
+    samples: Annotated[Samples, Field(examples=[50])]
     """Number of the server's samples."""
     split: Literal["test", "train"] = "test"
     """Split that they are drawn from. Samples of `test` no longer evaluate models; those of `train` are taken from the
@@ -116,7 +118,7 @@ class InDomain(ServerData):
 
     def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
         """Draws some of the available rows. Returns their samples, and the rows. Raises ValueError if none is left."""
-        taken = _take("in_domain: `samples`", self.samples, self.split, available, generator)
+        taken = _take("samples", self.samples, self.split, available, generator)
         split = dataset.test if self.split == "test" else dataset.train
         none = split.take(NO_ROWS["test"])
         samples = ServerSamples(split.take(taken), dataset.num_classes, dataset.mean, dataset.std, True, none)
@@ -138,36 +140,37 @@ class OutOfDomain(ServerData):
     name: str = "out_of_domain"
     data: Annotated[Images, _NamedOnly(IMAGES, "raysim.data")]
     """An image data set, without the keys that say who holds what, such as `clients`."""
-    samples: Count | None = None
+    samples: Samples | None = None
     """Number of its training samples that the server has, drawn at random. null: all."""
     fit: Literal["clients", "model"] = "clients"
     """Whose size and channels the images get. clients: those of the clients' images. model: they stay as `data` makes
     them, and the model brings them to its own input directly, as `model.image_size` says, which must be given."""
-    reference: Annotated[int, Field(ge=0)] = 0
+    reference: Annotated[int, Field(ge=0), Unit("samples")] = 0
     """Number of the clients' test samples that are set aside, to fill column `similarity` of the table of steps. It
     costs a pass through them and the server's samples in each step, which counts as the server's work. 0: none."""
 
     def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
         """Returns samples of the other data set, and rows for reference. Raises ValueError if there are too few."""
-        other = load(self.data)
+        with located("server_data.data"):
+            other = load(self.data)
         number = len(other.train) if self.samples is None else self.samples
         if number > len(other.train):
-            raise ValueError(
-                f"server_data out_of_domain: `samples` must be at most {len(other.train)}, the training samples of "
-                f"{self.data.name}, got {number}; lower it"
+            raise BadValue(
+                f"must be at most {len(other.train)}, the training samples of {self.data.name}, got {number}; lower it",
+                "samples",
             )
         taken = other.train
         if number < len(taken):
             taken = taken.take(np.sort(generator.permutation(len(taken))[:number]))
         for whose, x in (("clients'", dataset.train.x), ("server's", taken.x)):
             if x.dtype != np.uint8:
-                raise ValueError(
-                    f"server_data out_of_domain: the {whose} inputs must be images of bytes (uint8), got {x.dtype} of "
+                raise BadValue(
+                    f"the {whose} inputs must be images of bytes (uint8), got {x.dtype} of "
                     f"shape {x.shape[1:]!r}; take other data, or in_domain"
                 )
         height, width, channels = dataset.train.x.shape[1:]
         x = fit(taken.x, height, width, channels) if self.fit == "clients" else taken.x
-        rows = _take("out_of_domain: `reference`", self.reference, "test", available, generator)
+        rows = _take("reference", self.reference, "test", available, generator)
         mean, std = self.data.statistics(x)
         samples = ServerSamples(Split(x, taken.y), other.num_classes, mean, std, False, dataset.test.take(rows))
         return samples, {**NO_ROWS, "test": rows}

@@ -8,7 +8,8 @@ from raysim.data.dataset import Split
 from raysim.data.federation.partition import Partitioner, deal, need
 from raysim.data.federation.sizes import SIZES, EqualSizes, Sizes, cut
 from raysim.data.sources.subset import rows_by_value
-from raysim.parts.part import Count, OneOf
+from raysim.parts.errors import BadValue
+from raysim.parts.part import Count, OneOf, Samples
 
 
 class Shards(Partitioner):
@@ -41,7 +42,7 @@ class Classes(Partitioner):
     neighbours on a ring share labels. collins: all labels, equally often, are shuffled and dealt, so that a client may
     get two blocks of one label (Collins et al., Exploiting Shared Representations for Personalized Federated Learning,
     ICML 2021)."""
-    samples_per_class: Count | None = None
+    samples_per_class: Samples | None = None
     """Number of samples of a block. null: the samples of a label are all given out, in blocks as `sizes` says."""
     sizes: Annotated[Sizes, OneOf(SIZES, "raysim.sizes")] = EqualSizes()
     """How the samples of a label are shared by the clients that hold it: equally, or in proportion to sizes that are
@@ -67,7 +68,7 @@ class Classes(Partitioner):
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         groups = rows_by_value(split.column("label"))
         for problem in self.problems(clients, len(groups)):
-            raise ValueError(problem)
+            raise BadValue(problem.removeprefix("partition classes: "))
         if self.assignment == "cyclic":
             labels = (np.arange(clients)[:, None] + np.arange(self.per_client)) % len(groups)
         else:
@@ -91,8 +92,8 @@ def block_counts(labels: np.ndarray, totals: np.ndarray, size: int | None) -> np
     for label, total in enumerate(totals):
         takers = np.flatnonzero(labels.ravel() == label) // per_client
         if len(takers) * (size or 1) > total:
-            raise ValueError(
-                f"partition classes: label number {label} must have {size or 1} samples for each of {len(takers)} "
+            raise BadValue(
+                f"label number {label} must have {size or 1} samples for each of {len(takers)} "
                 f"blocks, got {total} in all; lower `clients`, `per_client` or `samples_per_class`"
             )
         blocks = [size or len(part) for part in np.array_split(np.arange(total), max(len(takers), 1))]

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from raysim.parts.errors import BadValue
 from raysim.parts.part import NonNegative, Part, Positive
 
 
@@ -24,7 +25,7 @@ class Sizes(Part):
         """
         shares = self.shares(clients, generator)
         if wrong := _wrong_shares(shares, clients):
-            raise ValueError(f"data.partition.sizes: {self.name}.shares: {wrong}")
+            raise BadValue(f"{self.name}.shares: {wrong}", "sizes")
         return 1 + cut(samples - clients, shares / shares.sum())
 
 

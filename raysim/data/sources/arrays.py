@@ -12,6 +12,7 @@ from raysim.data.dataset import Dataset
 from raysim.data.sources.in_memory import InMemory
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import load_npz
+from raysim.parts.errors import BadValue
 
 
 class Arrays(RawSamples):
@@ -54,9 +55,8 @@ class Arrays(RawSamples):
             return self.made_of(_raw(arrays, ""), None)
         for key in ("x_train", "y_train", "x_test", "y_test"):
             if key not in arrays:
-                raise ValueError(
-                    f"data arrays: must hold x_train, y_train, x_test and y_test, or x and y, got {sorted(arrays)!r}; "
-                    f"add {key!r}"
+                raise BadValue(
+                    f"must hold x_train, y_train, x_test and y_test, or x and y, got {sorted(arrays)!r}; add {key!r}"
                 )
         unused = [repr(name) for name in arrays if not name.endswith(("_train", "_test"))]
         dataset = self.made_of(_raw(arrays, "_train"), _raw(arrays, "_test"))
@@ -65,13 +65,14 @@ class Arrays(RawSamples):
 
     def _content(self) -> dict[str, np.ndarray]:
         if self.path is not None:
-            return load_npz(self.path, "data arrays")
+            return load_npz(self.path)
         assert self.arrays is not None
         contents = {name: array.content for name, array in self.arrays.items() if array.content is not None}
         if len(contents) < len(self.arrays):
-            raise ValueError(
-                "data arrays: `arrays` must be given from Python again, for a run's folder keeps only their shapes and "
-                "hashes, got a description; give the arrays, or save them with numpy.savez and set `path`"
+            raise BadValue(
+                "must be given from Python again, for a run's folder keeps only their shapes and "
+                "hashes, got a description; give the arrays, or save them with numpy.savez and set `path`",
+                "arrays",
             )
         return contents
 
@@ -82,5 +83,5 @@ def _raw(arrays: dict[str, np.ndarray], suffix: str) -> Raw:
     x, y = of_split.pop("x"), of_split.pop("y")
     lengths = {name + suffix: len(array) for name, array in {"x": x, "y": y, **of_split}.items() if array.ndim}
     if len(set(lengths.values())) > 1 or len(lengths) < 2 + len(of_split):
-        raise ValueError(f"data arrays: arrays of a split must have a row for each sample, got lengths {lengths!r}")
+        raise BadValue(f"arrays of a split must have a row for each sample, got lengths {lengths!r}")
     return Raw(x, y, of_split)

@@ -7,7 +7,7 @@ import numpy as np
 
 from raysim.data.sources.leaf import LeafImages, Samples
 from raysim.data.sources.pixels import read_images
-from raysim.parts.part import Count
+from raysim.parts.part import Pixels
 from results.location import location
 
 
@@ -19,7 +19,7 @@ class Celeba(LeafImages):
     """
 
     name: str = "celeba"
-    size: Count = 84
+    size: Pixels = 84
     """Side, in pixels, of the square that images are resized to."""
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 
 from raysim.data.dataset import Split
 from raysim.data.sources.vision import Vision
+from raysim.parts.errors import BadValue
 
 
 class Cifar10(Vision):
@@ -59,14 +60,12 @@ def unpickle(content: bytes, file: str) -> dict[bytes, Any]:
     try:
         return dict(_Batch(io.BytesIO(content), encoding="bytes").load())
     except _Foreign as error:
-        raise ValueError(
-            f"data: {file!r} must hold texts, numbers and arrays only, got {error}, which can run code; "
+        raise BadValue(
+            f"{file!r} must hold texts, numbers and arrays only, got {error}, which can run code; "
             "fetch the original file again"
         ) from None
     except Exception as error:  # damaged pickles raise almost anything
-        raise ValueError(
-            f"data: {file!r} must be a whole pickle of a dictionary, got {error!r}; fetch it again"
-        ) from error
+        raise BadValue(f"{file!r} must be a whole pickle of a dictionary, got {error!r}; fetch it again") from error
 
 
 class _Foreign(pickle.UnpicklingError):

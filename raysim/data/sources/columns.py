@@ -8,6 +8,7 @@ import numpy as np
 
 from raysim.data.sources.meaning import numbers_rows
 from raysim.data.sources.reading import all_matching, reading
+from raysim.parts.errors import BadValue
 from results.location import location
 from results.store import in_arrow, local_copy
 
@@ -16,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def read_table(
-    kind: str, key: str, patterns: tuple[str, ...], columns: tuple[str, ...] | None = None, suffix: str = ""
+    key: str, patterns: tuple[str, ...], columns: tuple[str, ...] | None = None, suffix: str = ""
 ) -> "pa.Table":
     """Reads all files that match, with the same columns, the files of a pattern in order of their names.
 
-    kind, key: the data set's name and the key of the patterns, for errors. columns: those to read of Parquet files that
+    key: the key of the patterns, for errors. columns: those to read of Parquet files that
     have all of them; None: all. suffix: of the files' names, where they need not have one.
     """
     import pyarrow as pa
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 
-    tables, paths = [], all_matching(kind, key, patterns)
+    tables, paths = [], all_matching(key, patterns)
     for path in paths:
         if (suffix or path).endswith(".parquet"):
             with reading(path, "a whole Parquet file"):
@@ -41,36 +42,34 @@ def read_table(
             with reading(path, what), local_copy(location(path)) as copy:
                 tables.append(pa_csv.read_csv(copy, convert_options=options))
         else:
-            raise ValueError(f"data {kind}: `{key}` must be a .parquet, .csv or .csv.gz file, got {path!r}")
+            raise BadValue(f"must be a .parquet, .csv or .csv.gz file, got {path!r}", key)
     different = [path for path, table in zip(paths, tables, strict=True) if not table.schema.equals(tables[0].schema)]
     if different:
-        raise ValueError(
-            f"data {kind}: files must hold the same columns of the same types, got others in {different[0]!r} than in "
+        raise BadValue(
+            f"files must hold the same columns of the same types, got others in {different[0]!r} than in "
             f"{paths[0]!r}; make them alike"
         )
     table = pa.concat_tables(tables)
     if table.num_rows == 0:
-        raise ValueError(f"data {kind}: `{key}` must match files with rows, got none in {paths[0]!r}")
+        raise BadValue(f"must match files with rows, got none in {paths[0]!r}", key)
     return table
 
 
-def require(kind: str, table: "pa.Table", path: str, names: tuple[str, ...]) -> None:
+def require(table: "pa.Table", path: str, names: tuple[str, ...]) -> None:
     """Raises ValueError unless a table has one column of each name, with a value in every row."""
     if lacking := [name for name in names if name not in table.column_names]:
-        raise ValueError(
-            f"data {kind}: {path!r} must have a column {lacking[0]!r}, got {table.column_names[:20]!r}; correct it"
-        )
+        raise BadValue(f"{path!r} must have a column {lacking[0]!r}, got {table.column_names[:20]!r}; correct it")
     times = Counter(table.column_names)
     if double := [name for name in names if times[name] > 1]:
-        raise ValueError(
-            f"data {kind}: {path!r} must have one column of each name used, got {times[double[0]]} columns "
+        raise BadValue(
+            f"{path!r} must have one column of each name used, got {times[double[0]]} columns "
             f"{double[0]!r}; rename or drop the others"
         )
     counts = {name: table[name].null_count for name in names if table[name].null_count}
     if counts:
         text = ", ".join(f"{count} in {name!r}" for name, count in counts.items())
-        raise ValueError(
-            f"data {kind}: {path!r} must have a value in every row of the columns used, got missing values: {text}; "
+        raise BadValue(
+            f"{path!r} must have a value in every row of the columns used, got missing values: {text}; "
             "fill them, or drop the rows or the column"
         )
 
@@ -87,14 +86,13 @@ def numbers(table: "pa.Table", name: str) -> np.ndarray:
         cure = "encode it as numbers, or leave it out of `features`"
         if 0 < len(wrong) <= others // 10:
             cure = f"correct these {len(wrong)} cells, or leave it out of `features`"
-        raise ValueError(
-            f"data table: features must be numbers, got {table.schema.field(name).type} in column {name!r}, such as "
-            f"{cell}; {cure}"
+        raise BadValue(
+            f"features must be numbers, got {table.schema.field(name).type} in column {name!r}, such as {cell}; {cure}"
         )
     finite = np.isfinite(values.astype(np.float32))
     if wrong := np.flatnonzero(~finite).tolist():
-        raise ValueError(
-            f"data table: features must be finite, got {len(wrong)} values in {name!r} that are not, such as "
+        raise BadValue(
+            f"features must be finite, got {len(wrong)} values in {name!r} that are not, such as "
             f"{values[wrong[0]]} in row {wrong[0]}; fill them, or drop the rows or the column"
         )
     return values.astype(np.float64)
@@ -114,9 +112,7 @@ def plain(table: "pa.Table", name: str) -> np.ndarray:
 
     column = table[name]
     if types.is_nested(column.type) or types.is_binary(column.type):
-        raise ValueError(
-            f"data table: column {name!r} must hold numbers, booleans or texts in UTF-8, got {column.type}; convert it"
-        )
+        raise BadValue(f"column {name!r} must hold numbers, booleans or texts in UTF-8, got {column.type}; convert it")
     if types.is_decimal(column.type):
         column = column.cast("float64")
     values: np.ndarray = column.to_numpy()

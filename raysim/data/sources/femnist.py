@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.sources.leaf import LeafImages, Samples
+from raysim.parts.errors import BadValue
 
 SIDE = 28  # pixels
 LABELS = 62
@@ -26,9 +27,9 @@ class Femnist(LeafImages):
         """Takes pixels from 0 to 1, row after row, as x, and as y labels from 0 to 61."""
         labels = np.array(y, dtype=np.int64)
         if wrong := sorted({*labels.tolist()} - {*range(LABELS)}):
-            raise ValueError(f"data femnist: labels must be from 0 to {LABELS - 1}, got {wrong[0]}; correct the files")
+            raise BadValue(f"labels must be from 0 to {LABELS - 1}, got {wrong[0]}; correct the files")
         pixels = np.array(x, dtype=np.float32)
         if len(outside := pixels[~((pixels >= 0) & (pixels <= 1))]):
-            raise ValueError(f"data femnist: pixels must be from 0 to 1, got {outside[0]}; correct the files")
+            raise BadValue(f"pixels must be from 0 to 1, got {outside[0]}; correct the files")
         images = np.rint(255 * pixels).astype(np.uint8).reshape(len(x), SIDE, SIDE, 1)
         return images[labels < self.labels], labels[labels < self.labels]

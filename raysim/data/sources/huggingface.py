@@ -13,6 +13,7 @@ from raysim.data.dataset import Dataset
 from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import reading
+from raysim.parts.errors import BadValue, MissingFile
 from results.location import location
 
 if TYPE_CHECKING:
@@ -55,9 +56,7 @@ class HuggingFace(RawSamples):
         wanted = [self.train] if self.test is None else [self.train, self.test]
         for key, name in zip(("train", "test"), wanted, strict=False):
             if name not in splits:
-                raise ValueError(
-                    f"data huggingface: `{key}` must be one of the splits {sorted(splits)!r}, got {name!r}"
-                )
+                raise BadValue(f"must be one of the splits {sorted(splits)!r}, got {name!r}", key)
         self._require_same_labels([splits[name] for name in wanted])
         train, *test = (self._raw(splits[name]) for name in wanted)
         dataset = self.made_of(train, test[0] if test else None)
@@ -70,7 +69,7 @@ class HuggingFace(RawSamples):
         x, y = self._input(split), self._label(split)
         for name in (x, y, *self.columns):
             if name not in split.column_names:
-                raise ValueError(f"data huggingface: a column {name!r} must be there, got {split.column_names!r}")
+                raise BadValue(f"a column {name!r} must be there, got {split.column_names!r}")
         of_labels = split.select_columns([y, *self.columns])
         for name, column in zip(of_labels.column_names, of_labels.with_format("arrow")[:].columns, strict=True):
             _require_values(name, column.null_count)
@@ -87,8 +86,8 @@ class HuggingFace(RawSamples):
             values = split.select_columns([name]).with_format("numpy")[:][name]
             shapes = {np.shape(value) for value in values}
             if len(shapes) > 1:
-                raise ValueError(
-                    f"data huggingface: values of column {name!r} must have one shape, got {len(shapes)} shapes such "
+                raise BadValue(
+                    f"values of column {name!r} must have one shape, got {len(shapes)} shapes such "
                     f"as {sorted(shapes)[:2]!r}; pad or cut them"
                 )
             return np.asarray(values)
@@ -104,8 +103,8 @@ class HuggingFace(RawSamples):
         """Raises ValueError if splits number the names of class labels in different ways."""
         named = [getattr(split.features.get(self._label(split)), "names", None) for split in splits]
         if different := [names for names in named if names != named[0]]:
-            raise ValueError(
-                f"data huggingface: class labels of {self.test!r} must have the names of those of {self.train!r}, "
+            raise BadValue(
+                f"class labels of {self.test!r} must have the names of those of {self.train!r}, "
                 f"{named[0]!r}, got {different[0]!r}; cast both to one ClassLabel"
             )
 
@@ -131,16 +130,15 @@ class HuggingFace(RawSamples):
 
 def _require_values(name: str, missing: int) -> None:
     if missing:
-        raise ValueError(
-            f"data huggingface: column {name!r} must have a value in every row, got {missing} without; leave them out"
-        )
+        raise BadValue(f"column {name!r} must have a value in every row, got {missing} without; leave them out")
 
 
 def _only(key: str, found: list[str], split: "datasets.Dataset") -> str:
     if len(found) != 1:
-        raise ValueError(
-            f"data huggingface: `{key}` must be given where it is not the only such column, got "
-            f"{found or 'none'} of {split.column_names!r}; name the column"
+        raise BadValue(
+            f"must be given where it is not the only such column, got "
+            f"{found or 'none'} of {split.column_names!r}; name the column",
+            key,
         )
     return found[0]
 
@@ -151,9 +149,7 @@ def read_splits(path: str, config: str | None) -> dict[str, "datasets.Dataset"]:
     try:
         import datasets
     except ImportError as error:
-        raise ValueError(
-            "data huggingface: the package `datasets` must be there, and is not; pip install 'raysim[huggingface]'"
-        ) from error
+        raise BadValue("the package `datasets` must be there, and is not; pip install 'raysim[huggingface]'") from error
     datasets.disable_progress_bars()
     folder = location(path).expanduser()
     if folder.is_dir():
@@ -163,8 +159,9 @@ def read_splits(path: str, config: str | None) -> dict[str, "datasets.Dataset"]:
         try:
             loaded = datasets.load_dataset(path, config)
         except Exception as error:  # the hub's library has many kinds of errors for what is not there
-            raise FileNotFoundError(
-                f"data huggingface: `path` must be a folder of `save_to_disk`, or the id of a data set in the local "
-                f"cache, got {path!r}, where there is none ({' '.join(str(error).split())[:160]}); save it to a folder"
+            raise MissingFile(
+                f"must be a folder of `save_to_disk`, or the id of a data set in the local "
+                f"cache, got {path!r}, where there is none ({' '.join(str(error).split())[:160]}); save it to a folder",
+                "path",
             ) from error
     return dict(loaded) if isinstance(loaded, datasets.DatasetDict) else {"all": loaded}

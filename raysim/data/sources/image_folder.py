@@ -13,7 +13,8 @@ from raysim.data.sources.images import Images
 from raysim.data.sources.pixels import SUFFIXES, read_images
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import tested
-from raysim.parts.part import Count
+from raysim.parts.errors import BadValue, MissingFile
+from raysim.parts.part import Pixels
 from results.location import location
 
 TRAIN, TEST = ("train", "training"), ("test", "testing", "val", "valid", "validation")  # folders of the splits
@@ -30,7 +31,7 @@ class ImageFolder(Images):
     path: Annotated[str, Field(examples=["data/pictures"])]
     """Folder that has a folder for each class, or has `train` and `test` with a folder for each class. `training` is
     taken for `train`, and the first of `testing`, `val`, `valid` and `validation` that is there for `test`."""
-    size: Annotated[Count, Field(examples=[32])]
+    size: Annotated[Pixels, Field(examples=[32])]
     """Side, in pixels, of the square that images are resized to."""
     test_share: Share = 0.1
     """Share of each class's images that is the test set; used only if there is no folder of test images."""
@@ -46,15 +47,15 @@ class ImageFolder(Images):
         classes = self._classes_of(train)
         samples = list_images(train, classes)
         if empty := set(range(len(classes))) - set(samples.y.tolist()):
-            raise ValueError(
-                f"data image_folder: {str(train / classes[min(empty)])!r} must hold images of its class, named "
+            raise BadValue(
+                f"{str(train / classes[min(empty)])!r} must hold images of its class, named "
                 f"*{', *'.join(sorted(SUFFIXES))}, but holds none; put them there, or take the folder away"
             )
         if not of_test:
             of_train, tests = tested(samples, self.test_share)
         elif strangers := sorted(set(self._classes_of(of_test[0])) - set(classes)):
-            raise ValueError(
-                f"data image_folder: {str(of_test[0])!r} must have folders of the classes in {str(train)!r} only, got "
+            raise BadValue(
+                f"{str(of_test[0])!r} must have folders of the classes in {str(train)!r} only, got "
                 f"{strangers[0]!r}; take it away"
             )
         else:
@@ -67,8 +68,8 @@ class ImageFolder(Images):
         entries = folder.iterdir() if folder.is_dir() else ()
         found = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
         if not found:
-            raise FileNotFoundError(
-                f"data image_folder: {str(folder.absolute())!r} must have a folder for each class, but has none; put "
+            raise MissingFile(
+                f"{str(folder.absolute())!r} must have a folder for each class, but has none; put "
                 "the images there, or correct `path`"
             )
         return found
@@ -103,8 +104,8 @@ def list_images(folder: Path, classes: list[str]) -> Split:
     files = [sorted(str(file) for file in _files(folder / name) if file.suffix.lower() in SUFFIXES) for name in classes]
     labels = np.repeat(np.arange(len(classes), dtype=np.int64), [len(of_class) for of_class in files])
     if not len(labels):
-        raise FileNotFoundError(
-            f"data image_folder: the folders in {str(folder.absolute())!r} must hold images, named "
+        raise MissingFile(
+            f"the folders in {str(folder.absolute())!r} must hold images, named "
             f"*{', *'.join(sorted(SUFFIXES))}, but hold none; put them there, or correct `path`"
         )
     return Split(np.array([file for of_class in files for file in of_class]), labels)

@@ -8,22 +8,23 @@ from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.pixels import fit
 from raysim.data.sources.source import Source
 from raysim.data.sources.subset import balanced, uneven
-from raysim.parts.part import Count
+from raysim.parts.errors import BadValue
+from raysim.parts.part import Pixels, Samples
 from raysim.terms import Inputs
 
 
 class Images(Source):
     """A data set of labelled uint8 images."""
 
-    train_samples: Count | None = None
+    train_samples: Samples | None = None
     """Number of training samples to use: the first ones in stored order, equally many of each label. null: all."""
-    test_samples: Count | None = None
+    test_samples: Samples | None = None
     """Number of test samples to use: the first ones in stored order, equally many of each label. null: all."""
 
     scale: Literal["standard", "unit"] = "standard"
     """How pixels are scaled. standard: over the training samples, each channel has mean 0 and standard deviation 1.
     unit: pixels are from 0 to 1."""
-    size: Count | None = None
+    size: Pixels | None = None
     """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
     channels: Literal[1, 3] | None = None
     """Number of channels that images get: a grey one is repeated in three, three are averaged to one. null: theirs."""
@@ -50,15 +51,13 @@ class Images(Source):
     def _decoded(self, split: Split) -> Split:
         x = self.pixels(split.x)
         if x.dtype != np.uint8 or x.ndim != 4:
-            raise ValueError(
-                f"data: images must be uint8 (n, height, width, channels), got {x.dtype} of shape {x.shape}"
-            )
+            raise BadValue(f"images must be uint8 (n, height, width, channels), got {x.dtype} of shape {x.shape}")
         height, width, channels = x.shape[1:]
         wanted = (self.size or height, self.size or width, self.channels or channels)
         if wanted != (height, width, channels):
             if channels not in (1, 3):
-                raise ValueError(
-                    f"data: images must have 1 or 3 channels where `size` or `channels` changes them, got {channels}; "
+                raise BadValue(
+                    f"images must have 1 or 3 channels where `size` or `channels` changes them, got {channels}; "
                     "leave these keys out"
                 )
             x = fit(x, *wanted)

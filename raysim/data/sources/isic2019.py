@@ -13,7 +13,8 @@ from raysim.data.sources.pixels import read_images
 from raysim.data.sources.reading import reading
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import tested
-from raysim.parts.part import Count
+from raysim.parts.errors import BadValue, MissingFile
+from raysim.parts.part import Pixels
 from results.location import location
 
 IMAGES, LABELS = "ISIC_2019_Training_Input", "ISIC_2019_Training_GroundTruth.csv"
@@ -31,7 +32,7 @@ class Isic2019(Images):
     path: Annotated[str, Field(examples=["data/isic2019"])]
     """Folder with the folder ISIC_2019_Training_Input and the file ISIC_2019_Training_GroundTruth.csv, both from
     challenge.isic-archive.com."""
-    size: Annotated[Count, Field(examples=[64])]
+    size: Annotated[Pixels, Field(examples=[64])]
     """Side, in pixels, of the square that images are resized to."""
     test_share: Share = 0.2
     """Share of each label's images that is the test set; it is the same for every seed of a scenario."""
@@ -47,8 +48,8 @@ class Isic2019(Images):
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if a file is missing."""
         table = location(self.path).expanduser() / LABELS
         if not table.exists():
-            raise FileNotFoundError(
-                f"data isic2019: {LABELS!r} must be in {str(table.parent.absolute())!r}, but is not there; put it "
+            raise MissingFile(
+                f"{LABELS!r} must be in {str(table.parent.absolute())!r}, but is not there; put it "
                 f"there, from challenge.isic-archive.com, with the folder {IMAGES!r}, or correct `path`"
             )
         images = read_labels(table)
@@ -67,8 +68,8 @@ def read_labels(table: Path) -> Split:
     for line, row in enumerate(rows, start=2):
         given = [label for label, kind in enumerate(CLASSES) if row.get(kind) in ("1", "1.0")]
         if "image" not in row or len(given) != 1:
-            raise ValueError(
-                f"data isic2019: line {line} of {str(table)!r} must have an image's name in the column `image` and a 1 "
+            raise BadValue(
+                f"line {line} of {str(table)!r} must have an image's name in the column `image` and a 1 "
                 f"in one of the columns {', '.join(CLASSES)}, got {row!r}; fetch it again"
             )
         names.append(row["image"])

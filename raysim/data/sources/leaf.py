@@ -13,7 +13,8 @@ from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.images import Images
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import held_out_size
-from raysim.parts.part import Count
+from raysim.parts.errors import BadValue, MissingFile
+from raysim.parts.part import Clients
 from raysim.parts.rng import generator
 from results.location import location
 
@@ -41,8 +42,8 @@ def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
                 if len(y):
                     users[user] = (x, y)
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"data: {str(file)!r} must be a whole JSON file as LEAF writes it, with x and y of each user in "
+            raise BadValue(
+                f"{str(file)!r} must be a whole JSON file as LEAF writes it, with x and y of each user in "
                 f"`user_data`, got {type(error).__name__}: {error}; make it again with LEAF's preprocess.sh"
             ) from error
     return users
@@ -67,7 +68,7 @@ class LeafImages(Images):
 
     path: Annotated[str, Field(examples=["data/leaf"])]
     """The data set's folder `data` as LEAF makes it, with `train` and `test`, or else `all_data`, in it."""
-    users: Count | None = None
+    users: Clients | None = None
     """Number of users to use: random ones, the same for every seed of a scenario. null: all."""
     test_share: Share = 0.1
     """Share of each user's samples that is the test set; used if LEAF's folder has `all_data` only."""
@@ -94,8 +95,8 @@ class LeafImages(Images):
         if not (train and test):
             train, test = self._hold_out(read_users(folder / "all_data", self.convert))
         if not train:
-            raise FileNotFoundError(
-                f"data: {str(folder.absolute())!r} must have JSON files in `train` and `test`, or in `all_data`, but "
+            raise MissingFile(
+                f"{str(folder.absolute())!r} must have JSON files in `train` and `test`, or in `all_data`, but "
                 "has none; make them with LEAF's preprocess.sh, or correct `path`"
             )
         for user in self._left_out(sorted(train)):
@@ -107,7 +108,7 @@ class LeafImages(Images):
         if self.users is None:
             return []
         if self.users > len(known):
-            raise ValueError(f"data: `users` must be at most {len(known)}, got {self.users}; lower it")
+            raise BadValue(f"must be at most {len(known)}, got {self.users}; lower it", "users")
         return [known[i] for i in generator(0, "leaf users").permutation(len(known))[self.users :]]
 
     def _hold_out(self, users: dict[str, Samples]) -> tuple[dict[str, Samples], dict[str, Samples]]:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.source import Source
-from raysim.parts.part import Count
+from raysim.parts.part import Count, Samples
 from raysim.parts.rng import generator
 from raysim.terms import Inputs
 
@@ -25,7 +25,7 @@ class LinearRegression(Source):
     """
 
     name: str = "linear_regression"
-    samples: Count = 10_000
+    samples: Samples = 10_000
     """Number of samples, of all clients together."""
     features: Count = 1_000
     """Number of features of a sample."""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from raysim.parts.errors import BadValue
+
 if TYPE_CHECKING:
     from raysim.data.dataset import Dataset
 
@@ -27,13 +29,13 @@ def inputs_of(x: np.ndarray, inputs: str | None, what: str, exact: bool) -> tupl
     be standardised first: large ones may differ by less than float32 can tell.
     """
     if x.ndim == 0 or len(x) == 0 or x.dtype.kind not in "fiub":
-        raise ValueError(
+        raise BadValue(
             f"{what} must be an array of numbers with a row for each sample, got {x.dtype} of shape {x.shape!r}"
         )
     key, note = (inputs, None) if inputs else _guessed(x)
     axes = {"images_first": (3, 4), "images_last": (3, 4), "series": (3,), "tokens": (2,), "features": (1, 2)}
     if key is not None and x.ndim not in axes[key]:
-        raise ValueError(
+        raise BadValue(
             f"{what} must have {' or '.join(map(str, axes[key]))} axes for `inputs: {key}`, got shape {x.shape!r}; "
             "reshape them, or correct `inputs`"
         )
@@ -73,7 +75,7 @@ def _tokens(x: np.ndarray, what: str) -> np.ndarray:
     whole = x.dtype.kind in "iub" or bool((x == np.floor(x)).all())
     if not whole or x.min() < 0 or x.max() >= 2**31:
         bad = x[(x != np.floor(x)) | (x < 0) | (x >= 2**31)][0]
-        raise ValueError(f"{what} must be whole numbers from 0 to {2**31 - 1} for `inputs: tokens`, got {bad.item()}")
+        raise BadValue(f"{what} must be whole numbers from 0 to {2**31 - 1} for `inputs: tokens`, got {bad.item()}")
     return x.astype(np.int32)
 
 
@@ -87,7 +89,7 @@ def _numbers(x: np.ndarray, key: str | None, what: str, exact: bool) -> np.ndarr
     single = x.astype(np.float32)
     if wrong := int(np.count_nonzero(~np.isfinite(single))):
         row = int(np.argwhere(~np.isfinite(single))[0][0])
-        raise ValueError(
+        raise BadValue(
             f"{what} must be finite, got {wrong} values that are not, such as "
             f"{x[row][~np.isfinite(single[row])].ravel()[0]} in row {row}; fill them, or leave their samples out"
         )
@@ -142,37 +144,37 @@ def numbers_rows(values: np.ndarray) -> bool:
 
 
 def labels_of(
-    train: np.ndarray, test: np.ndarray | None, task: str | None, where: str, x: np.ndarray, known: int | None = None
+    train: np.ndarray, test: np.ndarray | None, task: str | None, x: np.ndarray, known: int | None = None
 ) -> tuple[np.ndarray, int, Meaning]:
     """Returns the labels, int64, or targets, float32, of all samples, how many outputs they take, and what they are.
 
     They are (n,) or, for tokens, also (n, length): a label for each. known: number of classes, if it is known. Raises
     ValueError if they are neither, or if test samples have a label that no training sample has.
     """
-    train, test = _one_each(train, where, x), None if test is None else _one_each(test, where, x)
+    train, test = _one_each(train, x), None if test is None else _one_each(test, x)
     if test is not None and (train.dtype.kind == "f") != (test.dtype.kind == "f") and task is None:
-        raise ValueError(
-            f"{where}: y must be labels or targets in both splits, got {train.dtype} of training samples and "
+        raise BadValue(
+            f"y must be labels or targets in both splits, got {train.dtype} of training samples and "
             f"{test.dtype} of test samples; make them alike, or say `task: classes` or `task: regression`"
         )
     y = train if test is None else np.concatenate([train, test])
     if task == "regression" or (task is None and y.dtype.kind == "f"):
-        return _targets(y, where), 1, Meaning("regression", "targets of a regression", _doubtful(y, task))
+        return _targets(y), 1, Meaning("regression", "targets of a regression", _doubtful(y, task))
     if y.dtype.kind == "f":
         whole = np.isfinite(y) & (y == np.floor(y))
         if not whole.all():
-            raise ValueError(f"{where}: y must be whole numbers for `task: classes`, got {y[~whole][0]}; correct them")
+            raise BadValue(f"y must be whole numbers for `task: classes`, got {y[~whole][0]}; correct them")
         y = y.astype(np.int64)
         train, test = y[: len(train)], y[len(train) :] if test is not None else None
     if test is not None and len(strangers := np.setdiff1d(test, train)):
-        raise ValueError(
-            f"{where}: labels of test samples must be labels of training samples, got {strangers[0].item()!r} in "
+        raise BadValue(
+            f"labels of test samples must be labels of training samples, got {strangers[0].item()!r} in "
             f"{np.count_nonzero(test == strangers[0])} test samples only; correct the labels, or leave these out"
         )
     return _numbered(y, len(train), task, known)
 
 
-def _one_each(y: np.ndarray, where: str, x: np.ndarray) -> np.ndarray:
+def _one_each(y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Returns labels or targets with one axis, or with two for tokens. Raises ValueError, with the way out."""
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     per_token = x.dtype == np.int32 and y.shape[1:] == x.shape[1:] and y.dtype.kind in "iu"
@@ -184,19 +186,18 @@ def _one_each(y: np.ndarray, where: str, x: np.ndarray) -> np.ndarray:
         cure = "each sample has one label or target: take one of the columns, such as y[:, 0]"
     else:
         cure = "give one label or target for each sample"
-    raise ValueError(
-        f"{where}: y must be integers, texts or floats (n,), one for each sample, got {y.dtype} of shape {y.shape!r}; "
-        f"{cure}"
+    raise BadValue(
+        f"y must be integers, texts or floats (n,), one for each sample, got {y.dtype} of shape {y.shape!r}; {cure}"
     )
 
 
-def _targets(y: np.ndarray, where: str) -> np.ndarray:
+def _targets(y: np.ndarray) -> np.ndarray:
     if y.dtype.kind not in "fiub":
-        raise ValueError(f"{where}: y must be numbers for `task: regression`, got texts such as {y[0].item()!r}")
+        raise BadValue(f"y must be numbers for `task: regression`, got texts such as {y[0].item()!r}")
     targets: np.ndarray = y.astype(np.float32)
     if len(wrong := y[~np.isfinite(targets)]):
-        raise ValueError(
-            f"{where}: targets must be finite, got {len(wrong)} that are not, such as {wrong[0]}; fill them, or leave "
+        raise BadValue(
+            f"targets must be finite, got {len(wrong)} that are not, such as {wrong[0]}; fill them, or leave "
             "their samples out"
         )
     return targets

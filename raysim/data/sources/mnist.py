@@ -6,6 +6,7 @@ import numpy as np
 
 from raysim.data.dataset import Split
 from raysim.data.sources.vision import Vision
+from raysim.parts.errors import BadValue
 
 TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
 TEST = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
@@ -54,8 +55,8 @@ def parse_idx(content: bytes, file: str) -> np.ndarray:
     start = 4 + 4 * axes
     shape = [int.from_bytes(content[at : at + 4], "big") for at in range(4, start, 4)]
     if axes == 0 or len(content) != start + np.prod(shape, dtype=int):
-        raise ValueError(
-            f"data: {file!r} must be a whole IDX file of bytes, got {len(content)} bytes that start with "
+        raise BadValue(
+            f"{file!r} must be a whole IDX file of bytes, got {len(content)} bytes that start with "
             f"{content[:4]!r}; fetch it again"
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()  # the buffer is read-only

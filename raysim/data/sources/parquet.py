@@ -12,6 +12,7 @@ from raysim.data.sources.images import Images
 from raysim.data.sources.meaning import labels_of
 from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.reading import matching
+from raysim.parts.errors import BadValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,16 +47,16 @@ class Parquet(Images):
         needed = (self.image, self.label)
         wanted = (*needed, *self.columns)
         train, test = (
-            read_table("parquet", key, patterns, wanted, ".parquet")
+            read_table(key, patterns, wanted, ".parquet")
             for key, patterns in (("train", self.train), ("test", self.test))
         )
-        require("parquet", train, self.train[0], wanted)
+        require(train, self.train[0], wanted)
         of_test = [name for name in self.columns if name in test.column_names]
-        require("parquet", test, self.test[0], (*needed, *of_test))
+        require(test, self.test[0], (*needed, *of_test))
         contents = [content for table in (train, test) for content in encoded(table, self.image)]
         x = decode_all(contents, self.size, [f"row {row} of {self.image}" for row in range(len(contents))])
         labels, test_labels = plain(train, self.label), plain(test, self.label)
-        y, classes, meaning = labels_of(labels, test_labels, "classes", "data parquet", x)
+        y, classes, meaning = labels_of(labels, test_labels, "classes", x)
         n = train.num_rows
         dataset = self.dataset(
             Split(x[:n], y[:n], {name: np.array(train[name].to_pylist()) for name in self.columns}),
@@ -69,9 +70,9 @@ def encoded(table: "pa.Table", name: str) -> list[bytes]:
     """Returns the bytes of each image file in a column of struct<bytes, path>."""
     kind = table.schema.field(name).type
     if not str(kind).startswith("struct<bytes: binary"):
-        raise ValueError(f"data parquet: column {name!r} must hold struct<bytes, path>, got {kind}")
+        raise BadValue(f"column {name!r} must hold struct<bytes, path>, got {kind}")
     contents: Any = table[name].combine_chunks()
     files = contents.field("bytes")
     if files.null_count:
-        raise ValueError(f"data parquet: column {name!r} must hold the images themselves, got only paths of some")
+        raise BadValue(f"column {name!r} must hold the images themselves, got only paths of some")
     return list(files.to_pylist())

@@ -7,6 +7,7 @@ from io import BytesIO
 import numpy as np
 
 from raysim.data.sources.decoded import decoded
+from raysim.parts.errors import BadValue, MissingFile
 from results.location import is_local, location
 
 # Suffixes of the files that are taken for images.
@@ -31,11 +32,9 @@ def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
         ImageOps.exif_transpose(image, in_place=True)
     except (OSError, SyntaxError) as error:  # what Pillow raises for a damaged file
         said = "no known format" if isinstance(error, UnidentifiedImageError) else error
-        raise ValueError(f"data: {file!r} must be a whole image, got {said}; fetch it again") from error
+        raise BadValue(f"{file!r} must be a whole image, got {said}; fetch it again") from error
     if image.mode[0] in "IF":
-        raise ValueError(
-            f"data: images must have 8 bits a channel, got mode {image.mode!r} of {file!r}; convert the images"
-        )
+        raise BadValue(f"images must have 8 bits a channel, got mode {image.mode!r} of {file!r}; convert the images")
     image = image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
     if size is not None and image.size != (size, size):
         image = image.resize((size, size), Image.Resampling.BILINEAR)
@@ -59,8 +58,8 @@ def stack(images: Sequence[np.ndarray]) -> np.ndarray:
     """Stacks images to (n, height, width, channels). If only some are grey, they get three equal channels."""
     sizes = {image.shape[:2] for image in images}
     if len(sizes) > 1:
-        raise ValueError(
-            f"data: images must be of one size, got {len(sizes)} sizes such as {sorted(sizes)[:3]!r} "
+        raise BadValue(
+            f"images must be of one size, got {len(sizes)} sizes such as {sorted(sizes)[:3]!r} "
             "(height, width); set `size`, to which they are resized"
         )
     x = np.empty((len(images), *sizes.pop(), max(image.shape[2] for image in images)), dtype=np.uint8)
@@ -77,8 +76,8 @@ def read_images(paths: Sequence[str], size: int) -> np.ndarray:
     places = [location(path) for path in paths]
     for place in places:
         if not place.exists():
-            raise FileNotFoundError(
-                f"data: the image {place.name!r} must be in {str(place.parent.absolute())!r}, but is not there; put "
+            raise MissingFile(
+                f"the image {place.name!r} must be in {str(place.parent.absolute())!r}, but is not there; put "
                 "the data set's images there"
             )
 

@@ -10,6 +10,7 @@ from raysim.data.sources.images import Images
 from raysim.data.sources.meaning import Meaning, described, inputs_of, labels_of
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import balanced, tested
+from raysim.parts.errors import BadValue
 from raysim.terms import Inputs
 
 
@@ -61,19 +62,19 @@ class RawSamples(Images):
 
         Raises ValueError if they are not samples as above, or if the splits do not agree.
         """
-        where, exact = f"data {self.name}", self.scale == "standard"
-        x, told_of_x = inputs_of(train.x, self.inputs, f"{where}: training inputs", exact)
+        exact = self.scale == "standard"
+        x, told_of_x = inputs_of(train.x, self.inputs, "training inputs", exact)
         if test is None:
-            y, classes, told_of_y = labels_of(train.y, None, self.task, where, x, train.classes)
+            y, classes, told_of_y = labels_of(train.y, None, self.task, x, train.classes)
             of_train, of_test = tested(Split(x, y, train.columns), self.test_share)
         else:
-            test_x, _ = inputs_of(test.x, told_of_x.key, f"{where}: test inputs", exact)
+            test_x, _ = inputs_of(test.x, told_of_x.key, "test inputs", exact)
             if test_x.shape[1:] != x.shape[1:] or (test_x.dtype == np.uint8) != (x.dtype == np.uint8):
-                raise ValueError(
-                    f"{where}: test inputs must be as the training inputs, {x.dtype} of shape {x.shape[1:]!r}, got "
+                raise BadValue(
+                    f"test inputs must be as the training inputs, {x.dtype} of shape {x.shape[1:]!r}, got "
                     f"{test_x.dtype} of shape {test_x.shape[1:]!r}; make them alike"
                 )
-            y, classes, told_of_y = labels_of(train.y, test.y, self.task, where, x, train.classes)
+            y, classes, told_of_y = labels_of(train.y, test.y, self.task, x, train.classes)
             cut = len(train.y)
             of_train, of_test = Split(x, y[:cut], train.columns), Split(test_x, y[cut:], test.columns)
         return self._used(of_train, of_test, classes, told_of_x, told_of_y)
@@ -85,8 +86,8 @@ class RawSamples(Images):
             images = self.dataset(train, test, classes)
             return replace(images, meaning=(described(images)[0], meaning[1]), notes=notes)
         if self.size is not None or self.channels is not None:
-            raise ValueError(
-                f"data {self.name}: `size` and `channels` must be null unless inputs are images of bytes (uint8), got "
+            raise BadValue(
+                f"`size` and `channels` must be null unless inputs are images of bytes (uint8), got "
                 f"{train.x.dtype}; leave them out, or give bytes"
             )
         train = balanced(train, self.train_samples, classes, "train_samples")

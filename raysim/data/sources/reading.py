@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from raysim.parts.errors import BadValue, MissingFile
 from results.location import is_local, location
 from results.store import matches
 
@@ -34,7 +35,7 @@ def _damaged(path: str | Path, what: str, cure: str, error: Exception) -> ValueE
     size = location(path).stat().st_size if location(path).is_file() else None
     found = f"{size} bytes, of which " if size is not None else ""
     said = " ".join(str(error).split())[:200] or "no more"
-    return ValueError(f"data: {str(path)!r} must be {what}, got {found}{type(error).__name__} says: {said}; {cure}")
+    return BadValue(f"{str(path)!r} must be {what}, got {found}{type(error).__name__} says: {said}; {cure}")
 
 
 def matching(pattern: str) -> list[str]:
@@ -43,27 +44,23 @@ def matching(pattern: str) -> list[str]:
     return sorted(glob(str(where.expanduser()), recursive=True) if is_local(where) else matches(where))
 
 
-def all_matching(kind: str, key: str, patterns: tuple[str, ...]) -> list[str]:
+def all_matching(key: str, patterns: tuple[str, ...]) -> list[str]:
     """Returns the files that several patterns match, pattern after pattern.
 
-    kind, key: the data set's name and the key of the patterns, for errors. Raises FileNotFoundError if one matches
+    key: the key of the patterns, for errors. Raises FileNotFoundError if one matches
     nothing.
     """
     for pattern in patterns:
         if not matching(pattern):
-            raise FileNotFoundError(
-                f"data {kind}: `{key}` must match a file, but {pattern!r} matches none; correct the path"
-            )
+            raise MissingFile(f"must match a file, but {pattern!r} matches none; correct the path", key)
     return [path for pattern in patterns for path in matching(pattern)]
 
 
-def load_npz(path: str, kind: str) -> dict[str, np.ndarray]:
+def load_npz(path: str) -> dict[str, np.ndarray]:
     """Returns all arrays of an .npz file by name. Raises FileNotFoundError if it is missing, ValueError if damaged."""
     file = location(path).expanduser()
     if not file.is_file():
-        raise FileNotFoundError(
-            f"{kind}: `path` must be an .npz file, but {str(file.absolute())!r} is not there; correct the path"
-        )
+        raise MissingFile(f"must be an .npz file, but {str(file.absolute())!r} is not there; correct the path", "path")
     what, cure = "a whole .npz file of arrays without objects", "write it again with numpy.savez"
     with reading(file, what, cure), file.open("rb") as content:  # numpy would leave a damaged file open
         try:

@@ -11,7 +11,8 @@ from raysim.data.dataset import Dataset
 from raysim.data.sources.leaf import OF_USERS, Samples, as_splits, read_users
 from raysim.data.sources.source import Share, Source
 from raysim.data.sources.text import VOCABULARY, encode, roles, windows
-from raysim.parts.part import Count
+from raysim.parts.errors import BadValue, MissingFile
+from raysim.parts.part import Count, Unit
 from raysim.terms import Inputs
 from results.location import location
 
@@ -30,14 +31,14 @@ class Shakespeare(Source):
     JSON files in `train` and `test`, which hold windows."""
     targets: Literal["every", "next"] = "every"
     """What is predicted. every: the character after each character of a window. next: only the one after the window."""
-    length: Count = 80
+    length: Annotated[Count, Unit("tokens")] = 80
     """Number of characters of a window that the model reads."""
     stride: Count | None = None
     """Characters from the start of a window to that of the next. null: `length`, so that each character is read once.
     For text files only."""
     test_share: Share = 0.2
     """Share of each role's text that is for testing. For text files only."""
-    min_samples: Count = 1
+    min_samples: Annotated[Count, Unit("samples")] = 1
     """Number of training windows that a role must have; roles with fewer are left out."""
 
     holds: ClassVar[tuple[Inputs, ...]] = ("text",)
@@ -58,21 +59,21 @@ class Shakespeare(Source):
         """Loads the windows. x: ids, int16 (n, length). y: ids of what is predicted, int64, (n, length) or (n,)."""
         path = location(self.path).expanduser()
         if not path.exists():
-            raise FileNotFoundError(
-                f"data shakespeare: {str(path.absolute())!r} must be a text file, or a folder of LEAF's, but is not "
+            raise MissingFile(
+                f"{str(path.absolute())!r} must be a text file, or a folder of LEAF's, but is not "
                 "there; put it there, or correct `path`"
             )
         train, test = self._read_leaf(path) if path.is_dir() else self._read_text(path)
         both = train.keys() & test.keys()
         if path.is_dir() and not both:
-            raise ValueError(
-                f"data shakespeare: {str(path)!r} must have a role in `train` that is in `test` too, got none, as "
+            raise BadValue(
+                f"{str(path)!r} must have a role in `train` that is in `test` too, got none, as "
                 "where LEAF divides by user; make them again with preprocess.sh -t sample"
             )
         known = [role for role in both if len(train[role][1]) >= self.min_samples]
         if not known:
-            raise ValueError(
-                f"data shakespeare: {str(path)!r} must have a role with {self.min_samples} training windows and a test "
+            raise BadValue(
+                f"{str(path)!r} must have a role with {self.min_samples} training windows and a test "
                 f"window of {self.length} characters, got none; lower `length` or `min_samples`"
             )
         of_known = ({role: split[role] for role in known} for split in (train, test))
@@ -93,8 +94,8 @@ class Shakespeare(Source):
     def _read_leaf(self, folder: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:
         train, test = (read_users(folder / name, self._convert) for name in ("train", "test"))
         if not (train and test):
-            raise FileNotFoundError(
-                f"data shakespeare: {str(folder.absolute())!r} must have JSON files in `train` and `test`, but has "
+            raise MissingFile(
+                f"{str(folder.absolute())!r} must have JSON files in `train` and `test`, but has "
                 "none; make them with LEAF's preprocess.sh -t sample, or correct `path`"
             )
         return train, test

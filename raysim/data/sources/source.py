@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar, Self, get_args
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
-from raysim.parts.part import Part
+from raysim.parts.part import Part, Unit
 from raysim.terms import Inputs
 
-Share = Annotated[float, Field(gt=0, lt=1)]  # more than nothing and less than all
+Share = Annotated[float, Field(gt=0, lt=1), Unit("fraction")]  # more than nothing and less than all
 
 
 class Source(Part):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from raysim.data.dataset import Split
+from raysim.parts.errors import BadValue
 from raysim.parts.rng import generator
 
 
@@ -22,16 +23,15 @@ def balanced(split: Split, samples: int | None, num_classes: int, key: str) -> S
     if samples is None:
         return split
     if not split.labelled:
-        raise ValueError(f"data: `{key}` must be null, for samples have no label to be counted by; leave it out")
+        raise BadValue("must be null, for samples have no label to be counted by; leave it out", key)
     for problem in uneven(samples, num_classes, key):
-        raise ValueError(f"data: {problem}")
+        raise BadValue(problem.removeprefix(f"`{key}` "), key)
     each = samples // num_classes
     have = np.bincount(split.y, minlength=num_classes)
     if have.min() < each:
         cure = f"lower it to {have.min() * num_classes} or less" if have.min() else "leave it out"
-        raise ValueError(
-            f"data: `{key}` {samples} takes {each} samples of each label, got {have.min()} of label {have.argmin()}; "
-            f"{cure}"
+        raise BadValue(
+            f"`{key}` {samples} takes {each} samples of each label, got {have.min()} of label {have.argmin()}; {cure}"
         )
     return split.take(first_rows(split.y, samples, num_classes))
 

@@ -14,6 +14,7 @@ from raysim.data.sources.raw_samples import standardised
 from raysim.data.sources.reading import matching
 from raysim.data.sources.source import Share, Source
 from raysim.data.sources.subset import balanced, tested
+from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
 from raysim.terms import Inputs
 
@@ -66,16 +67,16 @@ class Table(Source):
 
     def load(self) -> Dataset:
         """Loads the table. x: float32 (n, features). Raises FileNotFoundError or ValueError, saying what to do."""
-        tables = [read_table("table", "path", (self.path,))]
+        tables = [read_table("path", (self.path,))]
         if self.test_path is not None:
-            tables.append(read_table("table", "test_path", (self.test_path,)))
+            tables.append(read_table("test_path", (self.test_path,)))
         features, notes = self._features(tables[0])
         sides = [name for name in (self.client, *self.columns) if name is not None]
         for path, table in zip((self.path, self.test_path), tables, strict=False):
-            require("table", table, str(path), (*features, self.label, *sides))
+            require(table, str(path), (*features, self.label, *sides))
         inputs = [np.stack([numbers(table, name) for name in features], axis=1) for table in tables]
         train_y, *test_y = (plain(table, self.label) for table in tables)
-        y, classes, told = labels_of(train_y, test_y[0] if test_y else None, self.task, "data table", inputs[0])
+        y, classes, told = labels_of(train_y, test_y[0] if test_y else None, self.task, inputs[0])
         splits, start = [], 0
         for table, x in zip(tables, inputs, strict=True):
             columns = {name: plain(table, name) for name in sides}
@@ -107,7 +108,7 @@ class Table(Source):
             return self.features, ()
         others = [name for name in table.column_names if name not in (self.label, self.client, *self.columns)]
         if not others:
-            raise ValueError(f"data table: `features` must name a column, got none beside {table.column_names!r}")
+            raise BadValue(f"must name a column, got none beside {table.column_names!r}", "features")
         rows = [name for name in others if is_index(table, name)]
         found = tuple(name for name in others if name not in rows)
         text = "is left out; name all inputs in data.features if it is meant" if found else "is an input all the same"

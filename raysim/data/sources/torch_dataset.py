@@ -8,6 +8,7 @@ from pydantic import Field
 from raysim.data.dataset import Dataset
 from raysim.data.sources.in_memory import as_array
 from raysim.data.sources.raw_samples import Raw, RawSamples
+from raysim.parts.errors import BadValue
 from raysim.parts.own import WrongClass, import_class
 from raysim.parts.own_function import ImportPath
 
@@ -42,16 +43,17 @@ def read(name: str, args: dict[str, Any], key: str) -> Raw:
     """Reads all samples of a Dataset. name: module:name. key: the key that holds the name, for errors."""
     dataset = _made(name, args, key)
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
-        raise ValueError(
-            f"data torch: `{key}` must make a map-style Dataset, with a length and items by number, got "
-            f"{type(dataset).__name__} of {name!r}; a stream of samples has no rows to divide"
+        raise BadValue(
+            f"must make a map-style Dataset, with a length and items by number, got "
+            f"{type(dataset).__name__} of {name!r}; a stream of samples has no rows to divide",
+            key,
         )
     inputs, labels = [], []
     for place in range(len(dataset)):
         item = dataset[place]
         if not (isinstance(item, tuple | list) and len(item) == 2):
-            raise ValueError(
-                f"data torch: items of `{key}` must be pairs (x, y), got {type(item).__name__} for item {place} of "
+            raise BadValue(
+                f"items of `{key}` must be pairs (x, y), got {type(item).__name__} for item {place} of "
                 f"{name!r}; return (x, y)"
             )
         x = item[0]
@@ -60,11 +62,11 @@ def read(name: str, args: dict[str, Any], key: str) -> Raw:
         inputs.append(as_array(x))
         labels.append(as_array(item[1]))
     if not inputs:
-        raise ValueError(f"data torch: `{key}` must have samples, got none of {name!r}")
+        raise BadValue(f"must have samples, got none of {name!r}", key)
     shapes = {x.shape for x in inputs}
     if len(shapes) != 1:
-        raise ValueError(
-            f"data torch: inputs of `{key}` must have one shape, got {len(shapes)} shapes such as "
+        raise BadValue(
+            f"inputs of `{key}` must have one shape, got {len(shapes)} shapes such as "
             f"{sorted(shapes)[:2]!r}; resize them in a transform"
         )
     return Raw(np.stack(inputs), np.stack(labels), {})
@@ -74,5 +76,5 @@ def _made(name: str, args: dict[str, Any], key: str) -> Any:
     try:
         found = import_class(name)
     except WrongClass as error:
-        raise ValueError(f"data torch: `{key}` {error}") from error
+        raise BadValue(str(error), key) from error
     return found(**args) if callable(found) else found

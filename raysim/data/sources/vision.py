@@ -9,6 +9,7 @@ from typing import ClassVar
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.images import Images
 from raysim.data.sources.reading import reading
+from raysim.parts.errors import MissingFile
 from results.location import is_uri, location
 
 
@@ -42,8 +43,8 @@ class Vision(Images):
             getattr(datasets, self.source)(self.root, download=True)
         elif missing:
             path = self._path(missing[0]).absolute()
-            raise FileNotFoundError(
-                f"data: {path.name!r} (or {path.name + '.gz'!r}) must be in {str(path.parent)!r}, but is not there; "
+            raise MissingFile(
+                f"{path.name!r} (or {path.name + '.gz'!r}) must be in {str(path.parent)!r}, but is not there; "
                 "set `download: true`, or put the data set there, or set `root` to where it is"
             )
         return self.dataset(self.read(self.train_files), self.read(self.test_files), self.classes)
