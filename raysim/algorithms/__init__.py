@@ -54,6 +54,7 @@ from raysim.algorithms.peer import Peer as Peer
 from raysim.algorithms.per_fedavg import PerFedAvg as PerFedAvg
 from raysim.algorithms.pfedme import PFedMe as PFedMe
 from raysim.algorithms.scaffold import Scaffold as Scaffold
+from raysim.algorithms.setting import Setting as Setting
 from raysim.algorithms.staleness import StalenessFunction as StalenessFunction
 from raysim.parts.part import names_of
 from raysim.terms import Arrival as Arrival
