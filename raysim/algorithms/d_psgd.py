@@ -31,10 +31,9 @@ class DPSGD(Peer):
             got = scenario.local.steps or "epochs"
             text = f"must be 1 for {self.name}, which mixes after every mini-batch, got {got}; set `local.steps: 1`"
             yield Problem("local.steps", text)
-        for key, plain in (("optimizer", "sgd"), ("momentum", 0)):
-            if (got := getattr(scenario.local, key)) != plain:
-                text = f"must be {plain} for {self.name}, which starts every mini-batch afresh, got {got}; leave it out"
-                yield Problem(f"local.{key}", text)
+        for key, plain, got in scenario.local.beyond_sgd():
+            text = f"must be {plain} for {self.name}, which starts every mini-batch afresh, got {got}; leave it out"
+            yield Problem(f"local.{key}", text)
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, state))

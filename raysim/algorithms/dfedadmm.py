@@ -1,7 +1,7 @@
 """ADMM without a server, on parameters (DFedADMM).
 
 Li, Shen, Li, Yin, Tao, DFedADMM: Dual constraints controlled model inconsistency for decentralized federated learning,
-arXiv 2308.08290. The paper's lambda is 1 / `penalty` here, and its variant DFedADMM-SAM is `local.sam`.
+arXiv 2308.08290. The paper's lambda is 1 / `penalty` here, and its variant DFedADMM-SAM is `local.gradients: [sam]`.
 
 Differences from the paper: its steps can be read in two ways. By default they are those of FedSpeed, by some of the
 same authors, with neighbours in the place of the server; `mix_corrected: false` is the other reading. Any mixing

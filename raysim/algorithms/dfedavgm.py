@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
+from raysim.local.optimizers import SGD
 from raysim.parts.errors import Problem
 from raysim.parts.part import Fraction
 from raysim.terms import Record
@@ -29,13 +30,12 @@ class DFedAvgM(Peer):
     """Momentum of local training (theta)."""
 
     def problems(self, scenario: Setting) -> Iterator[Problem]:
-        for key, plain in (("optimizer", "sgd"), ("momentum", 0)):
-            if (got := getattr(scenario.local, key)) != plain:
-                text = f"must be {plain} for dfedavgm, whose momentum is algorithm.momentum, got {got}"
-                yield Problem(f"local.{key}", text)
+        for key, plain, got in scenario.local.beyond_sgd():
+            text = f"must be {plain} for dfedavgm, whose momentum is algorithm.momentum, got {got}"
+            yield Problem(f"local.{key}", text)
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
-        trained = task.train(self.personal(task, state), momentum=self.momentum)
+        trained = task.train(self.personal(task, state), optimizer=SGD(momentum=self.momentum))
         return {}, trained.send(w=trained.w)
 
     def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
+from raysim.local.gradients import SAM, Gradient
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
 
@@ -27,10 +28,13 @@ class DFedSAM(Peer):
     """Radius of the sharpness-aware steps (rho): each gradient is taken at w + rho g / |g|. 0: at w itself."""
 
     def samples_seen(self, local: Local, samples: int) -> int:
-        return local.model_copy(update={"sam": self.rho}).total_samples(samples)
+        return local.model_copy(update={"gradients": self._gradients(local)}).total_samples(samples)
+
+    def _gradients(self, local: Local) -> tuple[Gradient, ...]:
+        return (*local.gradients, SAM(radius=self.rho)) if self.rho else local.gradients
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
-        trained = task.train(self.personal(task, state), sam=self.rho)
+        trained = task.train(self.personal(task, state), gradients=self._gradients(task.local))
         return {}, trained.send(w=trained.w)
 
     def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:

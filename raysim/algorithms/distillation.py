@@ -62,7 +62,7 @@ class Distillation(Peer):
             data=(task.public, target),
             loss=lambda logits, wanted: (self._f(logits) - wanted).square().sum() / 2,
             stream=1,
-            **settings.model_dump(),
+            **dict(settings),
         )
         return {"w": trained.w, "buffers": trained.model.buffers, **rest}
 

@@ -35,11 +35,11 @@ class DSGT(Peer):
         return 0  # the gradients are those of mixing, which is measured
 
     def problems(self, scenario: Setting) -> Iterator[Problem]:
-        for key, plain in (("steps", 1), ("optimizer", "sgd"), ("momentum", 0)):
-            if (got := getattr(scenario.local, key)) != plain:
-                yield Problem(
-                    f"local.{key}", f"must be {plain} for dsgt, which takes one plain step a round, got {got}"
-                )
+        local = scenario.local
+        for key, plain, got in (("steps", 1, local.steps), *local.beyond_sgd(), *local.beyond_one_rate()):
+            if got != plain:
+                text = f"must be {plain} for dsgt, which takes one plain step a round, got {got}"
+                yield Problem(f"local.{key}", text)
 
     def init(self, task: Task) -> Record:
         gradient = self._gradient(task, task.received)

@@ -22,9 +22,10 @@ from raysim.terms import Arrival, Population, Record, Round
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from raysim.local.correction import Correction
     from raysim.local.model import Model
     from raysim.local.task import Task
-    from raysim.local.train import Correction, Trained
+    from raysim.local.train import Trained
 
 
 class FedADMM(Central):

@@ -20,8 +20,9 @@ from raysim.terms import Arrival, Record
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from raysim.local.correction import Correction
     from raysim.local.task import Task
-    from raysim.local.train import Correction, Trained
+    from raysim.local.train import Trained
 
 
 class FedADMMIn(FedADMM):

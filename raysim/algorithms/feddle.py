@@ -199,9 +199,9 @@ class Feddle(Hybrid):
 
     def _descent(self, x: Tensor, lr: float) -> Callable[[Tensor], None]:
         """Returns a function that changes x in place by one step of the optimiser, given the gradient."""
-        from raysim.local.optimizer import adam_on, sgd_on
+        from raysim.local.steps import descent
 
-        return (adam_on if self.server_optimizer == "adam" else sgd_on)(x, lr)
+        return descent(self.server_optimizer, x, lr)
 
     def _flops(self, anchors: Anchors, task: ServerTask) -> float:
         """Returns a search's FLOPs on vectors: each batch sums up all anchors, and each shard projects its gradient

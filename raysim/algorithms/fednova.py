@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
+from raysim.local.optimizers import SGD
 from raysim.parts.errors import Problem
 from raysim.terms import Arrival, Record
 
@@ -35,13 +36,15 @@ class FedNova(FedAvg):
 
     def problems(self, scenario: Setting) -> Iterator[Problem]:
         yield from super().problems(scenario)
-        if scenario.local.optimizer != "sgd":
-            text = "must be sgd for fednova, which divides by the steps of SGD, got "
-            yield Problem("local.optimizer", f"{text}{scenario.local.optimizer}")
+        optimizer = scenario.local.optimizer
+        if not isinstance(optimizer, SGD) or optimizer.nesterov or optimizer.dampening or optimizer.keep:
+            text = "must be sgd for fednova, afresh and with momentum at most, by whose steps it divides, got"
+            yield Problem("local.optimizer", f"{text} {optimizer!r}")
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(task.received)
-        taken = self.normaliser(trained.steps.to(trained.w.dtype), task.local.momentum)
+        assert isinstance(task.local.optimizer, SGD)  # see `problems`
+        taken = self.normaliser(trained.steps.to(trained.w.dtype), task.local.optimizer.momentum)
         return trained.send(delta=(trained.w - message["w"]) / taken, taken=taken), state
 
     def direction(

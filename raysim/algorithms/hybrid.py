@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from raysim.algorithms.central import Central
 from raysim.data.federation.server import InDomain
 from raysim.local import Local
+from raysim.local.optimizers import OPTIMIZERS, Adam, Optimizer
 from raysim.parts.errors import Problem
-from raysim.parts.part import Positive, Samples, Unit
+from raysim.parts.part import OneOf, Positive, Samples, Unit
 
 if TYPE_CHECKING:
     from raysim.algorithms.setting import Setting
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Hybrid(Central):
     """An algorithm whose server also trains, with settings of its own."""
 
-    server_optimizer: Literal["adam", "sgd"] = "adam"
+    server_optimizer: Annotated[Optimizer, OneOf(OPTIMIZERS, "raysim.optimizers")] = Adam()
     """The optimiser of the server's training. Each step starts a fresh one."""
     server_lr: Positive = 1e-3
     """Learning rate of the server's training."""
@@ -40,12 +41,13 @@ class Hybrid(Central):
 
         `server_epochs` must not be 0.
         """
-        return Local(
+        settings = Local(
             optimizer=self.server_optimizer,
             lr=self.server_lr,
             epochs=self.server_epochs,
             batch_size=self.server_batch_size,
-        ).model_dump()
+        )
+        return dict(settings)
 
     def fit(self, task: Task, start: Model, **options: Any) -> Model:
         """Returns the model after the server's training from `start`. options: further arguments of `task.train`."""

@@ -46,9 +46,8 @@ class PerFedAvg(FedAvg):
     def problems(self, scenario: Setting) -> Iterator[Problem]:
         yield from super().problems(scenario)
         local = scenario.local
-        for key, plain in (("optimizer", "sgd"), ("momentum", 0)):
-            if (got := getattr(local, key)) != plain:
-                yield Problem(f"local.{key}", f"must be {plain} for per_fedavg, whose steps are plain, got {got}")
+        for key, plain, got in (*local.beyond_sgd(), *local.beyond_one_rate()):
+            yield Problem(f"local.{key}", f"must be {plain} for per_fedavg, whose steps are plain, got {got}")
 
     def samples_seen(self, local: Local, samples: int) -> int:
         gradients = 2 if self.approximation == "FO" else 4

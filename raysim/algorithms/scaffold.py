@@ -40,8 +40,14 @@ class Scaffold(Moving):
     def problems(self, scenario: Setting) -> Iterator[Problem]:
         yield from super().problems(scenario)
         local = scenario.local
-        for key, plain in (("optimizer", "sgd"), ("momentum", 0), ("weight_decay", 0)):
-            if (got := getattr(local, key)) != plain:
+        others = [
+            *local.beyond_sgd(),
+            *local.beyond_one_rate(),
+            ("weight_decay", 0, local.weight_decay),
+            ("groups", (), local.groups),
+        ]
+        for key, plain, got in others:
+            if got != plain:
                 text = f"must be {plain} for scaffold, whose estimate (x - y) / (K lr) holds for plain SGD, got {got}"
                 yield Problem(f"local.{key}", text)
 

@@ -41,6 +41,7 @@ def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Te
     return F.cross_entropy(output, target, reduction=reduction)
 
 
+NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 LossFunction = Callable[[Tensor, Tensor], Tensor]  # from outputs and targets to a 0-d loss
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": cross_entropy,
@@ -97,6 +98,9 @@ class Net:
         self.parameters = self.layout.select(self.module)
         frozen = (parameter for parameter in self.module.parameters() if not parameter.requires_grad)
         self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
+        norms = [f"{name}." for name, m in self.module.named_modules() if isinstance(m, NORMS)]
+        names = [entry.name for entry in self.layout.entries]
+        self.norms = [name for name in names if name.rpartition(".")[0] + "." in norms]  # parameters of these
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
         self._busy = False
         self.seen = 0  # how many samples gradients were taken of, repeats counted

@@ -1,31 +1,43 @@
 """The settings of local training."""
 
-from typing import Literal, Self
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any, Self
 
 from pydantic import model_validator
 
-from raysim.parts.part import Count, Decay, Epochs, Fraction, NonNegative, Positive, Samples
+from raysim.local.gradients import GRADIENTS, Gradient
+from raysim.local.groups import ParameterGroup
+from raysim.local.optimizers import OPTIMIZERS, SGD, Optimizer
+from raysim.parts.part import Count, Epochs, NonNegative, OneOf, Positive, Samples
 from raysim.schedules import Schedulable
+from raysim.schedules.schedule import Schedule
+
+# Where keys are that stand beside the optimiser in the blocks of other programs.
+ELSEWHERE = {
+    **dict.fromkeys(("momentum", "dampening", "nesterov"), "optimizer: {{name: sgd, {key}: {value}}}"),
+    **dict.fromkeys(("betas", "eps"), "optimizer: {{name: adam, {key}: {value}}}"),
+    "sam": "gradients: [{{name: sam, radius: {value}}}]",
+    **dict.fromkeys(("clip", "clip_norm", "max_norm"), "gradients: [{{name: clip_norm, max: {value}}}]"),
+    "clip_value": "gradients: [{{name: clip_value, max: {value}}}]",
+    "accumulate": "gradients: [{{name: accumulate, micro_batch: {value}}}]",
+}
 
 
 class Local(Schedulable):
-    """How a client or peer trains on its own samples. Each training starts a fresh optimiser."""
+    """How a client or peer trains on its own samples."""
 
-    optimizer: Literal["sgd", "adam"] = "sgd"
-    """The optimiser."""
+    optimizer: Annotated[Optimizer, OneOf(OPTIMIZERS, "raysim.optimizers")] = SGD()
+    """The optimiser: a name, or a block with its keys."""
     lr: Positive = 0.1
     """Learning rate."""
-    momentum: Fraction = 0.0
-    """Heavy-ball momentum of `sgd`, as in torch.optim.SGD without dampening. 0: none."""
-    betas: tuple[Decay, Decay] = (0.9, 0.999)
-    """Decay of the running means of the gradient and of its square in `adam`."""
-    eps: Positive = 1e-8
-    """Added to the root in the denominator of `adam`."""
     weight_decay: NonNegative = 0.0
-    """This times the parameters is added to the gradient. 0: none."""
-    sam: NonNegative = 0.0
-    """Radius of sharpness-aware steps: each gradient is taken at a point so far uphill from w, which costs a second
-    forward and backward pass. 0: plain steps."""
+    """This times the parameters is added to the gradient; with adamw, they shrink by this times `lr`. 0: none."""
+    groups: tuple[ParameterGroup, ...] = ()
+    """Parameters with another rate or weight decay, by patterns of their names."""
+    gradients: tuple[Annotated[Gradient, OneOf(GRADIENTS, "raysim.gradients")], ...] = ()
+    """What is done with the gradient of a mini-batch, in this order, before an algorithm's correction (a proximal term,
+    a dual, a control variate) is added to it, then weight decay."""
     epochs: Epochs = 1
     """Passes through the samples in one training."""
     steps: Count | None = None
@@ -35,18 +47,41 @@ class Local(Schedulable):
     drop_last: bool = False
     """Whether to leave out an epoch's last mini-batch if it is smaller, unless it is the only one."""
 
-    @model_validator(mode="after")
-    def _of_its_optimizer(self) -> Self:
-        other, keys = ("adam", ("betas", "eps")) if self.optimizer == "sgd" else ("sgd", ("momentum",))
-        for key in keys:
-            if (value := getattr(self, key)) != type(self).model_fields[key].default:
-                raise ValueError(f"{key} goes with optimizer {other}, got {value} with {self.optimizer}; leave it out")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _elsewhere(cls, given: Any) -> Any:
+        """Says where keys stand that other programs have here. A block `optimizer` without a name is that of sgd."""
+        if not isinstance(given, dict):
+            return given
+        for key in ELSEWHERE.keys() & given.keys():
+            written = ELSEWHERE[key].format(key=key, value=given[key])
+            raise ValueError(f"{key} must stand in a block of its own; write {written}")
+        if isinstance(block := given.get("optimizer"), dict) and "name" not in block:
+            return {**given, "optimizer": {"name": "sgd", **block}}
+        return given
 
     @property
     def plain(self) -> bool:
         """Whether a step is w <- w - lr * gradient, and nothing else."""
-        return self.optimizer == "sgd" and not (self.momentum or self.weight_decay or self.sam)
+        fresh = type(self.optimizer) is SGD and not self.optimizer.momentum
+        return fresh and not (self.weight_decay or self.groups)
+
+    def rate(self, steps: int) -> float:
+        """Returns the learning rate of a step. steps: how many the training has taken before."""
+        return self.lr.after(steps) if isinstance(self.lr, Schedule) else self.lr
+
+    def beyond_sgd(self) -> Iterator[tuple[str, Any, Any]]:
+        """Yields the keys that make the optimiser another than SGD without momentum: each with the value that it would
+        need, and the value that it has."""
+        if type(self.optimizer) is not SGD:
+            yield "optimizer", "sgd", self.optimizer.name
+        elif self.optimizer.momentum:
+            yield "optimizer.momentum", 0, self.optimizer.momentum
+
+    def beyond_one_rate(self) -> Iterator[tuple[str, Any, Any]]:
+        """Yields, like `beyond_sgd`, what makes the learning rate change within a training."""
+        if isinstance(self.lr, Schedule) and self.lr.over == "steps":
+            yield "lr.over", "rounds, versions or time", "steps"
 
     def for_epochs(self, epochs: int) -> Self:
         """Returns these settings with another number of epochs, and without `steps`."""
@@ -63,7 +98,7 @@ class Local(Schedulable):
 
     def total_samples(self, samples: int) -> int:
         """Returns how many samples pass through the network in one training, with repeats and second passes."""
-        passes = 2 if self.sam else 1
+        passes = math.prod(gradient.passes for gradient in self.gradients)
         if self.batch_size is None or self.batch_size >= samples:
             return passes * self.total_steps(samples) * samples
         rest = 0 if self.drop_last else samples % self.batch_size

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 from inspect import Parameter, signature
 from typing import Any, ClassVar
 
@@ -9,15 +10,16 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
+from raysim.local.correction import Correction
 from raysim.local.logged import number, require_own
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
-from raysim.local.train import Correction, Trained, train
+from raysim.local.train import Trained, train
 from raysim.parts.errors import BadValue, nearest
 from raysim.parts.rng import stream_of, torch_seed
-from raysim.terms import Moment, Population
+from raysim.terms import Moment, Population, Record
 
 PREDICTED = 250  # inputs in a batch of predictions; fixed, because results depend on it bit by bit
 
@@ -50,6 +52,7 @@ class Task:
         self.moment = Moment()
         """When the client was dispatched, the server steps, or the peer trains or mixes: the rounds that are over, the
         server's version (for a peer: its mixes), and virtual time."""
+        self.kept: Record = {}  # the state of an optimiser that goes on, changed by trainings of stream 0
 
     @property
     def client(self) -> int:
@@ -112,7 +115,8 @@ class Task:
 
         part: "shared" or "personal", to train only that part of the parameters.
         correction: a function from w to a vector that is added to the gradient, such as the gradient of a proximal
-            term, a dual or a control variate. It takes and returns the part that is trained.
+            term, a dual or a control variate. It takes and returns the part that is trained. One of two arguments, w
+            and g, gets the gradient of the mini-batch, too, as `local.gradients` leaves it, and must not change it.
         tolerance: stop once the norm of the followed gradient is at most this. The followed gradient is that of the
             trained part over all samples, with correction and weight decay. It is measured before each epoch, in eval
             mode, at the cost of a pass through all samples. If a mini-batch is all samples, the gradient of the next
@@ -143,6 +147,8 @@ class Task:
             tolerance=tolerance,
             relative=relative,
             loss=loss,
+            generator=cache(lambda: self.generator(f"gradients {stream}")),
+            kept=self.kept if stream == 0 and type(local.optimizer) is type(self.local.optimizer) else None,
         )
         return trained._replace(logged=self.logged)
 
@@ -218,7 +224,7 @@ def _changed(local: Local, settings: dict[str, Any]) -> Local:
     if "epochs" in settings:
         settings = {"steps": None, **settings}  # or else the scenario's `steps` would count
     try:
-        return Local.model_validate({**local.model_dump(), **settings})
+        return Local.model_validate({**dict(local), **settings})
     except ValidationError as error:
         from raysim.scenario.explain import explain  # not at the top, for scenarios import this package
 

@@ -1,5 +1,7 @@
 """Local training: mini-batch steps on the flat vector."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -7,17 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raysim.local.correction import Correction, Pull
+from raysim.local.gradients.taking import taker
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net, Trainable
-from raysim.local.optimizer import OPTIMIZERS
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
+from raysim.local.steps import Steps, decayed
 from raysim.parts.errors import BadValue
 from raysim.terms import Record
 
 LOADED = 8192  # samples to load at once; fixed, because results depend on it bit by bit
-# From the flat vector, or the part of it that is trained, to a vector that is added to its gradient.
-Correction = Callable[[Tensor], Tensor]
 
 
 class Trained(NamedTuple):
@@ -82,11 +84,13 @@ class Criterion:
     relative: whether the tolerance is a fraction of the norm when first measured.
     """
 
-    def __init__(self, net: Net, part: Trainable, settings: Local, tolerance: float | Tensor, relative: bool) -> None:
+    def __init__(
+        self, net: Net, part: Trainable, decay: Tensor | float, tolerance: float | Tensor, relative: bool
+    ) -> None:
         self.tolerance = torch.as_tensor(tolerance, dtype=torch.float32, device=net.device)
         self.residual: Tensor | None = None  # the norm when last measured
         self._relative = relative
-        self._part, self._weight_decay = part, settings.weight_decay
+        self._part, self._decay = part, decay
         self._vector, self._views = part.flat(net.layout)
 
     def met(self, gradients: Sequence[Tensor], extra: Tensor | None) -> bool:
@@ -96,33 +100,12 @@ class Criterion:
         or None.
         """
         torch._foreach_copy_(self._views, list(gradients))
-        followed = self._vector.add(self._part.w, alpha=self._weight_decay)
+        followed = decayed(self._vector, self._part.w, self._decay)
         residual = (followed if extra is None else followed.add_(extra)).norm()
         if self.residual is None and self._relative:
             self.tolerance = self.tolerance * residual
         self.residual = residual
         return bool(residual <= self.tolerance)
-
-
-def sharp(
-    net: Net,
-    part: Trainable,
-    gradients: Sequence[Tensor],
-    radius: float,
-    x: Tensor,
-    y: Tensor,
-    loss: LossFunction | None,
-) -> Sequence[Tensor]:
-    """Returns the gradients at w + radius * g / |g|, where g are those of the same batch at w. Leaves w as it is.
-
-    Foret, Kleiner, Mobahi, Neyshabur, Sharpness-aware minimization for efficiently improving generalization, ICLR 2021.
-    """
-    before = part.w.clone()
-    norm = torch.stack(torch._foreach_norm(list(gradients))).norm()
-    torch._foreach_add_(part.views, torch._foreach_mul(list(gradients), radius / (norm + 1e-12)))
-    _, above = net.gradients(x, y, part.parameters, loss)
-    part.w.copy_(before)
-    return above
 
 
 def train(
@@ -137,43 +120,49 @@ def train(
     tolerance: float | Tensor | None = None,
     relative: bool = False,
     loss: LossFunction | None = None,
+    generator: Callable[[], torch.Generator] = torch.Generator,
+    kept: Record | None = None,
 ) -> Trained:
     """Trains a model from `start` on samples. The keyword arguments are those of `Task.train`.
 
-    order: shuffles the samples. Raises ValueError if there are no samples.
+    order: shuffles the samples. generator: gives the generator of the training's draws. kept: the state of an optimiser
+    that goes on, which is changed in place; None: it starts afresh. Raises ValueError if there are no samples.
     """
     trained = net.part(part)
-    step = OPTIMIZERS[settings.optimizer](settings, net, trained)
-    criterion = None if tolerance is None else Criterion(net, trained, settings, tolerance, relative)
+    step = Steps(settings, net, trained, kept)
+    pull = Pull(correction, net, trained)
+    take = taker(settings.gradients, net, trained, loss, generator)
+    decay = 0.0 if settings.optimizer.decoupled else step.decay
+    criterion = None if tolerance is None else Criterion(net, trained, decay, tolerance, relative)
     an_epoch = settings.batches(len(samples))
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
     # A criterion takes the gradient of all samples. With batches of all samples, that is the gradient of the step, and
     # a training without a criterion must round as one with it does.
-    plain = settings.plain and part is None and loss is None and not whole
+    plain = settings.plain and not settings.gradients and not pull.sees and part is None and loss is None and not whole
     first = last = None
     taken = 0
     with net.training(start, len(samples)):
         for batch in batches(samples, settings, order):
-            extra = None if correction is None else correction(trained.w)
+            ready, lr = None, settings.rate(taken)
+            extra = None if pull.sees else pull()
             if criterion is not None and taken % an_epoch == 0:
                 net.mode(training=whole)
                 net.at(slice(None))
                 last, gradients = net.gradients(*samples.all, trained.parameters, loss)
                 net.mode(training=True)
-                if criterion.met(gradients, extra):
+                if criterion.met(gradients, pull(gradients) if pull.sees else extra):
                     break
-            if plain and (descended := net.descend(batch.x, batch.y, settings.lr, extra)) is not None:
+                ready = (last, gradients) if whole else None  # the gradient has just been taken
+            if plain and (descended := net.descend(batch.x, batch.y, lr, extra)) is not None:
                 last = descended
             else:
-                if criterion is None or not whole:  # otherwise the gradient has just been taken
-                    net.at(batch.places)
-                    last, gradients = net.gradients(batch.x, batch.y, trained.parameters, loss)
-                if settings.sam:
-                    gradients = sharp(net, trained, gradients, settings.sam, batch.x, batch.y, loss)
-                step(gradients, extra)
+                net.at(batch.places)
+                last, gradients = take(batch.x, batch.y, ready)
+                step(gradients, pull(gradients) if pull.sees else extra, lr)
                 trained.project()
             first = last if first is None else first
             taken += 1
+    step.keep()
     net.steps += taken
     if last is None:
         raise BadValue(f"training needs at least one sample, got {len(samples)}")

@@ -66,13 +66,13 @@ class Layout:
         self.buffers, self._buffers_size = _place(floats, 0)
 
     def views(self, w: Tensor) -> list[Tensor]:
-        """Returns a view of w for each entry, in its shape. w may require gradients, or be batched by vmap."""
+        """Returns a view of w for each entry, in its shape. w may require gradients."""
         sizes = [entry.size for entry in self.entries]
         sizes.insert(self._shared, self._padding)
         # The gradient of one split is one concatenation; the gradient of n slices would be n additions of size d.
         pieces = list(w.split_with_sizes(sizes))
         del pieces[self._shared]
-        return [_see(piece, entry) for piece, entry in zip(pieces, self.entries, strict=True)]
+        return [view_of(piece, entry) for piece, entry in zip(pieces, self.entries, strict=True)]
 
     def select(self, module: nn.Module) -> list[nn.Parameter]:
         """Returns the module's parameters in the order of `entries`."""
@@ -129,7 +129,7 @@ def _place(
     return tuple(entries), offset
 
 
-def _see(piece: Tensor, entry: Entry) -> Tensor:
+def view_of(piece: Tensor, entry: Entry) -> Tensor:
     """Returns a view of a piece of w in the parameter's shape."""
     if not entry.channels_last:
         return piece.view(entry.shape)

@@ -18,5 +18,6 @@ def schedule_problems(scenario: Scenario) -> Iterator[Problem]:
             if schedule.over == "rounds" and not rounds:
                 text = "must be versions or time, for with concurrency in seconds there are no rounds, got rounds"
                 yield Problem(path, text)
-            if schedule.over == "steps" and block == "algorithm":
-                yield Problem(path, "must be rounds, versions or time: steps are those of `local`, got steps")
+            if schedule.over == "steps" and (block, key) != ("local", "lr"):
+                text = "must be rounds, versions or time: within a training, `local.lr` alone changes, got steps"
+                yield Problem(path, text)

@@ -98,12 +98,14 @@ class ClientWorker(Workbench):
     def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record]:
         client, number = member.client, member.number
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
+        state, kept = self.own(state)
         with self.calling("update", client, number, who=who, message=message, state=state) as where:
             task = self.client_task(client, number, message)
+            task.kept = kept
             answer = self.algorithm.update(task, message, state)
             sent, after = returned.pair(where, answer, "the update", "the client's next state")
             returned.alike(where, after, state, "the client's next state", "client")
-            return self.distorted(client, number, sent, message), after
+            return self.distorted(client, number, sent, message), {**after, **kept}
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -158,7 +160,7 @@ class ClientWorker(Workbench):
         self.at(own.moment)
         who = f"client {client}, model version {own.version}, evaluate"
         task = self.client_task(client, number, message)
-        state = wire.receive(own.states[place].content, self.device) if own.states else {}
+        state, _ = self.own(wire.receive(own.states[place].content, self.device) if own.states else {})
         self.take_logged()
         if own.unseen:
             with self.calling("adapt", client, number, who=who, message=message, state=state) as where:
@@ -195,7 +197,8 @@ class ClientWorker(Workbench):
     def first_client(self) -> Record:
         """Returns a client's state before it first takes part."""
         with self.calling("client") as where:
-            return returned.record(where, self.algorithm.client(self.start), "a client's state")
+            state = returned.record(where, self.algorithm.client(self.start), "a client's state")
+        return {**state, **self.kept}
 
     def message(self, state: Record, version: int = 0) -> Record:
         """Returns the message of this state of the server, and adds the model if the algorithm does not send it,

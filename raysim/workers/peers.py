@@ -132,7 +132,8 @@ class PeersWorker(Workbench):
     def _first(self, peer: int) -> Record:
         """Returns a peer's first state."""
         with self.calling("init", peer, who=f"peer {peer}") as where:
-            return returned.record(where, self.algorithm.init(self.task(peer, EVALUATING, self.start)), "the state")
+            task = self.task(peer, EVALUATING, self.start)
+            return {**returned.record(where, self.algorithm.init(task), "the state"), **self.kept}
 
     @cached_property
     def _first_of_any(self) -> Record:
@@ -141,20 +142,23 @@ class PeersWorker(Workbench):
 
     def _trained(self, peer: int, mixes: int, state: Record, local: Local | None = None) -> tuple[Record, Record]:
         """Returns a peer's draft and message. local: how it trains; by default as the scenario says."""
+        state, kept = self.own(state)
         with self.calling("local", peer, mixes, who=f"peer {peer}, after {mixes} mixes, local", state=state) as where:
-            answer = self.algorithm.local(self.task(peer, mixes, self.start, local), state)
-            draft, message = returned.pair(where, answer, "the draft", "the message")
-            return draft, self.distorted(peer, mixes, message, state)
+            task = self.task(peer, mixes, self.start, local)
+            task.kept = kept
+            draft, message = returned.pair(where, self.algorithm.local(task, state), "the draft", "the message")
+            return {**draft, **kept}, self.distorted(peer, mixes, message, state)
 
     def _mixed(self, peer: int, mixes: int, draft: Record, inbox: Inbox) -> Record:
         """Returns a peer's state after a mix. mixes: how often it has mixed before."""
+        draft, kept = self.own(draft)
         given = {"draft": draft, "its own message": inbox.own}
         given |= {f"the message of neighbour {place}": message for place, message in enumerate(inbox.messages)}
         with self.calling("mix", peer, mixes, who=f"peer {peer}, after {mixes} mixes, mix", **given) as where:
             mixed = self.algorithm.mix(self.task(peer, mixes, self.start), draft, inbox)
             state = returned.record(where, mixed, "the state")
-            returned.alike(where, state, self._first_of_any, "the state", "init", fills=True)
-            return state
+            returned.alike(where, state, self.own(self._first_of_any)[0], "the state", "init", fills=True)
+            return {**state, **kept}
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -169,7 +173,7 @@ class PeersWorker(Workbench):
         return evaluated
 
     def _personal(self, asked: PeerState, version: int) -> Model:
-        peer, state = asked.peer, wire.receive(asked.own.content[1], self.device)
+        peer, (state, _) = asked.peer, self.own(wire.receive(asked.own.content[1], self.device))
         self.at(asked.moment)
         number, who = EVALUATING + version, f"peer {peer}, after {version} rounds, evaluate"
         with self.calling("personal", peer, number, who=who, state=state) as where:

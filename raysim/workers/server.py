@@ -62,7 +62,7 @@ class ServerWorker(ClientWorker):
         """Trains a client for one step. Returns its update, and how many samples passed forward besides."""
         one_step = self.local.model_copy(update={"steps": 1})
         task = self.task(client, 0, self.received(message), one_step)
-        client_state, before = self.first_client(), self.net.predicted
+        (client_state, task.kept), before = self.own(self.first_client()), self.net.predicted
         with self.calling("update", client, 0, who=f"client {client}", message=message, state=client_state) as where:
             answer = self.algorithm.update(task, message, client_state)
             update, _ = returned.pair(where, answer, "the update", "the client's next state")

@@ -14,10 +14,12 @@ from torch import Tensor
 from raysim.clients import Behaviour
 from raysim.data import Federation, Split
 from raysim.local import Local
+from raysim.local.groups import grouped
 from raysim.local.model import Model
 from raysim.local.net import LOSSES, Net
 from raysim.local.outputs import per_label, predicted
 from raysim.local.samples import Loader, Samples
+from raysim.local.steps import first_kept
 from raysim.local.task import Task
 from raysim.local.train import Trained
 from raysim.models.build import initialise
@@ -26,6 +28,7 @@ from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmeasurable
 from raysim.terms import Moment, Record
+from raysim.workers import records
 from raysim.workers.preflight import try_metrics, try_model
 from raysim.workers.replies import Described, Evaluated, MetricSums, Numbers, OwnMetrics, Passes
 from raysim.workers.returned import calling
@@ -59,6 +62,8 @@ class Workbench:
                 text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
                 raise BadValue(f"{text}", "personal")
         self.start = self.net.model()
+        with located("local.groups"):
+            grouped(scenario.local.groups, 0.0, self.net, self.net.part(None))
         self.logged: Numbers = {}  # what tasks were given to log; see `take_logged`
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
@@ -140,6 +145,16 @@ class Workbench:
             return Passes(of_smallest, 0.0)
         per_sample = (measure(self.federation.largest) - of_smallest) / (most - fewest)
         return Passes(of_smallest - per_sample * fewest, per_sample)
+
+    @cached_property
+    def kept(self) -> Record:
+        """What an optimiser that goes on adds to the first state of each client or peer; {} if it starts afresh."""
+        return first_kept(self.scenario.local.optimizer, self.start.w)
+
+    def own(self, state: Record) -> tuple[Record, Record]:
+        """Returns a state as the algorithm has it, and what the optimiser keeps in it, as copies."""
+        state, kept = records.split(state, *self.kept)
+        return state, {name: vector.clone() for name, vector in kept.items()}
 
     def take_logged(self) -> Numbers:
         """Returns what tasks were given to log since the last call."""

@@ -164,10 +164,10 @@ class Twin:
         (x, y), local = self.own[peer], self.local
         for rows in self.batches(0, peer, round, len(x), local.batch_size):
             g = self.gradient(x[rows], y[rows], w)
-            if local.sam:
-                g = self.gradient(x[rows], y[rows], w + local.sam * g / np.linalg.norm(g))
+            for sam in local.gradients:
+                g = self.gradient(x[rows], y[rows], w + sam.radius * g / np.linalg.norm(g))
             g = g + local.weight_decay * w
-            w = w - local.lr * (g / (np.abs(g) + 1e-8) if local.optimizer == "adam" else g)  # its first step
+            w = w - local.lr * (g / (np.abs(g) + 1e-8) if local.optimizer.name == "adam" else g)  # its first step
         return w
 
     def distilled(self, peer: int, round: int, w: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -228,7 +228,14 @@ def test_distillation_of_softmax_regressions_is_its_formulas(simulate: Simulate,
 @pytest.mark.parametrize("algorithm", [{"name": "cmfd", "rho": 0.02}, {"name": "fedf_admm", "rho": 0.01}])
 @pytest.mark.parametrize(
     "local",
-    [{}, {"momentum": 0.9}, {"weight_decay": 0.5}, {"sam": 0.2}, {"optimizer": "adam"}, {"drop_last": True}],
+    [
+        {},
+        {"optimizer": {"name": "sgd", "momentum": 0.9}},
+        {"weight_decay": 0.5},
+        {"gradients": [{"name": "sam", "radius": 0.2}]},
+        {"optimizer": "adam"},
+        {"drop_last": True},
+    ],
     ids=str,
 )
 def test_distillation_has_batches_of_its_own_and_nothing_of_how_peers_train(

@@ -248,8 +248,9 @@ def test_who_learns_labels_needs_those_of_the_clients(algorithm: str) -> None:
 def test_the_servers_training_is_its_own() -> None:
     """Nothing of `local` gets into it."""
     start = Center(**{**ONE_STEP, "server_epochs": 3})
+    others: Raw = {"optimizer": {"name": "sgd", "momentum": 0.9}, "gradients": ({"name": "sam", "radius": 0.1},)}
     plain, other = (
         start.fit(task, task.received).w.item()
-        for task in (parabola(2.0), parabola(2.0, momentum=0.9, weight_decay=1.0, sam=0.1, steps=7, lr=0.01))
+        for task in (parabola(2.0), parabola(2.0, **others, weight_decay=1.0, steps=7, lr=0.01))
     )
     assert plain == other == 1.75

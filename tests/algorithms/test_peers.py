@@ -114,7 +114,9 @@ def test_dfedadmm_takes_sharpness_aware_gradients(simulate: Simulate) -> None:
     """
     for rounds, wanted in ((1, [-0.5, 4.5]), (2, [0.5, 3.5])):
         algorithm, topology = {"name": "dfedadmm", "penalty": 1.0}, {"name": "ring", "weights": APART}
-        raw = vectors([0.0, 4.0], algorithm, rounds, topology, start=1.0, lr=0.5, sam=0.5)
+        raw = vectors(
+            [0.0, 4.0], algorithm, rounds, topology, start=1.0, lr=0.5, gradients=[{"name": "sam", "radius": 0.5}]
+        )
         assert final(simulate, raw) == pytest.approx(wanted)
 
 

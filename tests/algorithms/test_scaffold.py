@@ -64,7 +64,7 @@ def test_scaffold_sends_control_variates_both_ways(simulate: Simulate) -> None:
     ("local", "wrong"),
     [
         ({"optimizer": "adam", "weight_decay": 0.1}, {"optimizer": ("sgd", "adam"), "weight_decay": (0, 0.1)}),
-        ({"momentum": 0.9}, {"momentum": (0, 0.9)}),
+        ({"optimizer": {"name": "sgd", "momentum": 0.9}}, {"optimizer.momentum": (0, 0.9)}),
     ],
 )
 def test_scaffold_wants_plain_sgd(local: Raw, wrong: Raw) -> None:

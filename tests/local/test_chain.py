@@ -9,14 +9,15 @@ from conftest import Raw, digits, override
 
 import raysim
 
+MOMENTUM: Raw = {"name": "sgd", "momentum": 0.9}
 BY_GRADIENTS: dict[str, Raw] = {
-    "softmax regression": {"model__hidden": [], "local__momentum": 0.9},
-    "two hidden layers": {"model__hidden": [24, 16], "local__momentum": 0.9},
-    "momentum and weight decay": {"local__momentum": 0.9, "local__weight_decay": 0.01},
+    "softmax regression": {"model__hidden": [], "local__optimizer": MOMENTUM},
+    "two hidden layers": {"model__hidden": [24, 16], "local__optimizer": MOMENTUM},
+    "momentum and weight decay": {"local__optimizer": MOMENTUM, "local__weight_decay": 0.01},
     "adam": {"local__optimizer": "adam", "local__lr": 0.01},
     "a tolerance, and all samples in a batch": {"algorithm": {"name": "fedadmm_insa"}, "local__batch_size": None},
     "all samples in a batch": {"local__batch_size": None},
-    "sharpness-aware minimization": {"local__sam": 0.05},
+    "sharpness-aware minimization": {"local__gradients": [{"name": "sam", "radius": 0.05}]},
 }
 BY_STEPS: dict[str, Raw] = {
     "softmax regression": {"model__hidden": []},

@@ -9,7 +9,9 @@ from local_tasks import CPU, make_task, mlp
 from torch import Tensor
 
 from raysim.local import Local
+from raysim.local.gradients import SAM
 from raysim.local.net import Net
+from raysim.local.optimizers import SGD, Adam
 from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.local.train import batches
@@ -19,11 +21,11 @@ from raysim.parts.rng import generator
 
 RULES: list[dict[str, Any]] = [
     {},
-    {"momentum": 0.9},
+    {"optimizer": SGD(momentum=0.9)},
     {"weight_decay": 0.01},
-    {"momentum": 0.5, "weight_decay": 0.01},
+    {"optimizer": SGD(momentum=0.5), "weight_decay": 0.01},
     {"optimizer": "adam", "lr": 0.01},
-    {"optimizer": "adam", "lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-4, "weight_decay": 0.1},
+    {"optimizer": Adam(betas=(0.8, 0.95), eps=1e-4), "lr": 0.01, "weight_decay": 0.1},
 ]
 
 
@@ -45,7 +47,9 @@ class Written:
     def step(self, gradients: Sequence[Tensor], joined: Tensor, extra: Tensor | None) -> None:
         rule = self.local
         self.taken += 1
-        if rule.optimizer == "sgd" and not rule.momentum and not rule.weight_decay:
+        sgd = isinstance(rule.optimizer, SGD)
+        momentum = rule.optimizer.momentum if sgd else 0
+        if sgd and not momentum and not rule.weight_decay:
             if extra is not None:
                 self.w.add_(extra, alpha=-rule.lr)
             for piece, gradient in zip(self.pieces, gradients, strict=True):
@@ -53,18 +57,18 @@ class Written:
             return
         g = joined if extra is None else joined + extra
         g = g.add(self.w, alpha=rule.weight_decay) if rule.weight_decay else g
-        if rule.optimizer == "sgd":
-            self.first = g if self.taken == 1 else self.first * rule.momentum + g
-            self.w.add_(self.first if rule.momentum else g, alpha=-rule.lr)
+        if sgd:
+            self.first = g if self.taken == 1 else self.first * momentum + g
+            self.w.add_(self.first if momentum else g, alpha=-rule.lr)
             return
-        beta, gamma = rule.betas
+        beta, gamma = rule.optimizer.betas
         self.first.lerp_(g, 1 - beta)
         self.second.mul_(gamma).addcmul_(g, g, value=1 - gamma)
-        root = self.second.sqrt() / (1 - gamma**self.taken) ** 0.5 + rule.eps
+        root = self.second.sqrt() / (1 - gamma**self.taken) ** 0.5 + rule.optimizer.eps
         self.w.addcdiv_(self.first, root, value=-rule.lr / (1 - beta**self.taken))
 
 
-def written(net: Net, task: Task, local: Any, correction: Any) -> Tensor:
+def written(net: Net, task: Task, local: Any, correction: Any, radius: float) -> Tensor:
     """Trains by the formulas. Gradients are those of the net, whose vector the formulas change."""
     order = generator(0, "train 0", 1, 2)
     order.integers(2**63)  # the seed of dropout
@@ -76,11 +80,11 @@ def written(net: Net, task: Task, local: Any, correction: Any) -> Tensor:
     for x, y, _ in batches(Samples.of(task.x, task.y), local, order):
         extra = None if correction is None else correction(net.w)
         _, gradients = net.gradients(x, y, part.parameters)
-        if local.sam:
+        if radius:
             before = net.w.clone()
             norm = torch.stack([g.norm() for g in gradients]).norm()
             for view, g in zip(part.views, gradients, strict=True):
-                view.add_(g * (local.sam / (norm + 1e-12)))
+                view.add_(g * (radius / (norm + 1e-12)))
             _, gradients = net.gradients(x, y, part.parameters)
             net.w.copy_(before)
         for view, g in zip(views, gradients, strict=True):
@@ -90,18 +94,18 @@ def written(net: Net, task: Task, local: Any, correction: Any) -> Tensor:
 
 
 @pytest.mark.parametrize("make", [mlp, cnn])
-@pytest.mark.parametrize("sam", [0.0, 0.05])
+@pytest.mark.parametrize("radius", [0.0, 0.05])
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_training_has_the_bits_of_its_formulas(make: Any, sam: float, rule: dict[str, Any]) -> None:
+def test_training_has_the_bits_of_its_formulas(make: Any, radius: float, rule: dict[str, Any]) -> None:
     """Plain SGD of a multilayer perceptron takes the path without gradients, unless all samples are in a batch."""
     net = make()
     for correction in (None, pull):
         for batch_size in (16, None):
-            local = Local(**rule, sam=sam, epochs=2, batch_size=batch_size)
+            local = Local(**rule, gradients=(SAM(radius=radius),) if radius else (), epochs=2, batch_size=batch_size)
             task = make_task(net, local=local)
             found = task.train(task.received, correction=correction)
-            expected = written(net, task, local, correction)
-            fused = make is mlp and local.plain and batch_size is not None
+            expected = written(net, task, local, correction, radius)
+            fused = make is mlp and local.plain and not radius and batch_size is not None
             assert torch.equal(found.w, expected) or (fused and torch.allclose(found.w, expected, atol=1e-6))
             checked = task.train(task.received, correction=correction, tolerance=0.0)
             assert checked.w.equal(found.w)

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from raysim.local import Local
+from raysim.local.gradients import SAM
 from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
@@ -74,7 +75,9 @@ def test_given_data_leave_the_clients_own_unread() -> None:
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_sharpness_aware_steps_take_the_gradient_uphill(weight_decay: float) -> None:
     """By torch, step by step: at w + r g / |g|, which only shifts where the gradient is taken."""
-    task = linear_task(Local(batch_size=None, epochs=3, lr=0.5, sam=0.3, weight_decay=weight_decay))
+    task = linear_task(
+        Local(batch_size=None, epochs=3, lr=0.5, gradients=(SAM(radius=0.3),), weight_decay=weight_decay)
+    )
     module, cross_entropy = twin(task), nn.CrossEntropyLoss()
     for _ in range(3):
         gradients = torch.autograd.grad(cross_entropy(module(task.x), task.y), list(module.parameters()))
@@ -94,11 +97,13 @@ def test_sharpness_aware_steps_on_a_quadratic_by_hand() -> None:
     """x^2 / 2 at 1: the gradient at 1 + 0.5 is 1.5; a step of 0.1 leads to 0.85. Two passes are counted."""
     net = Net(QuadraticLoss(torch.tensor([1.0])), (), "quadratic", torch.device("cpu"))
     rows = torch.tensor([[0.0, 0.0, 1.0]])
-    task = Task(net, net.model(), Samples.of(rows, torch.zeros(1)), Local(lr=0.1, sam=0.5), None, (0, 0, 0))
-    assert float(task.train(task.received).w[0]) == pytest.approx(0.85)
-    assert Local(sam=0.5, batch_size=4, epochs=3).total_samples(10) == 2 * Local(batch_size=4, epochs=3).total_samples(
-        10
+    task = Task(
+        net, net.model(), Samples.of(rows, torch.zeros(1)), Local(lr=0.1, gradients=(SAM(radius=0.5),)), None, (0, 0, 0)
     )
+    assert float(task.train(task.received).w[0]) == pytest.approx(0.85)
+    assert Local(gradients=(SAM(radius=0.5),), batch_size=4, epochs=3).total_samples(10) == 2 * Local(
+        batch_size=4, epochs=3
+    ).total_samples(10)
 
 
 def test_predictions_of_many_inputs_are_those_of_few() -> None:

@@ -12,6 +12,7 @@ from raysim.algorithms import Population
 from raysim.local import Local
 from raysim.local.model import Model
 from raysim.local.net import Net
+from raysim.local.optimizers import SGD, Adam, RMSprop
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.local.train import batches
@@ -21,15 +22,30 @@ from raysim.parts.rng import generator
 
 SETTINGS = [
     {"optimizer": "sgd", "lr": 0.1},
-    {"optimizer": "sgd", "lr": 0.1, "momentum": 0.9},
+    {"optimizer": SGD(momentum=0.9), "lr": 0.1},
     {"optimizer": "sgd", "lr": 0.1, "weight_decay": 0.01},
-    {"optimizer": "sgd", "lr": 0.1, "momentum": 0.5, "weight_decay": 0.01},
+    {"optimizer": SGD(momentum=0.5), "lr": 0.1, "weight_decay": 0.01},
+    {"optimizer": SGD(momentum=0.5, nesterov=True), "lr": 0.1},
+    {"optimizer": SGD(momentum=0.5, dampening=0.3), "lr": 0.1, "weight_decay": 0.01},
     {"optimizer": "adam", "lr": 0.01},
-    {"optimizer": "adam", "lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-4, "weight_decay": 0.1},
+    {"optimizer": Adam(betas=(0.8, 0.95), eps=1e-4), "lr": 0.01, "weight_decay": 0.1},
+    {"optimizer": "adamw", "lr": 0.01, "weight_decay": 0.1},
+    {"optimizer": "adagrad", "lr": 0.01, "weight_decay": 0.1},
+    {"optimizer": "rmsprop", "lr": 0.01},
+    {"optimizer": RMSprop(alpha=0.9, eps=1e-4, momentum=0.5, centered=True), "lr": 0.01, "weight_decay": 0.1},
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
+TORCH: dict[str, Any] = {
+    "sgd": torch.optim.SGD,
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adagrad": torch.optim.Adagrad,
+    "rmsprop": torch.optim.RMSprop,
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_it_does_what_torch_optim_does(settings: dict[str, Any]) -> None:
     """Torch gets the same batches, optimiser and proximal term, for three epochs of a convolutional network."""
     local = Local(**settings, epochs=3, batch_size=16)
@@ -41,8 +57,9 @@ def test_it_does_what_torch_optim_does(settings: dict[str, Any]) -> None:
 
     module = initialise(part, (1, 8, 8), 10, 0)
     first = [p.detach().clone() for p in module.parameters()]
-    rest = {key: value for key, value in settings.items() if key != "optimizer"}
-    optimizer = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[settings["optimizer"]](module.parameters(), **rest)
+    keys = {"weight_decay": 0.0, **settings, **local.optimizer.model_dump(exclude={"name", "keep", "initial"})}
+    del keys["optimizer"]
+    optimizer = TORCH[local.optimizer.name](module.parameters(), **keys)
     order = generator(0, "train 0", 1, 2)
     order.integers(2**63)  # the seed of dropout
     for x, y, _ in batches(Samples.of(task.x, task.y), local, order):

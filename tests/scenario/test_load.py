@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from raysim import Scenario, ScenarioError, load_scenario
+from raysim.local.optimizers import AdamW
 
 TEXT = """
 name: small
@@ -128,8 +129,9 @@ def test_a_file_that_never_ends_is_refused() -> None:
 
 
 def test_numbers_are_those_of_yaml_1_2(tmp_path: Path) -> None:
-    local = load(tmp_path, TEXT + "local: {lr: 1e-3, momentum: 0, weight_decay: 5.0E-4}").local
-    assert (local.lr, local.momentum, local.weight_decay) == (0.001, 0.0, 0.0005)
+    local = load(tmp_path, TEXT + "local: {lr: 1e-3, optimizer: {name: adamw, eps: 1e-6}, weight_decay: 5.0E-4}").local
+    assert (local.lr, local.weight_decay) == (0.001, 0.0005)
+    assert local.optimizer == AdamW(eps=1e-6)
 
 
 def test_a_bare_name_stands_for_a_block(tmp_path: Path) -> None:

@@ -56,8 +56,9 @@ from raysim.parts.errors import ScenarioError
             "local.steps: must be 1 for d_psgd, which mixes after every mini-batch, got epochs;",
         ),
         (
-            {"algorithm": "d_psgd", "local": {"steps": 1, "momentum": 0.9}},
-            "local.momentum: must be 0 for d_psgd, which starts every mini-batch afresh, got 0.9; leave it out",
+            {"algorithm": "d_psgd", "local": {"steps": 1, "optimizer": {"name": "sgd", "momentum": 0.9}}},
+            "local.optimizer.momentum: must be 0 for d_psgd, which starts every mini-batch afresh, got 0.9; leave it "
+            "out",
         ),
         (
             {"algorithm": "cdsgd", "local": {"steps": 1, "optimizer": "adam"}},

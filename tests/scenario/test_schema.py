@@ -29,6 +29,10 @@ def test_every_problem_is_said_at_once() -> None:
     assert len(found) == 8
 
 
+def adam(**keys: object) -> dict[str, object]:
+    return {"name": "adam", **keys}
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -48,17 +52,31 @@ def test_every_problem_is_said_at_once() -> None:
         ({"model__hidden": {"a": 1}}, "model.hidden: must be a list, got {'a': 1}"),
         ({"local": None}, "local: must be a block of keys, got None"),
         ({"local": [1]}, "local: must be a block of keys, got [1]"),
-        ({"local__betas": [0.9]}, "local.betas.1: must be given, got nothing"),
-        ({"local__betas": [0.9, 0.9, 0.9]}, "local.betas: must have at most 2, got [0.9, 0.9, 0.9]"),
-        ({"local__betas": [0.9, 1.0]}, "local.betas.1: must be less than 1, got 1.0"),
+        ({"local__optimizer": adam(betas=[0.9])}, "local.optimizer.betas.1: must be given, got nothing"),
+        (
+            {"local__optimizer": adam(betas=[0.9] * 3)},
+            "local.optimizer.betas: must have at most 2, got [0.9, ",
+        ),
+        ({"local__optimizer": adam(betas=[0.9, 1.0])}, "local.optimizer.betas.1: must be less than 1, got 1.0"),
         ({"local__lr": float("nan")}, "local.lr: must be a finite number, got nan"),
         ({"local__drop_last": "yes"}, "local.drop_last: must be true or false, got 'yes'"),
-        ({"local__optimizer": "sdg"}, "must be 'sgd' or 'adam', got 'sdg' (did you mean 'sgd'?)"),
+        ({"local__optimizer": "sdg"}, "local.optimizer.name: must be one of 'sgd', 'adam', 'adamw', "),
         (
-            {"local": {"optimizer": "adam", "momentum": 0.9}},
-            "local: momentum goes with optimizer sgd, got 0.9 with adam",
+            {"local": {"optimizer": "sgd", "momentum": 0.9}},
+            "local: momentum must stand in a block of its own; write optimizer: {name: sgd, momentum: 0.9}",
         ),
-        ({"local": {"eps": 1.0}}, "local: eps goes with optimizer adam, got 1.0 with sgd; leave it out"),
+        (
+            {"local": {"sam": 0.1}},
+            "local: sam must stand in a block of its own; write gradients: [{name: sam",
+        ),
+        ({"local__optimizer": adam(momentum=0.9)}, "local.optimizer.momentum: unknown key"),
+        ({"local__optimizer": adam(weight_decay=0.1)}, "weight_decay must stand beside the optimizer, as"),
+        ({"local__optimizer": {"name": "sgd", "nesterov": True}}, "nesterov needs a momentum above 0"),
+        (
+            {"local__gradients": [{"name": "clip_norm", "max": 0}]},
+            "local.gradients.0.max: must be greater than 0, ",
+        ),
+        ({"local__gradients": ["clip"]}, "local.gradients.0.name: must be one of 'clip_norm', "),
         ({"local": {1: 2}}, "local.1: must be a key of text, got 1; put it in quotes"),
         ({"resources__chunk": 1.5}, "resources.chunk: must be an integer, got 1.5"),
         ({"seed": True}, "seed: must be an integer, got True"),

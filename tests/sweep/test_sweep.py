@@ -343,7 +343,7 @@ def test_a_search_depends_on_its_file_alone(write: Any, tmp_path: Path) -> None:
 
 def test_the_best_trial_is_the_best_of_the_runs(write: Any, tmp_path: Path) -> None:
     """Given on one line, however long, as options to run it again with; the loss is minimised."""
-    keys = ["local.lr", "local.momentum", "local.weight_decay"]
+    keys = ["local.lr", "local.optimizer.momentum", "local.weight_decay"]
     over = SEARCH["over"] | {key: {"low": 1e-9, "high": 1e-8} for key in keys[1:]}
     path = write({"search": SEARCH | {"over": over, "metric": "loss", "trials": 6}})
     answer = sweep(path, tmp_path / "runs")
@@ -389,7 +389,7 @@ def test_trials_that_lag_behind_are_pruned(write: Any, tmp_path: Path) -> None:
 
 def test_trials_that_were_interrupted_go_on(write: Any, tmp_path: Path) -> None:
     """With the same suggestions, pruned trials among them, because earlier evaluations are reported again."""
-    over = {"local.lr": {"choices": [1e-9, 0.5]}, "local.momentum": {"low": 0.0, "high": 0.1}}
+    over = {"local.lr": {"choices": [1e-9, 0.5]}, "local.optimizer.momentum": {"low": 0.0, "high": 0.1}}
     path = write({"search": {"over": over, "trials": 9, "batch": 6}}, run__rounds=6)
     whole = sweep(path, tmp_path / "whole")
     assert "pruned" in whole.stdout

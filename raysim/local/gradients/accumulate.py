@@ -1,0 +1,33 @@
+"""Mini-batches whose activations need not fit in memory at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raysim.local.gradients.gradient import Gradient, GradientPoint, Take
+from raysim.parts.part import Count
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Accumulate(Gradient):
+    """Takes the gradient of a mini-batch piece by piece, and their mean, which needs less memory.
+
+    Losses are taken to be means over samples. BatchNorm sees one piece at a time.
+    """
+
+    name: str = "accumulate"
+    micro_batch: Count
+    """Samples in a piece; the last one may have fewer."""
+
+    def take(self, before: Take, at: GradientPoint, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        if self.micro_batch >= len(y):
+            return before(x, y)
+        loss, total = x.new_zeros((), dtype=at.w.dtype), at.w.new_zeros(at.w.shape)
+        for first in range(0, len(y), self.micro_batch):
+            labels = y[first : first + self.micro_batch]
+            value, gradient = before(x[first : first + self.micro_batch], labels)
+            loss += value * (len(labels) / len(y))
+            total.add_(gradient, alpha=len(labels) / len(y))
+        return loss, total

@@ -1,0 +1,97 @@
+"""The steps of one training: an optimiser at work on the flat vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from raysim.local.groups import grouped
+from raysim.local.net import Net, Trainable
+from raysim.local.optimizers import Optimizer
+from raysim.local.settings import Local
+from raysim.terms import Record
+
+KEPT = "optimizer."  # what the names of kept entries begin with
+TAKEN = KEPT + "taken"
+
+
+def decayed(vector: Tensor, w: Tensor, decay: Tensor | float) -> Tensor:
+    """Adds weight decay to a gradient, (n,), in place. decay: one for all, or (n,)."""
+    if isinstance(decay, Tensor):
+        return vector.addcmul_(w, decay)
+    return vector.add_(w, alpha=decay) if decay else vector
+
+
+class Steps:
+    """Takes the steps of a training.
+
+    kept: the state of an optimiser that goes on, as `first_kept` makes it, which is changed in place; None: it starts
+    afresh.
+    """
+
+    def __init__(self, settings: Local, net: Net, part: Trainable, kept: Record | None = None) -> None:
+        self._settings, self._part, self._optimizer = settings, part, settings.optimizer
+        self._factors, self.decay = grouped(settings.groups, settings.weight_decay, net, part)
+        self._taken, self._kept = 0, None
+        if settings.plain:
+            return
+        self._vector, self._views = part.flat(net.layout)
+        self._state = self._optimizer.init(part.w)
+        if kept and kept.keys() == {TAKEN, *(KEPT + name for name in self._state)}:
+            self._kept = kept
+            self._state = {name: kept[KEPT + name][part.span] for name in self._state}
+            self._taken = int(kept[TAKEN][part.span][:1])
+
+    def follow(self, gradients: Sequence[Tensor], extra: Tensor | None) -> Tensor:
+        """Joins the gradients of the parameters to one vector (n,), and adds `extra` to it. The next call overwrites
+        it."""
+        torch._foreach_copy_(self._views, list(gradients))
+        return self._vector if extra is None else self._vector.add_(extra)
+
+    def __call__(self, gradients: Sequence[Tensor], extra: Tensor | None, lr: float) -> None:
+        """Takes a step. gradients: of each parameter. extra: a vector (n,) that is added to them, or None."""
+        w = self._part.w
+        if self._settings.plain:  # saves joining the gradients, a tenth of a small network's step
+            if extra is not None:  # before w changes, for `extra` may be w itself
+                w.add_(extra, alpha=-lr)
+            torch._foreach_add_(self._part.views, list(gradients), alpha=-lr)
+            return
+        gradient = self.follow(gradients, extra)
+        before = None if self._factors is None else w.clone()
+        if not self._optimizer.decoupled:
+            decayed(gradient, w, self.decay)
+        elif isinstance(self.decay, Tensor):
+            w.addcmul_(w, self.decay, value=-lr)
+        elif self.decay:
+            w.mul_(1 - lr * self.decay)
+        self._optimizer.move(w, gradient, self._state, lr, self._taken)
+        if before is not None and self._factors is not None:  # a step grows in proportion to its rate
+            w.copy_(before.lerp_(w, self._factors))
+        self._taken += 1
+
+    def keep(self) -> None:
+        """Leaves in the kept state how many steps it has seen by now."""
+        if self._kept is not None:
+            self._kept[TAKEN][self._part.span] = self._taken
+
+
+def first_kept(optimizer: Optimizer, w: Tensor) -> Record:
+    """Returns the entries that an optimiser with `keep` adds to the first state of a client or peer; {} without it."""
+    if not optimizer.keep or not (state := optimizer.init(w)):
+        return {}
+    # A part alone may be trained, so each entry of the vector has a count.
+    return {**{KEPT + name: vector for name, vector in state.items()}, TAKEN: w.new_zeros(w.shape)}
+
+
+def descent(optimizer: Optimizer, x: Tensor, lr: float) -> Callable[[Tensor], None]:
+    """Returns a function that takes a gradient of x, (n,), and changes x in place by a step of a fresh optimiser."""
+    state, taken = optimizer.init(x), 0
+
+    def move(gradient: Tensor) -> None:
+        nonlocal taken
+        optimizer.move(x, gradient.clone(), state, lr, taken)
+        taken += 1
+
+    return move
