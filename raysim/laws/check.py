@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
-from raysim.laws import algorithm, data, metric, model, observer, partition, runs, topology, world
+from raysim.laws import algorithm, data, metric, model, observer, partition, policy, runs, topology, world
 from raysim.laws.law import Groups, Judgement, judge
 from raysim.laws.subject import Subject
 
@@ -18,6 +18,7 @@ LAWS: dict[str, Groups] = {
     "topology.weights": topology.WEIGHTS,
     "world.delay": world.DELAY,
     "world.delay.flops_per_s": world.DISTRIBUTION,
+    "world.dispatch.policy": policy.LAWS,
     "world.availability": world.AVAILABILITY,
     "world.edge_delay": world.EDGE_DELAY,
     "run.metrics": metric.METRIC,

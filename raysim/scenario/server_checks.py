@@ -30,6 +30,8 @@ def server_problems(scenario: Scenario) -> Iterator[Problem]:
         return
     yield from _key_problems(world, algorithm)
     yield from _number_problems(world, clients)
+    for key, text in world.dispatch.policy.problems(scenario.data.clients, scenario.data.classes):
+        yield Problem(f"world.dispatch.policy.{key}", text)
     if wrong := list(file_problems(scenario)):
         yield from wrong
     else:  # the checks below need the files' content

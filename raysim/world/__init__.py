@@ -6,7 +6,7 @@ from raysim.world.distribution import Distribution
 from raysim.world.edge_delay import EdgeDelay
 from raysim.world.kinds import AVAILABILITY, DELAYS
 from raysim.world.mixing import Neighbours, Weighting
-from raysim.world.policy import Policy
+from raysim.world.policies import Candidates, Policy
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology
 from raysim.world.world import Dispatch, World
@@ -29,6 +29,7 @@ __all__ = [
     "DELAYS",
     "TOPOLOGIES",
     "Availability",
+    "Candidates",
     "Cost",
     "Delay",
     "Dispatch",

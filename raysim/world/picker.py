@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.rng import Stream
-from raysim.world.policy import UniformPolicy
+from raysim.world.policies import Candidates, UniformPolicy
 from raysim.world.roster import Roster
 from raysim.world.script import Script
 from raysim.world.world import World
@@ -55,10 +55,14 @@ class Picker(ABC):
 
 
 class RandomPicker(Picker):
-    """Picks clients as `world.dispatch.policy` says."""
+    """Picks clients as `world.dispatch.policy` says. labels: how many samples of each label clients have, if that
+    policy needs it, (clients, labels)."""
 
-    def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
+    def __init__(
+        self, world: World, samples: NDArray[np.int64], seed: int, labels: NDArray[np.int64] | None = None
+    ) -> None:
         super().__init__(world, samples, seed)
+        self._labels, self._times = labels, np.zeros_like(samples)
         self._draws = Stream(seed, "pick")
         self._until = 0.0  # when others may be available than the roster says
 
@@ -72,11 +76,13 @@ class RandomPicker(Picker):
         policy, draws = self._dispatch.policy, self._draws(serial)
         if type(policy) is UniformPolicy:  # needs no list of all clients
             return sorted(self.roster.at(policy.places(self.roster.size, wanted, draws)))
-        picked = sorted(map(int, policy.pick(self.roster.all(), wanted, self._samples, draws)))
+        candidates = Candidates(self.roster.all(), self._samples, self._times, round, self._labels)
+        picked = sorted(map(int, policy.pick(candidates, wanted, draws)))
         known = all(client in self.roster for client in picked)
         if not known or len(picked) > wanted or len(set(picked)) < len(picked):
             must = f"at most {wanted} of the idle clients, none of them twice"
             raise BadInput("world.dispatch.policy", f"{policy.name} must pick {must}, got {picked}; correct its `pick`")
+        self._times[picked] += 1
         return picked
 
 
@@ -154,8 +160,10 @@ class ScriptPicker(Picker):
             )
 
 
-def new_picker(world: World, samples: NDArray[np.int64], seed: int) -> Picker:
+def new_picker(world: World, samples: NDArray[np.int64], seed: int, labels: NDArray[np.int64] | None = None) -> Picker:
     """Returns the picker that the world asks for. Raises ValueError if its script names clients without samples."""
     if world.script is not None:
         return ScriptPicker(world, samples, seed, world.script)
-    return (RandomPicker if world.dispatch.picks is None else ListPicker)(world, samples, seed)
+    if world.dispatch.picks is not None:
+        return ListPicker(world, samples, seed)
+    return RandomPicker(world, samples, seed, labels)

@@ -36,7 +36,8 @@ class ServerTimeline:
     samples: the number of samples that each client trains on, (clients,); a client with none is never picked. rounds:
     the number of rounds, or of server steps if the world has no rounds, after which it ends. cost: returns the cost of
     a client's update, if the delay needs it. measured: waits for the training of a dispatch and returns the cost of
-    what was really done, if delays depend on that.
+    what was really done, if delays depend on that. labels: how many samples of each label clients have, if the policy
+    needs to know, (clients, labels).
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class ServerTimeline:
         seed: int,
         cost: Callable[[int], Cost] | None = None,
         measured: Callable[[Dispatched], Cost] | None = None,
+        labels: NDArray[np.int64] | None = None,
     ) -> None:
         self.world, self.trigger, self.rounds = world, trigger, rounds
         self.samples = samples.tolist()
@@ -60,7 +62,7 @@ class ServerTimeline:
         self.live: Counter[int] = Counter()  # by version: number of later updates that start from it
         self._cost, self._measured = cost, measured
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
-        self._picker = new_picker(world, samples, seed)
+        self._picker = new_picker(world, samples, seed, labels)
         self._fates = world.script.fates if world.script else None
         self._look_pending = False  # whether an opening is scheduled for when others may be available
         self._numbers = [0] * len(samples)

@@ -10,7 +10,7 @@ from raysim.world.availability import Always, Availability, Dropout
 from raysim.world.delay import Delay, NoDelay
 from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
 from raysim.world.kinds import AVAILABILITY, DELAYS
-from raysim.world.policy import POLICIES, Policy, UniformPolicy
+from raysim.world.policies import POLICIES, Policy, UniformPolicy
 from raysim.world.script import Recorded, Script, read_order, read_recorded, recorded_world, run_files
 
 

@@ -38,8 +38,8 @@ class Stands(Few):
 
 class Twice(Policy):
     name: str = "twice"
-    def pick(self, idle, wanted, samples, generator):
-        return [idle[0]] * wanted
+    def pick(self, candidates, wanted, generator):
+        return [candidates.idle[0]] * wanted
 
 class OneWeight(FedBuff):
     name: str = "one_weight"

@@ -9,7 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import toys_parts
 from command_line import command
@@ -25,7 +24,6 @@ from raysim.parts import own
 from raysim.scenario import RunSettings, Scenario
 from raysim.scenario.kinds import kinds
 from raysim.world import Dispatch, World
-from raysim.world.policy import BySamples
 
 
 def server() -> Raw:
@@ -339,15 +337,6 @@ def test_a_staleness_function_that_returns_nothing_is_refused(tmp_path: Path, mo
     assert answer.exit_code == 2
     text = "algorithm.staleness: forgetful:Lost must return a finite number, got None for a staleness of 0"
     assert text in " ".join(answer.output.split())
-
-
-def test_clients_with_more_samples_are_picked_more_often() -> None:
-    samples = np.array([1, 100, 0, 9])
-    picked = [BySamples().pick(np.array([0, 1, 3]), 1, samples, np.random.default_rng(seed))[0] for seed in range(200)]
-    assert picked.count(1) > 5 * picked.count(3) > 5 * picked.count(0)
-    assert sorted(BySamples().pick(np.array([0, 1, 3]), 9, samples, np.random.default_rng(0))) == [0, 1, 3]
-    problem_of = problem(override(server(), world__dispatch={"picks": [[0]] * 4, "policy": "by_samples"}))
-    assert problem_of.startswith("world.dispatch: policy goes with per_round or concurrency")
 
 
 class Literally(toys_parts.Slow):

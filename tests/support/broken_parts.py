@@ -17,7 +17,7 @@ from raysim.models import ModelPart
 from raysim.observers import Observer
 from raysim.parts.errors import Problem
 from raysim.parts.rng import generator
-from raysim.world import Topology
+from raysim.world import Candidates, Policy, Topology
 from raysim.world.availability import Availability
 from raysim.world.delay import Delay
 from raysim.world.mixing import Weighting
@@ -579,3 +579,26 @@ def centred(outputs: Any, labels: Any) -> Any:
 def constant(outputs: Any, labels: Any) -> Any:
     """A loss without a gradient."""
     return outputs.detach().square().sum(1)
+
+
+# --- policies ---------------------------------------------------------------------------------------------------------
+
+
+class PicksMore(Policy):
+    name: str = "picks_more"
+
+    def pick(self, candidates: Candidates, wanted: int, generator: Any) -> Any:
+        return candidates.idle.tolist()
+
+
+class DrawsPicks(PicksMore):
+    """Draws without a key."""
+
+    def pick(self, candidates: Candidates, wanted: int, generator: Any) -> Any:
+        return np.random.default_rng().permutation(candidates.idle)[:wanted].tolist()
+
+
+class CountsPicks(PicksMore):
+    def pick(self, candidates: Candidates, wanted: int, generator: Any) -> Any:
+        candidates.times[candidates.idle] += 1
+        return candidates.idle[:wanted].tolist()

@@ -15,7 +15,7 @@ from raysim.models import ModelPart, Solver
 from raysim.observers import Observer, RunBegin, RunEnd
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream, generator
-from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
+from raysim.world import Availability, Candidates, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import TimeUnit
 
 
@@ -139,8 +139,8 @@ class Lowest(Policy):
 
     name: str = "lowest"
 
-    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
-        return list(idle[:wanted])
+    def pick(self, candidates: Candidates, wanted: int, generator: np.random.Generator) -> Sequence[int]:
+        return list(candidates.idle[:wanted])
 
 
 class Twice(Lowest):
@@ -148,8 +148,8 @@ class Twice(Lowest):
 
     name: str = "twice"
 
-    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
-        return [idle[0], idle[0]]
+    def pick(self, candidates: Candidates, wanted: int, generator: np.random.Generator) -> Sequence[int]:
+        return [candidates.idle[0], candidates.idle[0]]
 
 
 class Even(Availability):

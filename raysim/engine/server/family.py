@@ -54,7 +54,7 @@ class ServerFamily:
     ) -> Iterator[Happening]:
         recorder.held(federation.samples)
         writing = _DryRun(self.scenario, recorder, self.scenario.population(federation.samples))
-        return writing.follow(new_timeline(self.scenario, federation.samples, measure))
+        return writing.follow(new_timeline(self.scenario, federation.samples, federation.partition_table, measure))
 
 
 class _DryRun(Visitor):

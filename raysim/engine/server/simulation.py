@@ -35,7 +35,10 @@ class ServerSimulation(Visitor):
         self._end: Closed | None = None  # the last round that was written
         self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
         self._measurements = 0  # those before the last happening that was written
-        self._timeline = new_timeline(scenario, self.described.samples, jobs.cost, jobs.training.measured)
+        described, training = self.described, jobs.training
+        self._timeline = new_timeline(
+            scenario, described.samples, lambda: described.partition, jobs.cost, training.measured
+        )
         self._happenings = iter(self._timeline)
         if checkpoint:
             self.committed = jobs.recall(checkpoint)

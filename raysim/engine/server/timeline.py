@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +17,21 @@ from raysim.world.server_timeline import ServerTimeline
 def new_timeline(
     scenario: Scenario,
     samples: NDArray[np.int64],
+    partition: Callable[[], Mapping[str, np.ndarray]],
     measure: Callable[[], UpdateCost],
     measured: Callable[[Dispatched, UpdateCost], Cost] | None = None,
 ) -> ServerTimeline:
     """Returns the run's timeline.
 
-    measure: returns the cost of an update; called only if delays depend on it. measured: returns the cost of what a
-    dispatched client has really done, given the cost of an update; called only if clients may stop early.
+    partition: returns the table `partition`; called only if the policy needs labels. measure: returns the cost of an
+    update; called only if delays depend on it. measured: returns the cost of what a dispatched client has really done,
+    given the cost of an update; called only if clients may stop early.
     """
-    rounds, trigger = scenario.run.rounds, scenario.central.trigger
+    rounds, trigger, labels = scenario.run.rounds, scenario.central.trigger, None
+    if scenario.world.dispatch.policy.needs_labels:
+        labels = _label_counts(partition(), len(samples))
     if not scenario.needs_cost:
-        return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed)
+        return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, labels=labels)
     cost, groups = measure(), scenario.groups
 
     def client_cost(client: int) -> Cost:
@@ -41,4 +45,13 @@ def new_timeline(
         return measured(dispatched, cost)
 
     follow = dispatched_cost if scenario.follows_training else None
-    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, client_cost, follow)
+    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, client_cost, follow, labels)
+
+
+def _label_counts(partition: Mapping[str, np.ndarray], clients: int) -> NDArray[np.int64]:
+    """Returns how many training samples of each label clients have, (clients, labels)."""
+    trained = partition["split"] == "train"
+    client, label = partition["client"][trained], partition["label"][trained]
+    counts = np.zeros((clients, int(label.max()) + 1), dtype=np.int64)
+    counts[client, label] = partition["samples"][trained]
+    return counts

@@ -9,7 +9,7 @@ import numpy as np
 
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream
-from raysim.world import Availability, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
+from raysim.world import Availability, Candidates, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import TimeUnit
 
 
@@ -51,8 +51,8 @@ class Lowest(Policy):
 
     name: str = "outside_lowest"
 
-    def pick(self, idle: np.ndarray, wanted: int, samples: np.ndarray, generator: np.random.Generator) -> Sequence[int]:
-        return list(idle[:wanted])
+    def pick(self, candidates: Candidates, wanted: int, generator: np.random.Generator) -> Sequence[int]:
+        return list(candidates.idle[:wanted])
 
 
 class Shifts(Availability):

@@ -1,0 +1,13 @@
+"""How clients are picked, each way in a file of its own. To add one, put it into `POLICIES`."""
+
+from raysim.world.policies.by_samples import BySamples
+from raysim.world.policies.candidates import Candidates
+from raysim.world.policies.policy import Policy
+from raysim.world.policies.round_robin import RoundRobin
+from raysim.world.policies.stratified import Stratified
+from raysim.world.policies.uniform import UniformPolicy
+from raysim.world.policies.weighted import WeightedPolicy
+
+POLICIES: tuple[type[Policy], ...] = (UniformPolicy, BySamples, WeightedPolicy, RoundRobin, Stratified)
+
+__all__ = ["POLICIES", "Candidates", "Policy", "UniformPolicy"]
