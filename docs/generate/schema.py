@@ -46,8 +46,8 @@ def reference(schema: Schema) -> str | None:
 
 
 def block_name(schema: Schema) -> str:
-    """The definition of the block that a key holds, or of the blocks that it holds by keys of the user's own."""
-    inner = schema.get("additionalProperties")
+    """The definition of the block that a key holds, or of the blocks in its list or under keys of the user's own."""
+    inner = schema.get("additionalProperties") or schema.get("items")
     name = reference(schema) or (reference(inner) if isinstance(inner, dict) else None)
     if name is None:
         raise ValueError(f"must be the schema of a block, got {schema!r}")
@@ -84,7 +84,7 @@ def find(path: str) -> Schema:
     for key in path.split("."):
         blocks = [schema]
         if "properties" not in schema:
-            name = reference(schema)
+            name = reference(schema) or reference(schema.get("items", {}))
             blocks = [definition(name)] if name else [option.schema for option in options(schema)]
         schema = next(block["properties"][key] for block in blocks if key in block.get("properties", {}))
     return schema

@@ -8,6 +8,8 @@ underscore: D-PSGD is d_psgd, Fed+FT is fed_ft, and DFedAvgM is dfedavgm.
 """
 
 from raysim.algorithms.ace import ACE as ACE
+from raysim.algorithms.aggregates import Aggregate as Aggregate
+from raysim.algorithms.aggregating import Aggregating as Aggregating
 from raysim.algorithms.ca2fl import CA2FL as CA2FL
 from raysim.algorithms.center import Center as Center
 from raysim.algorithms.central import Central as Central
@@ -53,6 +55,7 @@ from raysim.algorithms.peer import Inbox as Inbox
 from raysim.algorithms.peer import Peer as Peer
 from raysim.algorithms.per_fedavg import PerFedAvg as PerFedAvg
 from raysim.algorithms.pfedme import PFedMe as PFedMe
+from raysim.algorithms.rules import ServerRule as ServerRule
 from raysim.algorithms.scaffold import Scaffold as Scaffold
 from raysim.algorithms.setting import Setting as Setting
 from raysim.algorithms.staleness import StalenessFunction as StalenessFunction

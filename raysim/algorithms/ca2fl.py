@@ -11,18 +11,16 @@ spills to disk, instead of on the server, and a step holds M changes of 4d bytes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.moving import Moving
-from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Positive
 from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raysim.algorithms.setting import Setting
     from raysim.local.model import Model
     from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
@@ -39,11 +37,6 @@ class CA2FL(Moving):
     scale_buffers: bool = False
     """Whether BatchNorm's statistics move to the mean of those that arrived by the factor `server_lr` only. false: they
     become that mean."""
-
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
-        if self.needs_every_update:
-            text = "must be mean for ca2fl, whose clients send changes of cached updates and not updates, got "
-            yield Problem("algorithm.aggregate", f"{text}{self.aggregate.name}; leave the key out")
 
     @property
     def trigger(self) -> Buffer:

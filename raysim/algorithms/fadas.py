@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from raysim.algorithms.moving import Moving
+from raysim.algorithms.aggregating import Aggregating
 from raysim.algorithms.rules import Rule, ServerAMSGrad
 from raysim.parts.part import Count
 from raysim.terms import Arrival, Buffer, Population, Record
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from raysim.local.server_task import ServerTask
 
 
-class FADAS(Moving):
+class FADAS(Aggregating):
     """FedBuff whose server takes AMSGrad steps, shorter ones where updates are stale (Wang et al. 2024)."""
 
     name: str = "fadas"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from raysim.algorithms.moving import Moving
+from raysim.algorithms.aggregating import Aggregating
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def by_samples(arrivals: Sequence[Arrival]) -> list[float]:
     return [a.samples / reported for a in arrivals]
 
 
-class FedAvg(Moving):
+class FedAvg(Aggregating):
     """Synchronous averaging of the clients that report in time (McMahan et al. 2017)."""
 
     name: str = "fedavg"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from raysim.algorithms.moving import Moving
+from raysim.algorithms.aggregating import Aggregating
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.part import Count, Positive
 from raysim.terms import Arrival, Buffer, Population, Record
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from raysim.local.server_task import ServerTask
 
 
-class FedBuff(Moving):
+class FedBuff(Aggregating):
     """The server steps as soon as K updates have arrived; stale updates weigh less (Nguyen et al. 2022)."""
 
     name: str = "fedbuff"

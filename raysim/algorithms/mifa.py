@@ -10,18 +10,16 @@ it changes, so the server keeps only the mean. Updates are multiplied by local r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.moving import Moving
-from raysim.parts.errors import Problem
 from raysim.parts.part import Positive
 from raysim.terms import Arrival, Buffer, Population, Record, Round
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raysim.algorithms.setting import Setting
     from raysim.local.model import Model
     from raysim.local.server_task import ServerTask
     from raysim.local.task import Task
@@ -33,11 +31,6 @@ class MIFA(Moving):
     name: str = "mifa"
     server_lr: Positive = 1.0
     """Factor of the server's step."""
-
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
-        if self.needs_every_update:
-            text = f"must be mean for {self.name}, whose clients send changes of their last updates, got "
-            yield Problem("algorithm.aggregate", f"{text}{self.aggregate.name}; leave the key out")
 
     @property
     def trigger(self) -> Round | Buffer:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import field_validator
 
-from raysim.algorithms.aggregates import AnAggregate, Mean
 from raysim.algorithms.central import Central
 from raysim.algorithms.rules import Rule, ServerSGD
-from raysim.parts.errors import Problem
 from raysim.parts.part import names_of, spell_out
-from raysim.terms import Arrival, Buffer, Population, Record
+from raysim.terms import Arrival, Population, Record
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raysim.algorithms.setting import Setting
     from raysim.local.model import Model
     from raysim.local.server_task import ServerTask
 
@@ -27,7 +24,7 @@ RULE = "rule."  # starts the names of a rule's entries in the server's state, wh
 
 
 class Moving(Central):
-    """An algorithm whose clients send differences `delta`, along which its server moves by a rule.
+    """An algorithm whose server moves by a rule along what clients' differences amount to.
 
     A subclass says with `direction` where to move; the rule says how far, and what is kept from step to step. The state
     of the rule stands beside the algorithm's own in the server's state: `init` of a subclass extends `starting`.
@@ -36,9 +33,6 @@ class Moving(Central):
     server: Rule = ServerSGD()
     """How the server moves along the direction of a step: sgd, adagrad, adam, yogi, amsgrad. Keys that are left out
     are those of the algorithm's default rule, if it is the same or none is named."""
-    aggregate: AnAggregate = Mean()
-    """How the updates of a step become one: mean, or an aggregate that resists some wrong ones, for which a step keeps
-    every update."""
 
     @field_validator("server", mode="before")
     @classmethod
@@ -47,19 +41,6 @@ class Moving(Central):
         if isinstance(block, dict) and block.get("name") in (None, *names_of(type(default))):
             return {**default.model_dump(), **block}
         return value
-
-    @property
-    def needs_every_update(self) -> bool:
-        return not isinstance(self.aggregate, Mean)
-
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
-        """Yields a problem if a step can never have the updates that the aggregate needs."""
-        trigger = self.trigger
-        most = trigger.size if isinstance(trigger, Buffer) else scenario.world.dispatch.size
-        if most is not None and most < self.aggregate.least:
-            key = "algorithm.buffer" if isinstance(trigger, Buffer) else "world.dispatch"
-            text = f"must give a step at least {self.aggregate.least} updates, for {self.aggregate.name} needs them"
-            yield Problem(key, f"{text}, got {most}; raise it, or lower the numbers of algorithm.aggregate")
 
     def starting(self, w: Tensor) -> Record:
         """Returns the server's first state: the parameters that it moves, and what its rule keeps."""
@@ -74,13 +55,10 @@ class Moving(Central):
     ) -> tuple[Tensor | None, Record]:
         """Returns where to move, (d,), or None to stay, and entries of the next state besides those of the rule.
 
-        The arguments are those of `step`; `delta` in `updates` is what the aggregate made of the clients'.
+        The arguments are those of `step`.
         """
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
-        if self.needs_every_update and "delta" in updates:
-            task.vector_flops += self.aggregate.flops(*updates["delta"].shape)
-            updates = self._aggregated(updates, arrivals, task.population)
         direction, others = self.direction(state, arrivals, updates, task)
         if direction is None:
             return {"w": state["w"], **others}
@@ -88,11 +66,3 @@ class Moving(Central):
         kept = {key.removeprefix(RULE): value for key, value in state.items() if key.startswith(RULE)}
         w, after = self.server.move(kept, state["w"], direction, lr)
         return {"w": w, **{RULE + key: value for key, value in after.items()}, **others}
-
-    def _aggregated(self, updates: Record, arrivals: Sequence[Arrival], population: Population) -> Record:
-        """Returns the aggregate of the differences, and the weighted sums of what else clients send."""
-        self.aggregate.require(len(arrivals))
-        weights = self.weigh(arrivals, population)
-        assert weights is not None  # or `problems` has refused the aggregate
-        sums = {key: Mean().of(stack, weights) for key, stack in updates.items() if key not in ("delta", "buffers")}
-        return {**updates, **sums, "delta": self.aggregate.of(updates["delta"], weights)}

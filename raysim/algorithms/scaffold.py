@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from raysim.algorithms.moving import Moving
+from raysim.algorithms.aggregating import Aggregating
 from raysim.parts.errors import Problem
 from raysim.parts.part import Positive
 from raysim.terms import Arrival, Population, Record, Round
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from raysim.local.task import Task
 
 
-class Scaffold(Moving):
+class Scaffold(Aggregating):
     """FedAvg with control variates that correct the drift of clients' local steps (Karimireddy et al. 2020)."""
 
     name: str = "scaffold"

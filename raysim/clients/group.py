@@ -22,11 +22,11 @@ _WAYS = ("number", "share", "members", "file")
 class ClientGroup(Part):
     """Some of the clients, or peers, with settings of their own. One of number, share, members and file says who."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", examples=["some"])]
     """Name, which the tables show."""
     number: Count | None = None
     """How many clients are drawn into the group."""
-    share: Fraction | None = None
+    share: Annotated[Fraction | None, Field(examples=[0.5])] = None
     """Which share of all clients is drawn into the group, rounded to the nearest number."""
     members: tuple[Annotated[int, Field(ge=0)], ...] | None = None
     """The numbers of the clients in the group."""

@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 from raysim.parts.part import Part, names_of
 from raysim.parts.plain import as_tuples
 from raysim.scenario.kinds import Kind
+from raysim.scenario.schema import Scenario
 from raysim.scenario.words import Schema
 
 
@@ -32,6 +33,9 @@ def placed(kind: Kind, block: Any) -> dict[str, Any]:
     *way, last = kind.key.split(".")
     in_list = get_origin(kind.owner.model_fields[last].annotation) is tuple
     nested: dict[str, Any] = {last: [block] if in_list else block}
+    of_list = bool(way) and get_origin(Scenario.model_fields[way[0]].annotation) is tuple
+    if of_list:
+        return {way[0]: [{"name": "some", **required(kind.owner), **nested}]}
     if way and (own := names_of(kind.owner)):
         nested = {"name": own[0], **required(kind.owner), **nested}
     for key in reversed(way):

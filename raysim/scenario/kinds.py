@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from raysim.local import Local
 from raysim.parts.own import path_of
 from raysim.parts.part import OneOf, Part, names_of, one_of, parts_of
 from raysim.scenario.schema import Scenario
+from raysim.schedules.schedulable import schedules
 
 
 class Kind(NamedTuple):
@@ -42,7 +44,8 @@ def kinds() -> tuple[Kind, ...]:
     for kind in _below(Scenario, ""):
         if not any(_classes(kind) <= _classes(other) for other in found):
             found.append(kind)
-    return tuple(found)
+    # A schedule can stand for any number of an algorithm or of `local`; this is the one that it mostly stands for.
+    return (*found, Kind("local.lr", schedules(), Local))
 
 
 def kind_of(part: type[Part]) -> Kind | None:

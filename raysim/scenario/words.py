@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from raysim.parts.part import Part, names_of
+from raysim.schedules.schedulable import SCHEDULE
 
 Schema = dict[str, Any]
 
@@ -74,6 +75,8 @@ def type_words(schema: Schema, kind: Callable[[Schema], str]) -> str:
         pair = " of two" if schema.get("maxItems") == 2 else ""
         return f"list{pair}: {kind(inner)}" if inner else f"list{pair}"
     if of == "object":
+        if schema.get("title") == SCHEDULE:
+            return SCHEDULE
         inner = schema.get("additionalProperties")
         return f"block of {kind(inner)} by key" if isinstance(inner, dict) and inner else "block"
     if of is None:

@@ -1,5 +1,9 @@
 """A number that stays, after a rise."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from raysim.schedules.schedule import Schedule
 
 
@@ -7,7 +11,7 @@ class ConstantSchedule(Schedule):
     """Stays at its value, once `warmup` is over."""
 
     name: str = "constant"
-    value: float
+    value: Annotated[float, Field(examples=[0.1])]
     """The value."""
 
     def curve(self, position: float) -> float:

@@ -1,6 +1,9 @@
 """A number that changes by a factor all the time."""
 
 import math
+from typing import Annotated
+
+from pydantic import Field
 
 from raysim.parts.part import Positive
 from raysim.schedules.schedule import HUGE, TINY, Schedule
@@ -10,9 +13,9 @@ class ExponentialSchedule(Schedule):
     """start * factor^t: for example 0.1 * 0.998^t after t rounds."""
 
     name: str = "exponential"
-    start: float
+    start: Annotated[float, Field(examples=[0.1])]
     """The first value."""
-    factor: Positive
+    factor: Annotated[Positive, Field(examples=[0.998])]
     """What the value is multiplied with in each round (or version ...), such as 0.998."""
     end: float | None = None
     """Value at which it stays once it gets there. null: it goes on."""

@@ -1,6 +1,9 @@
 """A number that rises to a peak and falls far below where it started."""
 
 import math
+from typing import Annotated
+
+from pydantic import Field
 
 from raysim.parts.part import Fraction, Positive
 from raysim.schedules.schedule import Schedule, between
@@ -10,9 +13,9 @@ class OneCycleSchedule(Schedule):
     """Rises from peak / rise_by to the peak, then falls to peak / fall_by, along half cosines (Smith, Topin 2018)."""
 
     name: str = "one_cycle"
-    peak: float
+    peak: Annotated[float, Field(examples=[0.1])]
     """The largest value."""
-    length: Positive
+    length: Annotated[Positive, Field(examples=[10.0])]
     """After how many rounds (or versions ...), not counting `warmup`, the last value is reached."""
     rise: Fraction = 0.3
     """Share of `length` that the rise takes."""

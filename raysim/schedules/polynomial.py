@@ -1,5 +1,9 @@
 """A number that goes from one value to another, as a power of the time that is left."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from raysim.parts.part import Positive
 from raysim.schedules.schedule import Schedule, between
 
@@ -8,11 +12,11 @@ class PolynomialSchedule(Schedule):
     """end + (start - end) (1 - t / length)^power up to t = length, and `end` from then on; power 1 is a line."""
 
     name: str = "polynomial"
-    start: float
+    start: Annotated[float, Field(examples=[0.1])]
     """The first value."""
     end: float = 0.0
     """The last value."""
-    length: Positive
+    length: Annotated[Positive, Field(examples=[10.0])]
     """After how many rounds (or versions ...), not counting `warmup`, the last value is reached."""
     power: Positive = 1.0
     """The power: above 1, most of the change comes first."""

@@ -27,6 +27,7 @@ SCHEDULES: tuple[type[Schedule], ...] = (
     CosineSchedule,
     OneCycleSchedule,
 )
+SCHEDULE = "schedule"  # the title of what stands for a schedule in the JSON Schema
 CHOICE = OneOf(SCHEDULES, "raysim.schedules")
 
 
@@ -94,7 +95,12 @@ class _MayChange:
         return schedule
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"anyOf": [handler(schema), {"type": "object", "properties": {"name": {"enum": _names()}}}]}
+        return {
+            "anyOf": [
+                handler(schema),
+                {"title": SCHEDULE, "type": "object", "properties": {"name": {"enum": _names()}}},
+            ]
+        }
 
 
 MAY_CHANGE = _MayChange()
@@ -102,7 +108,15 @@ MAY_CHANGE = _MayChange()
 
 @cache  # built when the first schedule is read, for most scenarios have none
 def _adapter() -> TypeAdapter[Schedule]:
-    return TypeAdapter(Annotated[Schedule, CHOICE])
+    adapter: TypeAdapter[Schedule] = TypeAdapter(Annotated[Schedule, CHOICE])
+    adapter.rebuild()  # or else it would be built by the first value, and CHOICE not know its base class before
+    return adapter
+
+
+def schedules() -> OneOf:
+    """Returns the choice of schedules, which knows their base class once its validator is built."""
+    _adapter()
+    return CHOICE
 
 
 def _serialized(value: Any, number: Callable[[Any], Any]) -> Any:

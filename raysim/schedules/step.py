@@ -2,9 +2,9 @@
 
 import bisect
 import math
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from raysim.parts.part import Positive
 from raysim.schedules.schedule import HUGE, TINY, Schedule
@@ -14,11 +14,11 @@ class StepSchedule(Schedule):
     """Changes by a factor every so often, or at given milestones."""
 
     name: str = "step"
-    start: float
+    start: Annotated[float, Field(examples=[0.1])]
     """The first value."""
     factor: Positive = 0.1
     """What the value is multiplied with each time."""
-    every: Positive | None = None
+    every: Annotated[Positive | None, Field(examples=[5.0])] = None
     """How many rounds (or versions ...) lie between two changes. null: `milestones` are given."""
     milestones: tuple[Positive, ...] = ()
     """When the value changes, in rising order. (): it changes each `every`."""

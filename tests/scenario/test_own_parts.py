@@ -78,13 +78,25 @@ def nested() -> Raw:
     )
 
 
-SCENARIOS = {"server": server, "peers": peers, "nested": nested}
+def stepping() -> Raw:
+    """How a server steps, what changes as the run goes on, and clients that differ."""
+    return override(
+        server(),
+        algorithm={"name": "fedavg", "server": "toys_parts:Halfway", "aggregate": "toys_parts:OnlyFirst"},
+        local__lr={"name": "toys_parts:Harmonic", "start": 0.2},
+        clients=[{"name": "some", "number": 2, "behaviour": "toys_parts:Double"}],
+    )
+
+
+SCENARIOS = {"server": server, "peers": peers, "nested": nested, "stepping": stepping}
 
 
 def objects(raw: Any, module: Any = toys_parts) -> Any:
     """Scenarios in which objects of these classes stand for blocks."""
     if isinstance(raw, str) and raw.startswith("toys_parts:"):
         return objects({"name": raw}, module)
+    if isinstance(raw, list):
+        return [objects(item, module) for item in raw]
     if not isinstance(raw, dict):
         return raw
     block = {key: objects(value, module) if key != "name" else value for key, value in raw.items()}

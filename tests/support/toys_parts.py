@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
+from raysim.algorithms.aggregates import Aggregate
+from raysim.algorithms.rules import ServerRule
+from raysim.clients import Behaviour
 from raysim.data import Dataset, FeatureSkew, Partitioner, ServerData, Sizes, Source, Split
 from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.engine.progress import Progress
@@ -15,6 +18,7 @@ from raysim.models import ModelPart, Solver
 from raysim.observers import Observer, RunBegin, RunEnd
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream, generator
+from raysim.schedules import Schedule
 from raysim.world import Availability, Candidates, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import TimeUnit
 
@@ -260,3 +264,44 @@ class Counting(Observer):
 
     def end(self, end: RunEnd) -> None:
         (self._folder / self.file).write_text(f"{self._seen} {end.status}")
+
+
+class Halfway(ServerRule):
+    """The server moves half of the way."""
+
+    name: str = "halfway"
+
+    def move(self, kept: Record, w: Any, direction: Any, lr: float) -> tuple[Any, Record]:
+        return w + direction / 2, {}
+
+
+class OnlyFirst(Aggregate):
+    """The first update is the only one that counts."""
+
+    name: str = "only_first"
+
+    def of(self, updates: Any, weights: Sequence[float]) -> Any:
+        return sum(weights) * updates[0]
+
+
+class Harmonic(Schedule):
+    """start / (1 + t)."""
+
+    name: str = "harmonic"
+    start: float
+
+    def curve(self, position: float) -> float:
+        return self.start / (1 + position)
+
+    @property
+    def values(self) -> tuple[float, float]:
+        return 1e-9, self.start
+
+
+class Double(Behaviour):
+    """Sends twice its update."""
+
+    name: str = "double"
+
+    def sent(self, value: Any, draw: Any) -> Any:
+        return 2 * value
