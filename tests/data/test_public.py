@@ -15,6 +15,7 @@ from raysim.data.sources.arrays import Arrays
 from raysim.data.sources.digits import Digits
 from raysim.parts.errors import ScenarioError
 from raysim.parts.rng import generator
+from raysim.terms import Moment
 from raysim.workers.workbench import Workbench
 
 DIGITS = federated(Digits).model_validate({"clients": 3, "partition": {"name": "iid"}})
@@ -111,6 +112,7 @@ def test_what_distillation_needs_is_checked(name: str, changes: dict[str, Any], 
 
 def test_all_tasks_of_a_worker_have_the_same_public_inputs_as_modules_take_them() -> None:
     bench = worker_of(digits(public={"samples": 7}), Workbench)
+    bench.at(Moment())
     first, other = (bench.task(client, 0, bench.start).public for client in (0, 5))
     assert first is other
     images, _ = bench.loader(bench.federation.public, np.arange(7))
