@@ -54,17 +54,30 @@ class TrainingLoss(Part):
         return losses.mean() if reduction == "mean" else losses.sum()
 
 
+def weighted(losses: Tensor, labels: Tensor, outputs: Tensor, weights: tuple[float, ...]) -> Tensor:
+    """Returns losses (n,) times the weights of their labels. Raises ValueError unless each label has one."""
+    if not weights:
+        return losses
+    if len(weights) != outputs.shape[1]:
+        got = f"one for each of {outputs.shape[1]} labels, got {len(weights)}"
+        raise ValueError(f"run.loss: class_weights must be {got}")
+    return losses * losses.new_tensor(weights)[labels]
+
+
 class CrossEntropy(TrainingLoss):
     """Cross-entropy of logits and labels, which may be smoothed."""
 
     name: str = "cross_entropy"
     label_smoothing: Fraction = 0.0
     """Probability that is taken from the label and spread evenly over all labels (Szegedy et al., CVPR 2016)."""
+    class_weights: tuple[NonNegative, ...] = ()
+    """Factor of the loss of each label's samples; the mean is over samples. []: 1 for all."""
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
         from torch.nn.functional import cross_entropy
 
-        return cross_entropy(outputs, labels, reduction="none", label_smoothing=self.label_smoothing)
+        losses = cross_entropy(outputs, labels, reduction="none", label_smoothing=self.label_smoothing)
+        return weighted(losses, labels, outputs, self.class_weights)
 
 
 class Focal(TrainingLoss):
@@ -73,12 +86,15 @@ class Focal(TrainingLoss):
     name: str = "focal"
     gamma: NonNegative = 2.0
     """How much less samples count that are predicted well. 0: as in cross-entropy."""
+    class_weights: tuple[NonNegative, ...] = ()
+    """Factor of the loss of each label's samples (alpha); the mean is over samples. []: 1 for all."""
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
         from torch.nn.functional import cross_entropy
 
         entropies = cross_entropy(outputs, labels, reduction="none")
-        return (-(-entropies).expm1()).clamp_min(0) ** self.gamma * entropies
+        losses = (-(-entropies).expm1()).clamp_min(0) ** self.gamma * entropies
+        return weighted(losses, labels, outputs, self.class_weights)
 
 
 class OneHot(TrainingLoss):

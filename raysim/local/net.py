@@ -1,7 +1,7 @@
 """The network of a worker: one torch module, with which all of its clients train in turn."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from raysim.local.augment.augmenter import Pixels
 from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
 from raysim.local.model import Model
@@ -48,6 +49,17 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "squared_error": squared_error,
     "quadratic": quadratic,
 }
+
+
+@contextmanager
+def _tf32() -> Iterator[None]:
+    """Lets matrix products and convolutions of a GPU round to TF32."""
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
 
 
 class Trainable(NamedTuple):
@@ -103,6 +115,9 @@ class Net:
         self.norms = [name for name in names if name.rpartition(".")[0] + "." in norms]  # parameters of these
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
         self._busy = False
+        self._halved = False  # whether passes compute in bfloat16
+        self.pixels: Pixels | None = None  # of inputs, if they are images
+        self.classes = 0  # the number of different labels
         self.seen = 0  # how many samples gradients were taken of, repeats counted
         self.steps = 0  # how many steps optimisers took
         self.passes = 0.0  # how many samples passed through the network; a backward pass counts as two
@@ -113,6 +128,11 @@ class Net:
             "shared": self._make_part(slice(cut), slice(first)),
             "personal": self._make_part(slice(cut, None), slice(first, None)),
         }
+
+    @property
+    def remembers(self) -> bool:
+        """Whether solves of equilibrium layers start where the same sample's last one ended."""
+        return any(layer.start == "last" for layer in self._equilibria)
 
     @property
     def predicted(self) -> float:
@@ -215,9 +235,17 @@ class Net:
         """
         self.seen += len(y)
         self.passes += 3 * len(y)
-        if self._chain and loss is None and len(parameters) == len(self.parameters) and self._chain.takes(x, y):
+        if (
+            self._chain
+            and not self._halved
+            and loss is None
+            and len(parameters) == len(self.parameters)
+            and self._chain.takes(x, y)
+        ):
             return self._chain(x, y)
-        value = (loss or self.loss)(self.module(x), y)
+        with torch.autocast(self.device.type, torch.bfloat16) if self._halved else nullcontext():
+            outputs = self.module(x)
+        value = (loss or self.loss)(outputs.float() if self._halved else outputs, y)
         return value.detach(), torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
 
     def descend(self, x: Tensor, y: Tensor, lr: float, extra: Tensor | None) -> Tensor | None:
@@ -226,7 +254,7 @@ class Net:
         Returns the batch's loss before the step, 0-d. Does nothing and returns None if `Chain` is not made for the
         module or the batch. extra: a vector (size,) that is added to the gradient, or None.
         """
-        if not self._chain or not self._chain.takes(x, y):
+        if not self._chain or self._halved or not self._chain.takes(x, y):
             return None
         batch = y.shape[0]
         self.seen += batch
@@ -241,19 +269,21 @@ class Net:
         return Chain.of(self.module, views) if self.loss is cross_entropy and in_order else None
 
     @contextmanager
-    def training(self, start: Model, samples: int) -> Iterator[None]:
+    def training(self, start: Model, samples: int, precision: str = "float32") -> Iterator[None]:
         """Puts the module in training mode with the values of `start`, and refuses `load` until training is over.
 
-        samples: how many samples it is trained on.
+        samples: how many samples it is trained on. precision: as in `Local`.
         """
         self.load(start)
         self.mode(training=True)
         self._busy = True
         self._remember(samples)
+        self._halved = precision == "bfloat16"
         try:
-            yield
+            with _tf32() if precision == "tf32" else nullcontext():
+                yield
         finally:
-            self._busy = False
+            self._busy = self._halved = False
             self._remember(0)
 
     def _remember(self, samples: int) -> None:

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
 
+from raysim.local.augment import AUGMENTATIONS, Augmentation
+from raysim.local.augment.function import spelled as augmentation_block
 from raysim.local.gradients import GRADIENTS, Gradient
 from raysim.local.groups import ParameterGroup
 from raysim.local.optimizers import OPTIMIZERS, SGD, Optimizer
@@ -38,6 +40,13 @@ class Local(Schedulable):
     gradients: tuple[Annotated[Gradient, OneOf(GRADIENTS, "raysim.gradients")], ...] = ()
     """What is done with the gradient of a mini-batch, in this order, before an algorithm's correction (a proximal term,
     a dual, a control variate) is added to it, then weight decay."""
+    augment: tuple[
+        Annotated[Augmentation, OneOf(AUGMENTATIONS, "raysim.augmentations"), BeforeValidator(augmentation_block)], ...
+    ] = ()
+    """Random changes of the samples of each mini-batch, in this order."""
+    precision: Literal["float32", "tf32", "bfloat16"] = "float32"
+    """How forward and backward passes of training compute. tf32: matrix products of GPUs round to 10 bits. bfloat16:
+    what torch.autocast says is in bfloat16. Parameters, gradients and all that travels stay float32."""
     epochs: Epochs = 1
     """Passes through the samples in one training."""
     steps: Count | None = None

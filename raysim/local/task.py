@@ -147,7 +147,7 @@ class Task:
             tolerance=tolerance,
             relative=relative,
             loss=loss,
-            generator=cache(lambda: self.generator(f"gradients {stream}")),
+            draws=cache(lambda purpose: self.generator(f"{purpose} {stream}")),
             kept=self.kept if stream == 0 and type(local.optimizer) is type(self.local.optimizer) else None,
         )
         return trained._replace(logged=self.logged)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from raysim.local.augment.augmenter import Augmenter
 from raysim.local.correction import Correction, Pull
 from raysim.local.gradients.taking import taker
 from raysim.local.model import Model
@@ -108,6 +110,10 @@ class Criterion:
         return bool(residual <= self.tolerance)
 
 
+def _unseeded(purpose: str) -> torch.Generator:
+    return torch.Generator()
+
+
 def train(
     net: Net,
     start: Model,
@@ -120,18 +126,21 @@ def train(
     tolerance: float | Tensor | None = None,
     relative: bool = False,
     loss: LossFunction | None = None,
-    generator: Callable[[], torch.Generator] = torch.Generator,
+    draws: Callable[[str], torch.Generator] = _unseeded,
     kept: Record | None = None,
 ) -> Trained:
     """Trains a model from `start` on samples. The keyword arguments are those of `Task.train`.
 
-    order: shuffles the samples. generator: gives the generator of the training's draws. kept: the state of an optimiser
-    that goes on, which is changed in place; None: it starts afresh. Raises ValueError if there are no samples.
+    order: shuffles the samples. draws: gives the training's generator for a purpose, one and the same each time. kept:
+    the state of an optimiser that goes on, which is changed in place; None: it starts afresh.
+
+    Raises ValueError if there are no samples.
     """
     trained = net.part(part)
     step = Steps(settings, net, trained, kept)
     pull = Pull(correction, net, trained)
-    take = taker(settings.gradients, net, trained, loss, generator)
+    take = taker(settings.gradients, net, trained, loss, partial(draws, "gradients"))
+    augment = Augmenter(settings.augment, net.pixels, net.classes, partial(draws, "augment"))
     decay = 0.0 if settings.optimizer.decoupled else step.decay
     criterion = None if tolerance is None else Criterion(net, trained, decay, tolerance, relative)
     an_epoch = settings.batches(len(samples))
@@ -141,7 +150,7 @@ def train(
     plain = settings.plain and not settings.gradients and not pull.sees and part is None and loss is None and not whole
     first = last = None
     taken = 0
-    with net.training(start, len(samples)):
+    with net.training(start, len(samples), settings.precision):
         for batch in batches(samples, settings, order):
             ready, lr = None, settings.rate(taken)
             extra = None if pull.sees else pull()
@@ -152,12 +161,13 @@ def train(
                 net.mode(training=True)
                 if criterion.met(gradients, pull(gradients) if pull.sees else extra):
                     break
-                ready = (last, gradients) if whole else None  # the gradient has just been taken
-            if plain and (descended := net.descend(batch.x, batch.y, lr, extra)) is not None:
+                ready = (last, gradients) if whole and not settings.augment else None  # it has just been taken
+            x, y = augment(batch.x, batch.y) if settings.augment else (batch.x, batch.y)
+            if plain and (descended := net.descend(x, y, lr, extra)) is not None:
                 last = descended
             else:
                 net.at(batch.places)
-                last, gradients = take(batch.x, batch.y, ready)
+                last, gradients = take(x, y, ready)
                 step(gradients, pull(gradients) if pull.sees else extra, lr)
                 trained.project()
             first = last if first is None else first

@@ -13,6 +13,7 @@ from raysim.metrics import Metric
 from raysim.models import MODELS
 from raysim.parts.errors import Problem
 from raysim.scenario.group_checks import client_problems
+from raysim.scenario.local_checks import local_problems
 from raysim.scenario.location_checks import location_problems
 from raysim.scenario.peer_checks import peer_problems
 from raysim.scenario.schedule_checks import schedule_problems
@@ -36,6 +37,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *_server_data_problems(scenario),
         *schedule_problems(scenario),
         *client_problems(scenario),
+        *local_problems(scenario),
         *scenario.algorithm.at(Moment()).problems(scenario),
         *family_problems(scenario),
     ]

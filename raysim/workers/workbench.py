@@ -14,7 +14,8 @@ from torch import Tensor
 from raysim.clients import Behaviour
 from raysim.data import Federation, Split
 from raysim.local import Local
-from raysim.local.groups import grouped
+from raysim.local.augment.augmenter import Pixels
+from raysim.local.fits import fits
 from raysim.local.model import Model
 from raysim.local.net import LOSSES, Net
 from raysim.local.outputs import per_label, predicted
@@ -62,8 +63,11 @@ class Workbench:
                 text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
                 raise BadValue(f"{text}", "personal")
         self.start = self.net.model()
-        with located("local.groups"):
-            grouped(scenario.local.groups, 0.0, self.net, self.net.part(None))
+        self.net.classes = federation.num_classes
+        if federation.mean:
+            self.net.pixels = Pixels(federation.mean, federation.std, device)
+        with located("local"):
+            fits(scenario.local, self.net)
         self.logged: Numbers = {}  # what tasks were given to log; see `take_logged`
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)

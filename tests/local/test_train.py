@@ -235,3 +235,18 @@ def test_a_model_of_another_size_is_refused() -> None:
     net = mlp()
     with pytest.raises(ValueError, match="parameters"):
         net.load(Model(torch.zeros(3), torch.zeros(0), 3))
+
+
+def test_class_weights_are_factors_of_samples() -> None:
+    from torch.nn.functional import cross_entropy
+
+    from raysim.local.loss import CrossEntropy, Focal
+
+    outputs, labels = torch.randn(5, 3), torch.tensor([0, 2, 1, 1, 2])
+    each = cross_entropy(outputs, labels, reduction="none", weight=torch.tensor([1.0, 2.0, 0.5]))
+    for one in (CrossEntropy, Focal):
+        weights: Any = {"class_weights": (1.0, 2.0, 0.5), **({"gamma": 0.0} if one is Focal else {})}
+        assert float(one(**weights)(outputs, labels)) == pytest.approx(float(each.mean()), rel=1e-6)
+    assert CrossEntropy(label_smoothing=0.0)(outputs, labels).equal(CrossEntropy()(outputs, labels))
+    with pytest.raises(ValueError, match="one for each of 3 labels, got 2"):
+        CrossEntropy(class_weights=(1.0, 2.0))(outputs, labels)

@@ -1,0 +1,42 @@
+"""Augmentation by a function of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from raysim.local.augment.augmentation import Augmentation
+from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class AugmentFunction(Augmentation):
+    """A function of your own, for any inputs, such as text and tables; "my_module:change" is short for it."""
+
+    images: ClassVar[bool] = False
+
+    name: str = "function"
+    function: ImportPath
+    """The function, such as my_module:change. It gets the inputs of a mini-batch, (n, ...), and returns others of the
+    same shape."""
+    args: Arguments = Field(default_factory=dict)
+    """Its other arguments, by name."""
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        return problems_of(self.function, self.args)
+
+    def apply(self, x: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+        changed: Tensor = call(find(self.function), x, given=self.args, offered={})
+        if getattr(changed, "shape", None) != x.shape:
+            got = getattr(changed, "shape", changed)
+            raise ValueError(f"local.augment: must keep the inputs' shape {tuple(x.shape)}, got {got!r}")
+        return changed, y
+
+
+def spelled(value: Any) -> Any:
+    """Returns the block that the short form "my_module:change" stands for, and any other value as it is."""
+    return as_function(value, Augmentation)

@@ -1,0 +1,135 @@
+"""Augmentation of mini-batches: what it does, how it is drawn, and where it is refused."""
+
+from typing import Any
+
+import pytest
+import torch
+from conftest import Raw, digits, quadratic
+from local_tasks import CPU
+from torch import Tensor
+
+import raysim
+from raysim.local.augment import AUGMENTATIONS, Augmentation, AugmentFunction
+from raysim.local.augment.augmenter import Augmenter, Pixels
+from raysim.local.augment.images import ColorJitter, Crop, Cutout, Flip, MixUp, RandAugment
+
+EVERY: list[Augmentation] = [
+    Crop(padding=2),
+    Flip(),
+    ColorJitter(hue=0.1),
+    Cutout(probability=1.0),
+    RandAugment(),
+    MixUp(),
+    AugmentFunction(function="test_augment:darker"),
+]
+
+
+def darker(x: Tensor) -> Tensor:
+    return x * torch.rand(len(x)).view(-1, *[1] * (x.ndim - 1))
+
+
+def images(channels: int = 3) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(6, channels, 8, 8, generator=generator).contiguous(memory_format=torch.channels_last)
+
+
+def augmented(x: Tensor, *parts: Augmentation, seed: int = 0) -> tuple[Tensor, Tensor]:
+    pixels = Pixels((0.0,) * x.shape[1], (1.0,) * x.shape[1], CPU)
+    generator = torch.Generator().manual_seed(seed)
+    return Augmenter(parts, pixels, 10, lambda: generator)(x, torch.arange(len(x)))
+
+
+def test_a_crop_is_a_part_of_the_image_with_its_border() -> None:
+    x = images()
+    padded = torch.nn.functional.pad(x, (2, 2, 2, 2))
+    found, y = augmented(x, Crop(padding=2))
+    assert y.tolist() == list(range(6))
+    places = []
+    for image, wide in zip(found, padded, strict=True):
+        windows = wide.unfold(1, 8, 1).unfold(2, 8, 1)  # (3, 5, 5, 8, 8)
+        hits = [(i, j) for i in range(5) for j in range(5) if windows[:, i, j].equal(image)]
+        places += hits[:1]
+    assert len(places) == 6
+    assert len(set(places)) > 1  # each image has a draw of its own
+
+
+@pytest.mark.parametrize("probability", [0.0, 1.0])
+def test_a_flip_is_the_mirror_image(probability: float) -> None:
+    x = images()
+    found, _ = augmented(x, Flip(probability=probability))
+    assert found.equal(x.flip(3) if probability else x)
+
+
+def test_mixup_mixes_labels_as_it_mixes_inputs() -> None:
+    x = images()
+    found, y = augmented(x, MixUp(alpha=1.0))
+    assert y.shape == (6, 10)
+    assert y.sum(1).tolist() == pytest.approx([1.0] * 6)
+    assert found.numpy() == pytest.approx(torch.einsum("nk,kchw->nchw", y[:, :6], x).numpy(), abs=1e-6)
+
+
+def test_every_part_is_tried() -> None:
+    assert {type(one) for one in EVERY} == set(AUGMENTATIONS)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("one", EVERY, ids=str)
+def test_the_same_draws_give_the_same_images(one: Augmentation, channels: int) -> None:
+    """In the shape and memory format of the images; torch's generator is left as it was."""
+    x = images(channels)
+    before = torch.get_rng_state()
+    (first, y), (again, _), (other, _) = (augmented(x, one, seed=seed) for seed in (0, 0, 1))
+    assert torch.get_rng_state().equal(before)
+    assert first.equal(again)
+    assert first.shape == x.shape
+    assert first.is_contiguous(memory_format=torch.channels_last)
+    assert not (first.equal(other) and first.equal(x))
+    assert len(y) == 6
+
+
+def test_pixels_are_as_they_are_seen() -> None:
+    pixels = Pixels((0.5, 0.4, 0.3), (0.2, 0.3, 0.4), CPU)
+    x = images()
+    assert pixels.seen(pixels.normalised(x)).numpy() == pytest.approx(x.numpy(), abs=1e-6)
+
+
+def test_runs_go_on_with_the_same_draws(tmp_path: Any) -> None:
+    raw = digits(local__augment=[one.model_dump() for one in EVERY])
+    whole = raysim.run(raw, out=tmp_path, inline=True)
+    early = raysim.run({**raw, "run": {**raw["run"], "rounds": 4}}, out=tmp_path, inline=True)
+    assert raysim.resume(early.folder, ["run.rounds=8"], inline=True).digest == whole.digest
+    assert raysim.run(digits(), out=tmp_path, inline=True).digest != whole.digest
+
+
+def test_tables_have_functions_of_their_own(tmp_path: Any) -> None:
+    raw = quadratic([[1.0]], "fedavg", {"dispatch": {"per_round": 1}}, 1, local__augment=["test_augment:darker"])
+    assert raysim.run(raw, out=tmp_path, inline=True).info["status"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        (
+            quadratic([[1.0]], "fedavg", {"dispatch": {"per_round": 1}}, 1, local__augment=["crop"]),
+            r"local\.augment\.0: crop is for images, and quadratic has none",
+        ),
+        (digits(local__augment=["mixup"], run__loss="focal"), r"local\.augment\.0: mixup mixes labels"),
+        (digits(local__augment=["croop"]), "did you mean 'crop'"),
+        (digits(local__precision="tf32"), r"local\.precision: must be float32 or bfloat16 on CPUs"),
+        (digits(local__precision="fp16"), r"local\.precision: must be 'float32', 'tf32' or 'bfloat16'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(raw: Raw, problem: str) -> None:
+    with pytest.raises(raysim.ScenarioError, match=problem):
+        raysim.parse_scenario(raw)
+
+
+@pytest.mark.parametrize("more", [{}, {"local__optimizer": "adam", "local__lr": 0.001}], ids=str)
+def test_bfloat16_rounds_passes_and_nothing_else(more: Raw, tmp_path: Any) -> None:
+    plain, halved = (
+        raysim.run(digits(local__precision=p, algorithm="fedavg", **more), out=tmp_path, inline=True)
+        for p in ("float32", "bfloat16")
+    )
+    assert halved.digest != plain.digest
+    assert halved.vectors()["w"] == pytest.approx(plain.vectors()["w"], abs=0.1)
+    assert halved.digest == raysim.run(halved.info["scenario"], out=tmp_path, inline=True).digest
