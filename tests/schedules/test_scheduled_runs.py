@@ -123,3 +123,12 @@ def test_two_actors_give_the_bits_of_one_process(family: str, ray_session: None,
     scenario = parse_scenario({**SCHEDULED, **FAMILIES[family]})
     inline = raysim.run(scenario, inline=True, out=tmp_path)
     assert raysim.run(scenario, out=tmp_path).digest == inline.digest
+
+
+def test_over_the_steps_of_a_training_each_client_starts_anew(simulate: Simulate) -> None:
+    """Two steps a round, at the rates 0.5 and 0.25."""
+    raw = descent(lr={**HALVES, "over": "steps"})
+    raw["local"] |= {"steps": 2}
+    assert x(simulate, raw) == pytest.approx((0.5 * 0.75) ** 3)
+    with pytest.raises(ScenarioError, match=r"local\.weight_decay\.over: must be rounds, versions or time"):
+        parse_scenario({**raw, "local": {"weight_decay": {**HALVES, "over": "steps"}}})
