@@ -24,7 +24,7 @@ class Schedule(Part):
     over: Literal["rounds", "versions", "time", "steps"] = "rounds"
     """What the value changes with. rounds: rounds that are over. versions: steps that the server has done or, without a
     server, that the peer has mixed. time: virtual time, in the unit of the world's delays. steps: mini-batches of one
-    training, each of which starts anew; only for keys of `local`."""
+    training, each of which starts anew; only for `local.lr`."""
     warmup: NonNegative = 0.0
     """How long the value rises at first, in rounds, versions, units of time or steps. What follows starts after it."""
     warmup_from: Fraction = 0.1
@@ -42,7 +42,7 @@ class Schedule(Part):
     def at(self, moment: Moment) -> float:
         """Returns the value at a moment of the run. Raises ValueError if it changes with steps of a training."""
         if self.over == "steps":
-            raise ValueError("a schedule over steps has no value outside of training; it is for keys of `local`")
+            raise ValueError("a schedule over steps has no value outside of training; it is for local.lr")
         return self.after(moment.time if self.over == "time" else getattr(moment, self.over[:-1]))
 
     def after(self, position: float) -> float:
