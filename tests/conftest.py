@@ -102,7 +102,14 @@ def ray_session() -> Iterator[None]:
         runtime_env={"env_vars": {"PYTHONPATH": PYTHONPATH}},
     )
     yield
+    raysim.shutdown()
     ray.shutdown()
+
+
+@pytest.fixture
+def ray_room(ray_session: None) -> None:
+    """The Ray of the session without actors that wait for a next run, and hold its CPUs until then."""
+    raysim.shutdown()
 
 
 def override(raw: Raw, **changes: Any) -> Raw:

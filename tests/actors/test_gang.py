@@ -28,7 +28,7 @@ def finish(pool: Pool, request: Request[Any, Any]) -> Job[Any, Any]:
 
 
 @pytest.fixture
-def ray_pool(ray_session: None) -> Iterator[Any]:
+def ray_pool(ray_room: None) -> Iterator[Any]:
     from actors.actors import Actors
     from actors.cluster import RayPool
     from actors.placement import Placement

@@ -45,7 +45,7 @@ def spent(budget: "Budget", asked: "Demand") -> Iterator[None]:
 
 
 @pytest.mark.ray
-def test_runs_that_share_a_cluster_wait_for_room(ray_session: None) -> None:
+def test_runs_that_share_a_cluster_wait_for_room(ray_room: None) -> None:
     """The session has four CPUs: two runs of two actors fit, a third and one of five do not; one alone always does."""
     from actors.placement import Budget
 
@@ -63,7 +63,7 @@ def test_runs_that_share_a_cluster_wait_for_room(ray_session: None) -> None:
 
 
 @pytest.mark.ray
-def test_no_more_runs_than_asked_for_go_on_and_only_where_there_is_room(ray_session: None) -> None:
+def test_no_more_runs_than_asked_for_go_on_and_only_where_there_is_room(ray_room: None) -> None:
     from actors.placement import Budget
 
     one, two = Budget(1), Budget(2)
@@ -76,7 +76,7 @@ def test_no_more_runs_than_asked_for_go_on_and_only_where_there_is_room(ray_sess
 
 
 @pytest.mark.ray
-def test_a_run_whose_room_another_has_taken_by_growing_follows_it(ray_session: None) -> None:
+def test_a_run_whose_room_another_has_taken_by_growing_follows_it(ray_room: None) -> None:
     from actors.placement import Budget
 
     budget, attempts, failed, done = Budget(2), [], threading.Event(), threading.Event()

@@ -110,7 +110,7 @@ def test_in_this_process_every_group_is_one_worker_of_its_own() -> None:
 
 
 @pytest.fixture
-def ray_pool(ray_session: None) -> Iterator[Any]:
+def ray_pool(ray_room: None) -> Iterator[Any]:
     """Outside a scheduler actor: this process is the one that submits."""
     from actors.actors import Actors
     from actors.cluster import RayPool
@@ -153,7 +153,7 @@ def test_a_set_up_that_kills_a_replacement_is_not_blamed_on_the_job_that_waits(r
 
 
 @pytest.mark.ray
-def test_a_replacement_gets_the_place_of_the_dead_worker(ray_session: None, tmp_path: Path) -> None:
+def test_a_replacement_gets_the_place_of_the_dead_worker(ray_room: None, tmp_path: Path) -> None:
     """Both places together are all that there is."""
     from actors.actors import Actors
     from actors.cluster import RayPool
@@ -178,7 +178,7 @@ def test_a_replacement_gets_the_place_of_the_dead_worker(ray_session: None, tmp_
 @pytest.mark.ray
 @pytest.mark.parametrize("wait_s", [0.0, 1.0])
 def test_what_others_hold_is_waited_for_and_then_told(
-    ray_session: None, monkeypatch: pytest.MonkeyPatch, wait_s: float
+    ray_room: None, monkeypatch: pytest.MonkeyPatch, wait_s: float
 ) -> None:
     import ray
 
@@ -202,7 +202,7 @@ def test_what_others_hold_is_waited_for_and_then_told(
 
 
 @pytest.mark.ray
-def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_for_it(ray_session: None) -> None:
+def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_for_it(ray_room: None) -> None:
     from ray.util import placement_group_table
 
     from actors.actors import Actors
@@ -231,7 +231,7 @@ def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_fo
 
 
 @pytest.mark.ray
-def test_a_cluster_that_may_grow_is_waited_for(ray_session: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_may_grow_is_waited_for(ray_room: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from actors import placement
     from actors.placement import Demand, reserved
 
@@ -253,7 +253,7 @@ def scheduled(program: Telling) -> Any:
 
 
 @pytest.mark.ray
-def test_closing_a_run_interrupts_its_program_and_ends_its_actors(ray_session: None, tmp_path: Path) -> None:
+def test_closing_a_run_interrupts_its_program_and_ends_its_actors(ray_room: None, tmp_path: Path) -> None:
     from ray.util import list_named_actors
 
     steps = scheduled(Telling(tmp_path / "note", "sleep"))
@@ -267,7 +267,7 @@ def test_closing_a_run_interrupts_its_program_and_ends_its_actors(ray_session: N
 @pytest.mark.ray
 @pytest.mark.parametrize(("act", "cause"), [("raise", "ZeroDivisionError: of the program"), ("exit", "actor died")])
 def test_the_end_of_a_program_or_of_its_scheduler_is_told(
-    ray_session: None, tmp_path: Path, act: str, cause: str
+    ray_room: None, tmp_path: Path, act: str, cause: str
 ) -> None:
     steps = scheduled(Telling(tmp_path / "note", act))
     with pytest.raises(JobFailed, match=rf"scheduler: .*{cause}"):
@@ -276,7 +276,7 @@ def test_the_end_of_a_program_or_of_its_scheduler_is_told(
 
 @pytest.mark.ray
 def test_warnings_are_told_once_even_if_the_run_ends_at_once(
-    ray_session: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ray_room: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert list(scheduled(Telling(tmp_path / "note", "warn"))) == [1]
     assert [record.getMessage() for record in caplog.records if record.name == "raysim"] == ["careful"]
