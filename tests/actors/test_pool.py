@@ -266,9 +266,7 @@ def test_closing_a_run_interrupts_its_program_and_ends_its_actors(ray_room: None
 
 @pytest.mark.ray
 @pytest.mark.parametrize(("act", "cause"), [("raise", "ZeroDivisionError: of the program"), ("exit", "actor died")])
-def test_the_end_of_a_program_or_of_its_scheduler_is_told(
-    ray_room: None, tmp_path: Path, act: str, cause: str
-) -> None:
+def test_the_end_of_a_program_or_of_its_scheduler_is_told(ray_room: None, tmp_path: Path, act: str, cause: str) -> None:
     steps = scheduled(Telling(tmp_path / "note", act))
     with pytest.raises(JobFailed, match=rf"scheduler: .*{cause}"):
         list(steps)

@@ -71,6 +71,8 @@ def test_a_wrong_value_at_any_key_is_told_at_that_key(part: type[Part], way: Key
     field = part.model_fields[str(way[-1])]
     alone: Any = create_model("Alone", __base__=Part, value=(field.rebuild_annotation(), ...))
     for value in VALUES:
+        if value == {} and isinstance(field.default, Part):
+            continue  # a block without a name may be of the default
         try:
             parse_scenario(block({way[-1]: value}))
             told = []
