@@ -12,7 +12,7 @@ from raysim.clients import Behaviour
 from raysim.data import Dataset, FeatureSkew, Partitioner, ServerData, Sizes, Source, Split
 from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.engine.progress import Progress
-from raysim.local import TrainingLoss
+from raysim.local import Gradient, Optimizer, TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver
 from raysim.observers import Observer, RunBegin, RunEnd
@@ -225,6 +225,25 @@ class Gossip(Peer):
 
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
         return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers")}
+
+
+class Signs(Optimizer):
+    """Parameters move by the signs of the gradient."""
+
+    name: str = "signs"
+
+    def move(self, w: Any, gradient: Any, state: Any, lr: float, taken: int) -> None:
+        w.sub_(lr * gradient.sign())
+
+
+class Doubled(Gradient):
+    """Gradients are taken twice."""
+
+    name: str = "doubled"
+
+    def take(self, before: Any, at: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        loss, gradient = before(x, y)
+        return loss, 2 * gradient
 
 
 class Confidence(Metric):
