@@ -6,7 +6,7 @@ Zhu et al. 2025 tune `server_lr` over 1e-5, 1e-4, 1e-3 and `server_epochs` over 
 Differences from the paper: the student trains for a fixed number of epochs, with a constant learning rate and without
 clipping gradients, where the authors train with a cosine schedule until a validation set shows no more gain.
 No client's model is left out for being bad. Late updates are discarded, and a round without any update in time changes
-nothing.
+nothing. After one with a single update, the student is its teacher, and is not trained: only rounding would be learnt.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FedDF(Hybrid):
         models, statistics = updates["w"], updates["statistics"]
         weights = models.new_tensor(by_samples(arrivals))
         student = task.received.replace(w=weights @ models, buffers=weights @ statistics)
-        if self.server_epochs:
+        if self.server_epochs and len(models) > 1:
             teachers = [student.replace(w=w, buffers=b) for w, b in zip(models, statistics, strict=True)]
             data = task.relabelled(self.target(task, teachers))
             student = self.fit(task, student, data=data, loss=self.divergence)

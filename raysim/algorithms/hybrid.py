@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from raysim.algorithms.central import Central
-from raysim.data.federation.server import InDomain
 from raysim.local import Local
 from raysim.local.optimizers import OPTIMIZERS, Adam, Optimizer
 from raysim.parts.errors import Problem
@@ -62,6 +61,6 @@ def needs_server_data(scenario: Setting, *, in_domain: bool = False) -> Iterator
     if kind == "none":
         text = f"must not be none, for the server of {name} works on samples of its own; take in_domain, for example"
         yield Problem("server_data", text)
-    elif in_domain and not isinstance(scenario.server_data, InDomain):
+    elif in_domain and not scenario.server_data.in_domain:
         text = f"must be in_domain, for the server of {name} learns from their labels, got {kind}; take in_domain"
         yield Problem("server_data", text)

@@ -75,9 +75,9 @@ class RandomPicker(Picker):
             return []
         policy, draws = self._dispatch.policy, self._draws(serial)
         if type(policy) is UniformPolicy:  # needs no list of all clients
-            return sorted(self.roster.at(policy.places(self.roster.size, wanted, draws)))
+            return self.roster.at(policy.places(self.roster.size, wanted, draws))
         candidates = Candidates(self.roster.all(), self._samples, self._times, round, self._labels)
-        picked = sorted(map(int, policy.pick(candidates, wanted, draws)))
+        picked = [*map(int, policy.pick(candidates, wanted, draws))]
         known = all(client in self.roster for client in picked)
         if not known or len(picked) > wanted or len(set(picked)) < len(picked):
             must = f"at most {wanted} of the idle clients, none of them twice"

@@ -97,6 +97,8 @@ def test_a_student_learns_what_its_teachers_predict_together(options: Raw, targe
     student = task.received.replace(w=feddf.step({}, arrivals(1, 3), updates, task)["w"])
     learned = (task.predict(student, task.x) / feddf.temperature).softmax(-1)
     assert learned[:, 1].tolist() == pytest.approx([target] * 5, abs=1e-4)
+    alone = {key: values[:1] for key, values in updates.items()}
+    assert torch.equal(feddf.step({}, arrivals(1), alone, task)["w"], teachers[0].w)  # nothing is learnt from itself
 
 
 def test_the_divergence_is_a_mean_over_inputs() -> None:
@@ -243,6 +245,7 @@ def test_who_learns_labels_needs_those_of_the_clients(algorithm: str) -> None:
     with pytest.raises(ScenarioError, match=r"server_data: must be in_domain, .*, got out_of_domain; take in_domain"):
         parse_scenario(hybrid(algorithm, server_data=other))
     assert parse_scenario(hybrid("feddf", server_data=other))
+    assert parse_scenario(hybrid(algorithm, server_data={"name": "toys_parts:FirstRows"}))
 
 
 def test_the_servers_training_is_its_own() -> None:

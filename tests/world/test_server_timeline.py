@@ -321,3 +321,13 @@ def test_an_empty_round_is_no_step_unless_asked_for() -> None:
     scripted = {"dispatch": {"picks": ((), (0,))}}
     assert [s.round for s in steps(happen(world(**scripted), Round(), 2, 1))] == [1]
     assert [s.round for s in steps(happen(world(**scripted), Round(empty=True), 2, 1))] == [0, 1]
+
+
+@pytest.mark.parametrize("policy", ["uniform", "by_samples"])
+def test_clients_are_dispatched_in_the_order_in_which_they_were_drawn(policy: str) -> None:
+    """So that of updates that arrive at one time no client's always counts last."""
+    drawn = world(dispatch={"per_round": 5, "policy": policy})
+    rounds = [[member.client for member in step.members] for step in steps(happen(drawn, Round(), 200, clients=50))]
+    assert sum(clients == sorted(clients) for clients in rounds) < 10  # of 200, of which 1 in 120 is so by chance
+    last = Counter(clients[-1] > 24 for clients in rounds)
+    assert 70 < last[True] < 130

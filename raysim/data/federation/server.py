@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, GetJsonSchemaHandler
@@ -39,6 +39,9 @@ NO_ROWS: Rows = {"train": np.empty(0, dtype=np.int64), "test": np.empty(0, dtype
 
 class ServerData(Part):
     """Where the server's samples come from. A subclass adds its `name`."""
+
+    in_domain: ClassVar[bool] = True
+    """Whether its samples have the clients' labels, which algorithms ask for whose server learns from labels."""
 
     name: str
 
@@ -136,6 +139,8 @@ class _NamedOnly(OneOf):
 
 class OutOfDomain(ServerData):
     """The server has labelled images of another data set."""
+
+    in_domain: ClassVar[bool] = False
 
     name: str = "out_of_domain"
     data: Annotated[Images, _NamedOnly(IMAGES, "raysim.data")]

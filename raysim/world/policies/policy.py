@@ -18,6 +18,8 @@ class Policy(Part):
     def pick(self, candidates: Candidates, wanted: int, generator: np.random.Generator) -> Sequence[int]:
         """Returns some of the idle clients, at most as many as are wanted, none of them twice.
 
+        They are dispatched in this order, in which updates that arrive at one time count: a drawn one favours nobody.
+
         candidates: what is known of all clients; its arrays are not to be changed. wanted: at least 1; there may be
         fewer idle clients. generator: draws of this dispatch.
         """
