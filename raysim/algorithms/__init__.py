@@ -10,6 +10,7 @@ underscore: D-PSGD is d_psgd, Fed+FT is fed_ft, and DFedAvgM is dfedavgm.
 from raysim.algorithms.ace import ACE as ACE
 from raysim.algorithms.aggregates import Aggregate as Aggregate
 from raysim.algorithms.aggregating import Aggregating as Aggregating
+from raysim.algorithms.apfl import APFL as APFL
 from raysim.algorithms.ca2fl import CA2FL as CA2FL
 from raysim.algorithms.center import Center as Center
 from raysim.algorithms.central import Central as Central
@@ -24,11 +25,13 @@ from raysim.algorithms.ditto import Ditto as Ditto
 from raysim.algorithms.dsgt import DSGT as DSGT
 from raysim.algorithms.fadas import FADAS as FADAS
 from raysim.algorithms.fed_ft import FedFT as FedFT
+from raysim.algorithms.fed_rod import FedRoD as FedRoD
 from raysim.algorithms.fedadagrad import FedAdagrad as FedAdagrad
 from raysim.algorithms.fedadam import FedAdam as FedAdam
 from raysim.algorithms.fedadmm import FedADMM as FedADMM
 from raysim.algorithms.fedadmm_in import FedADMMIn as FedADMMIn
 from raysim.algorithms.fedadmm_insa import FedADMMInSa as FedADMMInSa
+from raysim.algorithms.fedala import FedALA as FedALA
 from raysim.algorithms.fedasync import FedAsync as FedAsync
 from raysim.algorithms.fedavg import FedAvg as FedAvg
 from raysim.algorithms.fedavg_ft import FedAvgFT as FedAvgFT
@@ -42,6 +45,7 @@ from raysim.algorithms.fedeq import FeDEQ as FeDEQ
 from raysim.algorithms.fedf_admm import FedFADMM as FedFADMM
 from raysim.algorithms.fednova import FedNova as FedNova
 from raysim.algorithms.fedper import FedPer as FedPer
+from raysim.algorithms.fedproto import FedProto as FedProto
 from raysim.algorithms.fedprox import FedProx as FedProx
 from raysim.algorithms.fedrep import FedRep as FedRep
 from raysim.algorithms.fedyogi import FedYogi as FedYogi
@@ -50,11 +54,13 @@ from raysim.algorithms.knn_per import KNNPer as KNNPer
 from raysim.algorithms.lg_fedavg import LGFedAvg as LGFedAvg
 from raysim.algorithms.local_only import LocalOnly as LocalOnly
 from raysim.algorithms.mifa import MIFA as MIFA
+from raysim.algorithms.moon import MOON as MOON
 from raysim.algorithms.moving import Moving as Moving
 from raysim.algorithms.peer import Inbox as Inbox
 from raysim.algorithms.peer import Peer as Peer
 from raysim.algorithms.per_fedavg import PerFedAvg as PerFedAvg
 from raysim.algorithms.pfedme import PFedMe as PFedMe
+from raysim.algorithms.port import Port as Port
 from raysim.algorithms.rules import ServerRule as ServerRule
 from raysim.algorithms.scaffold import Scaffold as Scaffold
 from raysim.algorithms.setting import Setting as Setting

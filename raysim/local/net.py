@@ -43,7 +43,7 @@ def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Te
 
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
-LossFunction = Callable[[Tensor, Tensor], Tensor]  # from outputs and targets to a 0-d loss
+LossFunction = Callable[..., Tensor]  # from outputs, targets and, where asked for, embeddings to a 0-d loss
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": cross_entropy,
     "squared_error": squared_error,
@@ -213,6 +213,22 @@ class Net:
             raise BadValue(f"task.embed: must be given the name of a sub-module, got {name!r}; nearest are {near}")
         return modules[name]
 
+    @contextmanager
+    def entering(self, module: nn.Module) -> Iterator[list[Tensor]]:
+        """Gives a list to which what enters a sub-module is added whenever that is called."""
+        entered: list[Tensor] = []
+        hook = module.register_forward_pre_hook(lambda _, given: entered.append(given[0]))
+        try:
+            yield entered
+        finally:
+            hook.remove()
+
+    @contextmanager
+    def embedding(self, loss: LossFunction) -> Iterator[LossFunction]:
+        """Makes a loss of outputs and targets of one that also takes what enters the head, with its gradient."""
+        with self.entering(self.head) as entered:
+            yield lambda output, target: loss(output, target, entered.pop().float())  # where it is halved
+
     def take_solves(self) -> Solves:
         """Returns what the equilibrium layers have solved since the last call."""
         solves = Solves()
@@ -236,9 +252,9 @@ class Net:
         self.seen += len(y)
         self.passes += 3 * len(y)
         if (
-            self._chain
+            loss is None
             and not self._halved
-            and loss is None
+            and self._chain
             and len(parameters) == len(self.parameters)
             and self._chain.takes(x, y)
         ):

@@ -122,21 +122,17 @@ class ServerTask(Task):
         if loss is None or not embedded:
             _, gradients = self._net.gradients(x, y, part.parameters, loss)
         else:
-            entered: list[Tensor] = []
 
-            def of_entered(_: Tensor, target: Tensor) -> Tensor:
-                if not entered[0].requires_grad:
+            def of_entered(_: Tensor, target: Tensor, entered: Tensor) -> Tensor:
+                if not entered.requires_grad:
                     raise BadValue(
                         "must have trainable parameters before its personal part, or its last linear layer, if "
                         "the server's labels are not the clients', got none; take another model, or in_domain data"
                     )
-                return loss(entered[0], target)
+                return loss(entered, target)
 
-            hook = self._net.head.register_forward_pre_hook(lambda _, inputs: entered.append(inputs[0]))
-            try:
-                _, gradients = self._net.gradients(x, y, part.parameters, of_entered)
-            finally:
-                hook.remove()
+            with self._net.embedding(of_entered) as whole_loss:
+                _, gradients = self._net.gradients(x, y, part.parameters, whole_loss)
         whole, views = part.flat(self._net.layout)
         torch._foreach_copy_(views, list(gradients))
         return whole

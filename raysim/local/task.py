@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from inspect import Parameter, signature
 from typing import Any, ClassVar
@@ -74,6 +75,10 @@ class Task:
         """The labels of all samples, (n, ...) int64, or their targets, (n,) float32."""
         return self._samples.all[1]
 
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Returns the mean loss of a mini-batch, 0-d, as the data or `run.loss` have it."""
+        return self._net.loss(outputs, targets)
+
     @property
     def public(self) -> Tensor:
         """The inputs of the scenario's `public:` samples, (n, ...). Everybody has the same, in the same order."""
@@ -108,6 +113,7 @@ class Task:
         relative: bool = False,
         data: tuple[Tensor, Tensor] | Samples | None = None,
         loss: LossFunction | None = None,
+        embedded: bool = False,
         stream: int = 0,
         **settings: Any,
     ) -> Trained:
@@ -124,7 +130,9 @@ class Task:
         relative: whether the tolerance is a fraction of the norm at `start`.
         data: inputs (n, ...) and targets (n, ...), or samples, to train on instead of the task's own.
         loss: a function from the outputs and targets of a mini-batch to the value to minimise, 0-d, instead of the
-            mean of the data's own loss.
+            mean of the data's own loss, which is `task.loss`.
+        embedded: whether this function also gets, as a third argument, the embeddings of the mini-batch, (n, ...), with
+            their gradient: what enters the personal part or, if nothing is personal, the last linear layer.
         stream: a number that chooses the order of mini-batches and the dropout masks. Trainings of one task with the
             same stream see the same mini-batches.
         settings: keys of `local:`, with the values to take instead.
@@ -136,20 +144,23 @@ class Task:
         seed, client, number = self._key
         order = stream_of(seed, f"train {stream}")(client, number)  # valid until the next training
         self._net.seed(int(order.integers(2**63)))
-        trained = train(
-            self._net,
-            start,
-            self._samples if data is None else Samples.of(*data) if isinstance(data, tuple) else data,
-            local,
-            order,
-            part=part,
-            correction=correction,
-            tolerance=tolerance,
-            relative=relative,
-            loss=loss,
-            draws=cache(lambda purpose: self.generator(f"{purpose} {stream}")),
-            kept=self.kept if stream == 0 and type(local.optimizer) is type(self.local.optimizer) else None,
-        )
+        if embedded and loss is None:
+            raise BadValue("task.train: `embedded` needs a `loss`, for the data's own takes no embeddings")
+        with self._net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch:
+            trained = train(
+                self._net,
+                start,
+                self._samples if data is None else Samples.of(*data) if isinstance(data, tuple) else data,
+                local,
+                order,
+                part=part,
+                correction=correction,
+                tolerance=tolerance,
+                relative=relative,
+                loss=of_batch,
+                draws=cache(lambda purpose: self.generator(f"{purpose} {stream}")),
+                kept=self.kept if stream == 0 and type(local.optimizer) is type(self.local.optimizer) else None,
+            )
         return trained._replace(logged=self.logged)
 
     def _require_part(self, part: str | None) -> None:
@@ -202,15 +213,10 @@ class Task:
         personal, its last linear layer. Raises ValueError if the model has no such sub-module.
         """
         self._net.passes += len(inputs)
-        entered: list[Tensor] = []
-        entering = self._net.head if at is None else self._net.named(at)
-        hook = entering.register_forward_pre_hook(lambda _, given: entered.append(given[0]))
-        try:
-            with self._net.evaluating(model) as module:
-                for batch in torch.split(inputs, PREDICTED):
-                    module(batch)
-        finally:
-            hook.remove()
+        module = self._net.head if at is None else self._net.named(at)
+        with self._net.entering(module) as entered, self._net.evaluating(model) as whole:
+            for batch in torch.split(inputs, PREDICTED):
+                whole(batch)
         return torch.cat(entered)
 
 
