@@ -70,7 +70,7 @@ def test_clients_take_turns() -> None:
     assert picks({"per_round": 2, "policy": "round_robin"}, clients=5, rounds=5) == [
         [0, 1],
         [2, 3],
-        [0, 4],  # 4 has not been picked yet, and 0 is the lowest of those that were picked once
+        [4, 0],  # 4 has not been picked yet, and 0 is the lowest of those that were picked once
         [1, 2],
         [3, 4],
     ]
