@@ -593,6 +593,7 @@ def test_a_run_without_its_rows_stays_as_it_is(damage: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("other", ["copy of 000000.parquet", "notes", ".DS_Store"])
+@pytest.mark.usefixtures("here")
 def test_other_files_in_the_folder_of_a_table_are_left_alone(other: str, tmp_path: Path) -> None:
     """Their rows are not the run's. What a user can see is named before anything is written anew; it is not deleted."""
     early = stopped(digits(), tmp_path, after=4)
