@@ -60,7 +60,13 @@ def _rare_collections() -> Iterator[None]:
 
 def require_plan(scenario: Scenario) -> None:
     """Raises ScenarioError if the timeline is known only once clients have trained."""
-    if scenario.follows_training:
+    if scenario.needs_losses:
+        text = (
+            "must not need losses in a dry run, which trains nobody, got "
+            f"{scenario.world.dispatch.policy.name}; take another policy, or run it without --dry"
+        )
+        raise ScenarioError(scenario.name, [Problem("world.dispatch.policy", text)])
+    if scenario.delays_follow_training:
         text = (
             "must not depend on how long clients really train in a dry run, which trains nobody, got compute with "
             f"{scenario.algorithm.name}, whose clients may stop early; take other delays, or run it without --dry"

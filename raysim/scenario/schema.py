@@ -249,10 +249,20 @@ class Scenario(Part):
         return self.world.delay.needs_cost and self.world.replay is None
 
     @property
-    def follows_training(self) -> bool:
+    def delays_follow_training(self) -> bool:
         """Whether the times of arrivals are known only once clients have trained."""
         algorithm = self.algorithm
         return self.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
+
+    @property
+    def needs_losses(self) -> bool:
+        """Whether it is known only once clients have trained who is picked next."""
+        return self.has_server and self.world.replay is None and self.world.dispatch.policy.needs_losses
+
+    @property
+    def follows_training(self) -> bool:
+        """Whether clients train at their dispatch, because the timeline depends on what comes of it."""
+        return self.delays_follow_training or self.needs_losses
 
     @property
     def has_server(self) -> bool:

@@ -54,6 +54,11 @@ def server_notes(scenario: Scenario) -> Iterator[str]:
             f"algorithm: the server never steps, for it waits for {trigger.size} updates, and {picked} clients are "
             "picked in all; let it wait for fewer, or raise run.rounds or world.dispatch"
         )
+    if scenario.needs_losses:
+        yield (
+            f"world.dispatch.policy: {scenario.world.dispatch.policy.name} picks by losses, so all clients train at "
+            "their dispatch, and the timeline waits for those that have arrived before it picks others"
+        )
     if scenario.run.evaluate_clients is None and type(algorithm).personal is not Central.personal:
         yield (
             f"run.evaluate_clients: clients of {algorithm.name} predict with models of their own, which nothing "

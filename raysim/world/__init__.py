@@ -6,7 +6,7 @@ from raysim.world.distribution import Distribution
 from raysim.world.edge_delay import EdgeDelay
 from raysim.world.kinds import AVAILABILITY, DELAYS
 from raysim.world.mixing import Neighbours, Weighting
-from raysim.world.policies import Candidates, Policy
+from raysim.world.policies import Candidates, Policy, Reports
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology
 from raysim.world.world import Dispatch, World
@@ -38,6 +38,7 @@ __all__ = [
     "EdgeDelay",
     "Neighbours",
     "Policy",
+    "Reports",
     "Topology",
     "Weighting",
     "World",

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.rng import Stream
-from raysim.world.policies import Candidates, UniformPolicy
+from raysim.world.policies import Candidates, Reports, UniformPolicy
 from raysim.world.roster import Roster
 from raysim.world.script import Script
+from raysim.world.server_happening import Dispatched
 from raysim.world.world import World
 
 
@@ -29,6 +30,7 @@ class Picker(ABC):
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
         self.roster = Roster(samples > 0)
         self._dispatch, self._samples = world.dispatch, samples
+        self._reports = Reports.none(len(samples) if world.dispatch.policy.needs_losses else 0)
         self._presence = world.availability.presence(seed, len(samples))
 
     @abstractmethod
@@ -37,6 +39,11 @@ class Picker(ABC):
 
         Raises ValueError if clients are given that cannot be picked.
         """
+
+    def hear(self, dispatched: Dispatched, loss: float, staleness: float) -> None:
+        """Takes note of what a client that has arrived reports, if the policy needs losses."""
+        duration = dispatched.arrives - dispatched.time
+        self._reports.set(dispatched.client, loss, dispatched.round, duration, staleness)
 
     def next_change(self, time: float) -> float | None:
         """Returns when other clients may be available; None if that never changes."""
@@ -76,7 +83,7 @@ class RandomPicker(Picker):
         policy, draws = self._dispatch.policy, self._draws(serial)
         if type(policy) is UniformPolicy:  # needs no list of all clients
             return self.roster.at(policy.places(self.roster.size, wanted, draws))
-        candidates = Candidates(self.roster.all(), self._samples, self._times, round, self._labels)
+        candidates = Candidates(self.roster.all(), self._samples, self._times, round, self._reports, self._labels)
         picked = [*map(int, policy.pick(candidates, wanted, draws))]
         known = all(client in self.roster for client in picked)
         if not known or len(picked) > wanted or len(set(picked)) < len(picked):

@@ -24,9 +24,9 @@ class Dispatched(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A dispatch whose training must start now, because its arrival depends on the work done."""
+    """A dispatch whose training must start now, because its arrival, or who is picked after it, depends on that."""
 
-    dispatched: Dispatched  # its `arrives` is infinite
+    dispatched: Dispatched  # its `arrives` is infinite if it depends on the work done
 
     @property
     def version(self) -> int:

@@ -3,7 +3,7 @@
 It is a pure function of the scenario and handles no tensors. Time comes from the world's delays, so the whole timeline
 is known before anything is trained, and the engine may train at any moment, in any order, on any number of workers. If
 delays depend on the work that clients really do, a client's training starts with its dispatch, and the timeline waits
-for its end only when its update could arrive.
+for its end only when its update could arrive. If the policy needs losses, it waits when the update arrives.
 
 Order at equal times: a round closes, the next one opens, then updates arrive, in order of dispatch. An update that
 takes no time arrives in the round of its dispatch.
@@ -37,7 +37,8 @@ class ServerTimeline:
     the number of rounds, or of server steps if the world has no rounds, after which it ends. cost: returns the cost of
     a client's update, if the delay needs it. measured: waits for the training of a dispatch and returns the cost of
     what was really done, if delays depend on that. labels: how many samples of each label clients have, if the policy
-    needs to know, (clients, labels).
+    needs to know, (clients, labels). loss: waits for the training of a dispatch and returns its loss, if the policy
+    needs to know that.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class ServerTimeline:
         cost: Callable[[int], Cost] | None = None,
         measured: Callable[[Dispatched], Cost] | None = None,
         labels: NDArray[np.int64] | None = None,
+        loss: Callable[[Dispatched], float] | None = None,
     ) -> None:
         self.world, self.trigger, self.rounds = world, trigger, rounds
         self.samples = samples.tolist()
@@ -60,7 +62,8 @@ class ServerTimeline:
         self._steps_after = None if isinstance(trigger, Round) else trigger.size  # arrivals; None: when a round closes
         self._discards = isinstance(trigger, Round) and trigger.late == "discard"
         self.live: Counter[int] = Counter()  # by version: number of later updates that start from it
-        self._cost, self._measured = cost, measured
+        self._cost, self._measured, self._loss = cost, measured, loss
+        self._follows = measured is not None or loss is not None  # whether training starts with the dispatch
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
         self._picker = new_picker(world, samples, seed, labels)
         self._fates = world.script.fates if world.script else None
@@ -95,7 +98,7 @@ class ServerTimeline:
         now = self._clock.now
         for client in self._picker.pick(now, self.round, self.in_flight, self._serial):
             dispatched = self._dispatch(client)
-            if self._measured is not None and dispatched.reports:
+            if self._follows and dispatched.reports:
                 yield Started(dispatched)
         if not self._has_rounds:
             self._look_again()
@@ -182,7 +185,7 @@ class ServerTimeline:
         holds all that a longer run would need. It may if its training has started with the dispatch, because a run that
         is resumed starts it again.
         """
-        if not self._discards or not dispatched.reports or self._measured is not None or self.length is None:
+        if not self._discards or not dispatched.reports or self._follows or self.length is None:
             return dispatched.reports
         return dispatched.arrives < (dispatched.round + 1) * self.length
 
@@ -191,6 +194,8 @@ class ServerTimeline:
         del self._flying[dispatched.serial]
         idle = dispatched.reports or not self.world.dropout.permanent
         self._picker.roster.move(dispatched.client, idle=idle)
+        if self._loss is not None and dispatched.reports:
+            self._picker.hear(dispatched, self._loss(dispatched), self._staleness(dispatched))
         if not dispatched.reports or (self._discards and dispatched.round < self.round):
             status: Literal["discarded", "dropped"] = "discarded" if dispatched.reports else "dropped"
             yield self._ended(dispatched, status, self._staleness(dispatched))

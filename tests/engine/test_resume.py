@@ -30,6 +30,10 @@ from results.schemas import TABLES
 
 SECONDS = {"name": "log_normal", "median": 3.0, "sigma": 1.0, "unit": "seconds"}
 CONCURRENT = {"dispatch": {"concurrency": 12}, "delay": SECONDS}
+BY_LOSSES = {
+    "dispatch": {"per_round": 6, "round_s": 4.0, "policy": {"name": "oort", "preferred": 3.0, "explore": 0.5}},
+    "delay": SECONDS,
+}
 SEARCHED: Raw = {"server_data": {"name": "in_domain", "samples": 60}}
 OWN: Raw = {"data__local_test": 0.2, "data__unseen": 0.2, "run__evaluate_clients": 5, "run__save_clients": True}
 FOLLOWED = {"name": "fedadmm_in", "convexity": 5.0}
@@ -56,6 +60,10 @@ RUNS: dict[str, Raw] = {
     "delays that follow the work": computed(FOLLOWED, {"per_round": 5}, UNEVEN),
     "delays that follow the work, late ones discarded": computed(
         FOLLOWED, {"per_round": 5, "round_s": 1.0}, UNEVEN, run__rounds=9
+    ),
+    "picks by losses": digits(algorithm="fedavg", world=BY_LOSSES, run__rounds=9),
+    "picks by losses, asynchronous": digits(
+        world={"dispatch": {"concurrency": 12, "policy": "pisces"}, "delay": SECONDS}, run__rounds=12
     ),
     "peers": peers(algorithm="fedf_admm", public={"samples": 20}),
     "peers without waiting": peers(algorithm="dfedadmm", world=GOSSIP),

@@ -123,6 +123,17 @@ class Hinted(Counting):
         return trained.send(delta=trained.w - state["w"], times=after["times"]), after
 
 
+class Silent(Counting):
+    """Logs no losses."""
+
+    name: str = "silent"
+
+    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
+        trained = task.train(task.received)
+        update = {"delta": trained.w - message["w"], "times": state["times"], "buffers": trained.model.buffers}
+        return update, {**state, "w": trained.w}
+
+
 class Failing(Counting):
     """Raises at one client."""
 

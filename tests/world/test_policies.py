@@ -9,7 +9,7 @@ from conftest import Raw, Simulate, digits, override, quadratic
 
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Round
-from raysim.world import Candidates, World
+from raysim.world import Candidates, Reports, World
 from raysim.world.policies.by_samples import BySamples
 from raysim.world.policies.stratified import Stratified
 from raysim.world.policies.weighted import WeightedPolicy
@@ -28,7 +28,7 @@ EACH: dict[str, Raw] = {
 
 def candidates(idle: list[int], samples: list[int], labels: Any = None) -> Candidates:
     held = np.array(samples)
-    return Candidates(np.array(idle), held, np.zeros_like(held), 0, labels)
+    return Candidates(np.array(idle), held, np.zeros_like(held), 0, Reports.none(len(held)), labels)
 
 
 def drawn(seed: int) -> np.random.Generator:

@@ -35,9 +35,9 @@ class ServerSimulation(Visitor):
         self._end: Closed | None = None  # the last round that was written
         self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
         self._measurements = 0  # those before the last happening that was written
-        described, training = self.described, jobs.training
+        described = self.described
         self._timeline = new_timeline(
-            scenario, described.samples, lambda: described.partition, jobs.cost, training.measured
+            scenario, described.samples, lambda: described.partition, jobs.cost, jobs.training
         )
         self._happenings = iter(self._timeline)
         if checkpoint:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.engine.server.training import Training
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
 from raysim.world import Cost
@@ -19,19 +20,20 @@ def new_timeline(
     samples: NDArray[np.int64],
     partition: Callable[[], Mapping[str, np.ndarray]],
     measure: Callable[[], UpdateCost],
-    measured: Callable[[Dispatched, UpdateCost], Cost] | None = None,
+    training: Training | None = None,
 ) -> ServerTimeline:
     """Returns the run's timeline.
 
     partition: returns the table `partition`; called only if the policy needs labels. measure: returns the cost of an
-    update; called only if delays depend on it. measured: returns the cost of what a dispatched client has really done,
-    given the cost of an update; called only if clients may stop early.
+    update; called only if delays depend on it. training: of the run's clients, which the timeline may have to wait for;
+    None in a dry run, which refuses such a scenario.
     """
     rounds, trigger, labels = scenario.run.rounds, scenario.central.trigger, None
     if scenario.world.dispatch.policy.needs_labels:
         labels = _label_counts(partition(), len(samples))
+    loss = training.loss if training and scenario.needs_losses else None
     if not scenario.needs_cost:
-        return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, labels=labels)
+        return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, labels=labels, loss=loss)
     cost, groups = measure(), scenario.groups
 
     def client_cost(client: int) -> Cost:
@@ -41,11 +43,11 @@ def new_timeline(
         return Cost(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes, total)
 
     def dispatched_cost(dispatched: Dispatched) -> Cost:
-        assert measured is not None  # a dry run refuses such a scenario
-        return measured(dispatched, cost)
+        assert training is not None
+        return training.measured(dispatched, cost)
 
-    follow = dispatched_cost if scenario.follows_training else None
-    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, client_cost, follow, labels)
+    follow = dispatched_cost if scenario.delays_follow_training else None
+    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, client_cost, follow, labels, loss)
 
 
 def _label_counts(partition: Mapping[str, np.ndarray], clients: int) -> NDArray[np.int64]:

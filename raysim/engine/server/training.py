@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors import Job, Pool, Value, finished
 from raysim.engine.committed import Kept
+from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
 from raysim.workers.replies import TrainedClient, UpdateCost
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
     from raysim.workers.wire import Wire
 
 TrainJob = Job[list[TrainedClient], TrainedChunk]
+
+
+class WorkDone(NamedTuple):
+    """What a timeline may depend on of a client's training."""
+
+    samples_seen: float  # with gradients, with repeats, plus a third of those that were only predicted
+    loss: float | None  # of the first mini-batch, before training; None if the algorithm logs none
 
 
 class Training:
@@ -36,7 +45,7 @@ class Training:
         self._scenario, self._pool = scenario, pool
         self._messages, self._fresh = messages, fresh
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
-        self._seen: dict[int, float] = {}  # by dispatch: samples seen, if its arrival depended on that
+        self._known: dict[int, WorkDone] = {}  # by dispatch: what the timeline has asked for
         self._next: dict[int, Value[Wire]] = {}  # by client: its newest state, even if no step has used that update yet
 
     def states_of(self, clients: list[int]) -> tuple[Value[Wire], ...]:
@@ -50,28 +59,28 @@ class Training:
 
     @property
     def measurements(self) -> int:
-        """The number of arrivals so far that depended on what was trained."""
-        return len(self._seen)
+        """The number of dispatches so far of which the timeline has asked what was trained."""
+        return len(self._known)
 
     def memory(self, measurements: int) -> dict[str, Any]:
-        """Returns the measurements of the first arrivals, as plain data. measurements: of how many."""
-        first = dict(islice(self._seen.items(), measurements))
-        return {"dispatches": list(first), "samples_seen": list(first.values())}
+        """Returns the measurements of the first dispatches that were asked for, as plain data. measurements: of how
+        many."""
+        return {"measured": [[serial, *of_it] for serial, of_it in islice(self._known.items(), measurements)]}
 
     def recall(self, states: dict[int, Value[Wire]], memory: dict[str, Any]) -> None:
         """Goes on from a checkpoint. states: clients' states by client. memory: what `memory` returned."""
         self._states, self._next = states, dict(states)
-        self._seen = dict(zip(memory["dispatches"], memory["samples_seen"], strict=True))
+        self._known = {serial: WorkDone(*of_it) for serial, *of_it in memory["measured"]}
 
     def kept(self, stepped: Stepped) -> dict[str, Kept]:
         """Returns the states of a step's members after it, by their keys in checkpoints."""
         clients = {dispatched.client for dispatched in stepped.members} if self._fresh else ()
         return {f"client/{client}": Kept(self._states[client]) for client in clients}
 
-    # --- at dispatch, if arrivals depend on the work done -------------------------------------------------------------
+    # --- at dispatch, if the timeline depends on the work done --------------------------------------------------------
 
     def begin(self, dispatched: Dispatched) -> None:
-        """Trains a client right after its dispatch, because the time of its arrival depends on the work done.
+        """Trains a client right after its dispatch, because the timeline depends on the work done.
 
         Its update is not summed with others yet, because its weight is not known, nor whether a step will use it.
         """
@@ -85,12 +94,27 @@ class Training:
 
     def measured(self, dispatched: Dispatched, cost: UpdateCost) -> Cost:
         """Waits until a client that was begun has trained. Returns what it cost. cost: FLOPs and bytes of an update."""
-        serial = dispatched.serial
-        if serial not in self._seen:
-            (trained,) = finished(self._pool, self._begun[serial]).result
-            self._seen[serial] = trained.passes
-        seen = self._seen[serial]
+        seen = self._measure(dispatched).samples_seen
         return Cost(cost.flops_per_sample * seen, cost.down_bytes, cost.up_bytes, seen)
+
+    def loss(self, dispatched: Dispatched) -> float:
+        """Waits until a client that was begun has trained. Returns its loss before that, infinite if not finite.
+
+        Raises BadInput if the algorithm logs none.
+        """
+        loss = self._measure(dispatched).loss
+        if loss is None:
+            names = self._scenario.world.dispatch.policy.name, self._scenario.algorithm.name
+            text = "{} needs the losses of clients, and {} logs no loss_before; take another policy".format(*names)
+            raise BadInput("world.dispatch.policy", text)
+        return loss if math.isfinite(loss) else math.inf
+
+    def _measure(self, dispatched: Dispatched) -> WorkDone:
+        serial = dispatched.serial
+        if serial not in self._known:
+            (trained,) = finished(self._pool, self._begun[serial]).result
+            self._known[serial] = WorkDone(trained.passes, trained.numbers.get("loss_before"))
+        return self._known[serial]
 
     def drop(self, dispatched: Dispatched) -> None:
         """Forgets what a client trained, if it was begun, because no step will use it."""

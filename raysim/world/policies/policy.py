@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +14,10 @@ class Policy(Part):
     """How clients are picked among those that are idle and available. A subclass adds its `name`."""
 
     name: str
+
+    needs_losses: ClassVar[bool] = False
+    """Whether it needs to know what clients reported. The timeline then waits, before it picks, for the training of
+    those that have arrived."""
 
     @abstractmethod
     def pick(self, candidates: Candidates, wanted: int, generator: np.random.Generator) -> Sequence[int]:
