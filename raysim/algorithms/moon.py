@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 class MOON(FedAvg):
     """FedAvg whose clients contrast representations with those of other models (Li et al. 2021).
 
-    They draw them towards those of the received model, and away from those of their own last one. Where a client has not taken part before, its last model is the initial one. A representation is what enters
-    `model.personal` or, if nothing is personal, the last linear layer.
+    They draw them towards those of the received model, and away from those of their own last one. Where a client has
+    not taken part before, its last model is the initial one. A representation is what enters `model.personal` or, if
+    nothing is personal, the last linear layer.
     """
 
     name: str = "moon"
