@@ -51,10 +51,11 @@ class Port(Moving):
     ) -> tuple[Tensor, Record]:
         from torch.nn.functional import cosine_similarity
 
-        cosines = cosine_similarity(updates["delta"], state["last"][None]).tolist()
-        task.vector_flops += 6.0 * updates["delta"].numel()
+        deltas = updates["delta"]
+        cosines = cosine_similarity(deltas, state["last"][None]).tolist()
+        task.vector_flops += 6.0 * deltas.numel()
         shares = [a.samples * self._factor(a.staleness, cos) for a, cos in zip(arrivals, cosines, strict=True)]
-        direction = task.weighted_sum(updates["delta"], [share / sum(shares) for share in shares])
+        direction = deltas.new_tensor(shares) / sum(shares) @ deltas
         return direction, {"last": direction}
 
     def _factor(self, staleness: float, cosine: float) -> float:

@@ -1,8 +1,11 @@
 """What a task does with data that are not the client's own, sharpness-aware steps, and predictions."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 from raysim.local import Local
 from raysim.local.gradients import SAM
@@ -61,6 +64,31 @@ def test_training_on_given_data_with_a_given_loss_is_that_of_torch(batch_size: i
     assert trained.w[:9].numpy() == pytest.approx(flat(module).numpy(), abs=1e-6)
     assert int(trained.steps) == (2 if batch_size is None else 6)
     assert [float(trained.loss_before), float(trained.loss_after)] == pytest.approx([losses[0], losses[-1]])
+
+
+def test_a_loss_of_embeddings_follows_their_gradient_and_leaves_no_trace() -> None:
+    """In one step from the sum of |tanh(A x + b)|^2 / 2; what trains afterwards has the bits that it had before."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 2))
+    net = Net(module, (), "cross_entropy", torch.device("cpu"))
+    samples = Samples.of(torch.randn(6, 2), torch.zeros(6, dtype=torch.int64))
+    task = Task(net, net.model(), samples, Local(lr=0.1), None, (0, 1, 2))
+    first, before = copy.deepcopy(module[0]), task.train(task.received).w
+    embedded = first(task.x).tanh()
+    (embedded.square().sum() / 2).backward()
+
+    def loss(output: torch.Tensor, target: torch.Tensor, embedding: torch.Tensor) -> torch.Tensor:
+        assert torch.equal(task.loss(output, target), cross_entropy(output, target))
+        return embedding.square().sum() / 2
+
+    trained = task.train(task.received, loss=loss, embedded=True, steps=1)
+    assert float(trained.loss_before) == pytest.approx(float(embedded.detach().square().sum() / 2))
+    assert first.weight.grad is not None
+    moved = first.weight.detach() - 0.1 * first.weight.grad
+    assert trained.w[:6].tolist() == pytest.approx(moved.flatten().tolist(), abs=1e-6)
+    assert torch.equal(task.train(task.received).w, before)
+    with pytest.raises(ValueError, match="`embedded` needs a `loss`"):
+        task.train(task.received, embedded=True)
 
 
 def test_given_data_leave_the_clients_own_unread() -> None:

@@ -79,6 +79,7 @@ class PlainRun:
             else:
                 together[key] = torch.tensordot(torch.tensor(weights, dtype=of_key.dtype), of_key, 1)
         server: Any = self.task(arrivals[0].client, self.message)  # these algorithms ask it for no samples
+        server.vector_flops = 0.0  # which they add to
         stepped = state_of(self.algorithm.step(self.server, arrivals, together, server))
         self.server = {**self.server, "buffers": together.get("buffers", self.server["buffers"]), **stepped}
 
