@@ -65,7 +65,7 @@ class Local(Schedulable):
         for key in ELSEWHERE.keys() & given.keys():
             written = ELSEWHERE[key].format(key=key, value=given[key])
             raise ValueError(f"{key} must stand in a block of its own; write {written}")
-        if isinstance(block := given.get("optimizer"), dict) and "name" not in block:
+        if isinstance(block := given.get("optimizer"), dict) and block and "name" not in block:
             return {**given, "optimizer": {"name": "sgd", **block}}
         return given
 

@@ -1,7 +1,7 @@
 """Parts of the tests' own, one of each kind, as users write them in files of theirs."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from raysim.clients import Behaviour
 from raysim.data import Dataset, FeatureSkew, Partitioner, ServerData, Sizes, Source, Split
 from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.engine.progress import Progress
-from raysim.local import Gradient, Optimizer, TrainingLoss
+from raysim.local import Augmentation, Gradient, Optimizer, TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver
 from raysim.observers import Observer, RunBegin, RunEnd
@@ -324,3 +324,14 @@ class Double(Behaviour):
 
     def sent(self, value: Any, draw: Any) -> Any:
         return 2 * value
+
+
+class OwnChange(Augmentation):
+    """Changes nothing."""
+
+    images: ClassVar[bool] = False
+
+    name: str = "own_change"
+
+    def apply(self, x: Any, y: Any, classes: int) -> Any:
+        return x, y
