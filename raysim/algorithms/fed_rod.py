@@ -3,8 +3,8 @@
 Chen, Chao, On bridging generic and personalized federated learning for image classification, ICLR 2022, Algorithm 1,
 with linear personal heads and the balanced softmax loss.
 
-Differences from the paper: a client trains its personal head after the rest, and not in turns with it. There are no
-hypernetworks: a client that is `data.unseen` trains its head alone.
+Differences from the paper: a client trains its personal head after the rest, and not in turns with it; weight decay
+then acts on the sum of both heads. There are no hypernetworks: a client that is `data.unseen` trains its head alone.
 """
 
 from __future__ import annotations
