@@ -236,6 +236,16 @@ class Signs(Optimizer):
         w.sub_(lr * gradient.sign())
 
 
+class Shifted(Augmentation):
+    """Every input grows by one."""
+
+    images = False
+    name: str = "shifted"
+
+    def apply(self, x: Any, y: Any, classes: int) -> tuple[Any, Any]:
+        return x + 1, y
+
+
 class Doubled(Gradient):
     """Gradients are taken twice."""
 
