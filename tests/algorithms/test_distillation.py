@@ -18,7 +18,7 @@ from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.models import Linear
 from raysim.parts.rng import generator
-from raysim.workers.workbench import Workbench
+from raysim.workers.peers import PeersWorker
 
 # --- functions: a linear model on the input 1, so that its output is its parameter ------------------------------------
 
@@ -127,7 +127,7 @@ class Twin:
     def __init__(self, raw: Raw) -> None:
         self.scenario = parse_scenario(raw)
         self.algorithm, self.local = self.scenario.algorithm, self.scenario.local
-        bench = worker_of(raw, Workbench)
+        bench = worker_of(raw, PeersWorker)
         tasks = [bench.task(peer, 0, bench.start) for peer in range(self.scenario.data.clients)]
         self.own = [(flat(task.x), task.y.double().numpy()) for task in tasks]
         self.public = flat(bench.public)

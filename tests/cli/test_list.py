@@ -89,7 +89,7 @@ def test_the_example_of_every_part_can_be_put_into_a_scenario_file(kind: Kind, p
     block: Any = YAML(typ="safe").load(example(kind, part, name))
     for key in kind.key.split("."):
         block = block[key]
-    block = block[0] if isinstance(block, list) else block
+        block = block[0] if isinstance(block, list) else block
     made = part.model_validate(as_tuples(block))
     assert (type(made), block["name"]) == (part, name)
     assert find_parts(name)
