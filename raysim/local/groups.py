@@ -52,7 +52,7 @@ def grouped(groups: tuple[ParameterGroup, ...], weight_decay: float, net: Net, p
             if not found:
                 known = "no normalisation layer" if pattern == NORMS else f"none{nearest(pattern, names)}"
                 text = f"must match trained parameters, got {pattern!r} and {known}"
-                raise BadValue(text, "parameters")
+                raise BadValue(text, "groups.parameters")
             for name, factor, decayed in zip(names[part.which], of_factors, of_decay, strict=True):
                 if name in found:
                     factor.fill_(group.lr_factor)

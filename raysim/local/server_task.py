@@ -14,7 +14,7 @@ from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.local.task import PREDICTED, Task
-from raysim.parts.errors import BadValue
+from raysim.parts.errors import BadInput
 from raysim.parts.rng import generator, seed_globals
 from raysim.terms import Population
 
@@ -125,9 +125,10 @@ class ServerTask(Task):
 
             def of_entered(_: Tensor, target: Tensor, entered: Tensor) -> Tensor:
                 if not entered.requires_grad:
-                    raise BadValue(
+                    raise BadInput(
+                        "model",
                         "must have trainable parameters before its personal part, or its last linear layer, if "
-                        "the server's labels are not the clients', got none; take another model, or in_domain data"
+                        "the server's labels are not the clients', got none; take another model, or in_domain data",
                     )
                 return loss(entered, target)
 

@@ -32,6 +32,7 @@ from raysim.workers.replies import Described
 from results import CannotWrite, NotARun, Run, Writer, this_process, write_json
 from results.disk import require_space
 from results.texts import as_word
+from results.writing_process import state
 
 
 class TakenOver(JobFailed):
@@ -307,7 +308,8 @@ class Execution:
         """
         path = self.folder / "run.json"
         info = json.loads(path.read_text()) if path.exists() else self._info(None, {})
-        if info.get("holder") != self.holder:  # it never began, or another process goes on with the run
+        holder = info.get("holder")
+        if holder != self.holder and state(holder) != "gone":  # another process goes on with the run
             return str(info["status"])
         if info["status"] in ("running", "forking") or (info["status"], status) == ("interrupted", "stopped"):
             error = error or info.get("error")

@@ -41,8 +41,11 @@ def kinds() -> tuple[Kind, ...]:
     """Returns all kinds, in the order of the scenario file. Where several keys name the same parts, the first one."""
     Scenario.model_rebuild()  # classes are deferred, and keys get to know their base classes when they are completed
     found: list[Kind] = []
-    for kind in _below(Scenario, ""):
-        if not any(_classes(kind) <= _classes(other) for other in found):
+    below = list(_below(Scenario, ""))
+    blocks = [kind for kind in below if not kind.key.startswith("algorithm.")]
+    for kind in below:
+        # An optimiser, say, is one of `local` first, though some algorithms come before that in the file.
+        if not any(_classes(kind) <= _classes(other) for other in (*found, *(blocks if kind not in blocks else ()))):
             found.append(kind)
     # A schedule can stand for any number of an algorithm or of `local`; this is the one that it mostly stands for.
     return (*found, Kind("local.lr", schedules(), Local))

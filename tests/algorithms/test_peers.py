@@ -10,7 +10,8 @@ from witness import worker_of
 
 from raysim import parse_scenario
 from raysim.algorithms import ALGORITHMS, Inbox, Peer, Record
-from raysim.workers.workbench import Workbench
+from raysim.workers.peers import PeersWorker
+from raysim.workers.workbench import EVALUATING
 
 NAMES = [part.model_fields["name"].default for part in ALGORITHMS if issubclass(part, Peer)]
 HALF = {"name": "neighbours", "beta": 0.5}
@@ -127,7 +128,7 @@ def scenario_of(name: str, **more: Any) -> Raw:
     usual = {"algorithm": name, "topology": "ring", "public": {"samples": 40}, "data__clients": 6, "run__rounds": 3}
     raw = digits(**{**usual, **more})
     del raw["world"]
-    if name == "d_psgd":
+    if name in ("d_psgd", "dsgt"):
         raw["local"]["steps"] = 1
     return raw
 
@@ -135,9 +136,9 @@ def scenario_of(name: str, **more: Any) -> Raw:
 def one_by_one(raw: Raw) -> list[Record]:
     """The peers' states after the last round, made as plainly as can be: everybody trains, then everybody mixes."""
     scenario = parse_scenario(raw)
-    bench, algorithm = worker_of(raw, Workbench), scenario.algorithm
+    bench, algorithm = worker_of(raw, PeersWorker), scenario.algorithm
     peers = range(scenario.data.clients)
-    states = [algorithm.init(bench.task(peer, 0, bench.start)) for peer in peers]
+    states = [algorithm.init(bench.task(peer, EVALUATING, bench.start)) for peer in peers]
     for round in range(scenario.run.rounds):
         tasks = [bench.task(peer, round, bench.start) for peer in peers]
         pairs = [algorithm.local(task, state) for task, state in zip(tasks, states, strict=True)]

@@ -17,6 +17,7 @@ NAMES = [f"{kind.key}/{names_of(part)[0]}" for kind in kinds() for part in kind.
 # Keys with which parts are tried, where their defaults do not suit a small trial.
 SETTINGS = {
     "algorithm/pfedme": ["lam=1.0"],
+    "local.augment/function": ["function=own_modules:doubled"],
     "data.partition/natural": ["by=label"],
     "data.partition/classes": ["per_client=2"],
     "model/cnn": ["padding=same", "hidden=16"],
@@ -111,7 +112,7 @@ BROKEN = {
         "client 0 must get the same samples under the same seed",
     ),
     "IgnoresSeed": ("Another seed divides otherwise", "another seed must divide otherwise, got the same rows"),
-    "Relabels": ("It changes nothing of the samples", "must not change what it is given, but changed y"),
+    "Relabels": ("It does not change the samples that it divides", "must not change what it is given, but changed y"),
     "PicksMore": ("It picks idle clients", "must return at most 1 of [0, 2, 5, 7], none of them twice, got [0, 2, 5"),
     "DrawsPicks": ("Equal generators pick the same", "pick: must be the same from the same generator, got ["),
     "CountsPicks": ("It changes nothing of what it is told", "must not change what it is told of the candidates"),
