@@ -56,12 +56,12 @@ class Job:
 
     def scenario(self, case: Case) -> dict[str, Any]:
         """Returns the scenario of a case of this job."""
-        from raysim.data.sources.arrays import Arrays
+        from raysim.data import Arrays, divided
 
         share = 0.0 if case.device == "cpu" else int(100 / max(case.actors, 1)) / 100
         return {
             "name": "gpu",
-            "data": Arrays.of(self._noise(), clients=self.clients, partition="iid"),
+            "data": divided(Arrays.of(self._noise()), clients=self.clients, partition="iid"),
             "model": self.model,
             "algorithm": "fedavg",
             "local": {"lr": 0.05, "epochs": self.epochs, "batch_size": self.batch_size},

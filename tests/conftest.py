@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 SHIPPED = sorted((ROOT / "scenarios").rglob("*.yaml"))
 # What processes that tests start must find: the packages and the tests' own algorithms. The root comes first, or else
 # `tests/actors` and `tests/results` would be taken for the packages of these names.
-PYTHONPATH = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support")))
+PYTHONPATH = os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "support", ROOT / "tests")))
 os.environ.setdefault("PYTHONPATH", str(ROOT))  # for the processes that tests start from other folders
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # else each of the test processes keeps all cores busy with waiting
 os.environ["RAYSIM_CACHE"] = tempfile.mkdtemp(prefix="raysim-cache-")  # not that of whoever runs the tests
