@@ -87,7 +87,7 @@ def test_other_terms_are_other_resources_threads_instruction_sets_and_code(
 
 
 def test_memory_and_open_files_stay_as_they_are(tmp_path: Path) -> None:
-    """Of the scheduler and all workers, from the fifth run to the last. The benchmark looks at fifty."""
+    """Those of the scheduler and all workers, from the fifth run to the last. The benchmark looks at fifty."""
     import ray
 
     raw = digits(run__rounds=2)
