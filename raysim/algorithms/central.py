@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from raysim.parts.errors import Problem
 from raysim.schedules import Schedulable
@@ -33,6 +33,10 @@ class Central(Schedulable):
     A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
     `raysim/algorithms/__init__.py`, in one line, and has no other place to be registered.
     """
+
+    keeps_personal: ClassVar[bool] = False
+    """Whether clients keep the personal part of the model, and the server has the shared part only. `model.norm` can
+    then be local."""
 
     name: str
 
@@ -133,8 +137,8 @@ class Central(Schedulable):
 
 
 def needs_personal(scenario: Setting) -> Iterator[Problem]:
-    """Yields a problem unless `model.personal` names parameters that stay with each client."""
-    if not scenario.model.personal:
+    """Yields a problem unless some parameters of the model stay with each client."""
+    if not scenario.model.personal and scenario.model.norm != "local":
         name = scenario.algorithm.name
         text = f"must name the parameters that stay a client's own, for {name} has some, got none; for example [head]"
         yield Problem("model.personal", text)

@@ -7,7 +7,7 @@ Differences from the paper: none. A client's fine-tuned copy is made anew whenev
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raysim.algorithms.fedper import FedPer
 from raysim.parts.part import Count
@@ -24,6 +24,8 @@ class FedBABU(FedPer):
 
     The head is `model.personal`.
     """
+
+    keeps_personal: ClassVar[bool] = False  # they train no head
 
     name: str = "fedbabu"
     finetune_epochs: Count = 5

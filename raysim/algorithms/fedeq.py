@@ -13,7 +13,7 @@ layers or without.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -41,6 +41,8 @@ class FeDEQ(FedAvg):
     theta_i and w_i; before it is first picked, with the initial model. One that is `data.unseen` fits a head to the
     last theta.
     """
+
+    keeps_personal: ClassVar[bool] = True
 
     name: str = "fedeq"
     weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
@@ -126,4 +128,4 @@ class FeDEQ(FedAvg):
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
         fitted = self._fit_head(task, task.received)
-        return {**state, "w": fitted.w, "buffers": task.received.buffers}
+        return {**state, "w": fitted.w, "buffers": task.received.replace(personal=fitted.personal).buffers}

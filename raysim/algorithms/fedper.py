@@ -9,7 +9,7 @@ Differences from the paper: none. Training the head alone before both parts is a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import NonNegativeInt
 
@@ -33,6 +33,8 @@ class FedPer(FedAvg):
 
     The head is `model.personal`. The global model is the shared part with the initial head.
     """
+
+    keeps_personal: ClassVar[bool] = True
 
     name: str = "fedper"
     head_epochs: Annotated[NonNegativeInt, Unit("epochs")] = 0

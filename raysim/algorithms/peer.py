@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from raysim.schedules import Schedulable
 from raysim.terms import Record
@@ -57,6 +57,10 @@ class Peer(Schedulable):
     BatchNorm's buffers are treated like parameters: a state with `w` also holds `buffers`, and an algorithm whose
     messages carry `w` sends and mixes both. In most models `buffers` is empty, and costs nothing.
     """
+
+    keeps_personal: ClassVar[bool] = False
+    """Whether peers keep the personal part of the model, and send the shared part only. `model.norm` can then be
+    local."""
 
     name: str
 

@@ -74,7 +74,8 @@ def it_survives_the_flat_vector(subject: Subject) -> None:
     """Its parameters go into one flat vector and back without a change, and it predicts the same."""
     model = built(subject)
     one, other = model.module(), model.module(seed=1)
-    layout = Layout(one, model.part.personal, channels_last=model.part.channels_last)
+    part = model.part
+    layout = Layout(one, part.personal, channels_last=part.channels_last, norm=part.norm)
     layout.bind(other, layout.flatten(one))
     layout.load_buffers(other, layout.flatten_buffers(one))
     before, after = _predict(one, model.x), _predict(other, model.x)

@@ -40,7 +40,7 @@ class ServerCalls:
         state = self.calls.record("init", "", "the first state", algorithm.init, worker.start, worker.population)
         if "w" not in state:
             raise Broken(f"{self.calls.where('init')}: must hold 'w', the model, got {sorted(state)}")
-        return {"buffers": worker.start.buffers, **state}
+        return {"buffers": worker.start.shared_buffers, **state}
 
     def _walk(self, state: Record) -> None:
         calls, algorithm = self.calls, self._algorithm

@@ -16,6 +16,7 @@ class Model:
     w: Tensor  # (size,) float32; the shared part, followed by the personal part
     buffers: Tensor  # (b,) float32, such as BatchNorm's running statistics
     cut: int  # where the personal part of `w` starts; len(w) where there is none
+    buffers_cut: int  # where that of `buffers` starts; len(buffers) but where `model.norm` is local
 
     @property
     def shared(self) -> Tensor:
@@ -23,9 +24,18 @@ class Model:
         return self.w[: self.cut]
 
     @property
+    def shared_buffers(self) -> Tensor:
+        """The buffers that travel, (buffers_cut,), as a view."""
+        return self.buffers[: self.buffers_cut]
+
+    @property
     def personal(self) -> Tensor:
-        """The personal part of `w`, (size - cut,), as a view."""
-        return self.w[self.cut :]
+        """What stays with a client, (size - cut + b - buffers_cut,): the personal part of `w`, as a view or, if buffers
+        stay, too, a copy of both."""
+        import torch
+
+        own = self.buffers[self.buffers_cut :]
+        return torch.cat((self.w[self.cut :], own)) if len(own) else self.w[self.cut :]
 
     def replace(
         self,
@@ -35,12 +45,20 @@ class Model:
         personal: Tensor | None = None,
         buffers: Tensor | None = None,
     ) -> Model:
-        """Returns a model with all parameters, one part of them or the buffers replaced."""
+        """Returns a model with all parameters, one part of them or the buffers replaced.
+
+        buffers: all of them, or those that travel. personal: as the property of that name.
+        """
         import torch
 
         whole = self.w if w is None else w
+        every = self.buffers if buffers is None else buffers
+        if len(every) < len(self.buffers):
+            every = torch.cat((every, self.buffers[self.buffers_cut :]))
         if shared is not None or personal is not None:
             first = whole[: self.cut] if shared is None else shared
-            last = whole[self.cut :] if personal is None else personal
+            last = whole[self.cut :] if personal is None else personal[: len(whole) - self.cut]
+            if personal is not None and len(every) > self.buffers_cut:
+                every = torch.cat((every[: self.buffers_cut], personal[len(last) :]))
             whole = torch.cat((first, last))
-        return Model(whole, self.buffers if buffers is None else buffers, self.cut)
+        return Model(whole, every, self.cut, self.buffers_cut)

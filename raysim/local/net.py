@@ -18,7 +18,8 @@ from raysim.local.outputs import predicted
 from raysim.local.unkept import Unkept
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layout import Layout
-from raysim.models.part import nearest
+from raysim.models.norms import norms_of, required_norms
+from raysim.models.part import Norm, nearest
 from raysim.models.projection import BoundedLinear
 from raysim.parts.errors import BadValue
 
@@ -42,7 +43,6 @@ def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Te
     return F.cross_entropy(output, target, reduction=reduction)
 
 
-NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 LossFunction = Callable[..., Tensor]  # from outputs, targets and, where asked for, embeddings to a 0-d loss
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": cross_entropy,
@@ -94,13 +94,15 @@ class Net:
         device: torch.device,
         *,
         channels_last: bool = True,
+        norm: Norm = "average",
         head: str | None = None,
     ) -> None:
-        """loss: one of LOSSES, or its name there. channels_last: as in Layout. head: the name of the module whose input
-        is the embedding; None: the first of the personal part, else the last linear layer."""
+        """loss: one of LOSSES, or its name there. channels_last, norm: as in Layout. head: the name of the module whose
+        input is the embedding; None: the first of the personal part, else the last linear layer."""
         self.module = module.to(device)
         spare_single_values(self.module)
-        self.layout = Layout(self.module, personal, channels_last=channels_last)
+        self.layout = Layout(self.module, personal, channels_last=channels_last, norm=norm)
+        self._in_eval_mode = [*required_norms(self.module, norm).values()] if norm == "frozen" else []
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
         self._unkept = Unkept(self.module, self.layout)
@@ -110,9 +112,8 @@ class Net:
         self.parameters = self.layout.select(self.module)
         frozen = (parameter for parameter in self.module.parameters() if not parameter.requires_grad)
         self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
-        norms = [f"{name}." for name, m in self.module.named_modules() if isinstance(m, NORMS)]
-        names = [entry.name for entry in self.layout.entries]
-        self.norms = [name for name in names if name.rpartition(".")[0] + "." in norms]  # parameters of these
+        norms, names = norms_of(self.module), [entry.name for entry in self.layout.entries]
+        self.norms = [name for name in names if name.rpartition(".")[0] in norms]  # parameters of these
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
         self._busy = False
         self._halved = False  # whether passes compute in bfloat16
@@ -142,7 +143,7 @@ class Net:
     def model(self) -> Model:
         """Returns a copy of the module's values."""
         buffers = self.layout.flatten_buffers(self.module) if self.layout.buffers else self.w.new_empty(0)
-        return Model(self.w.clone(), buffers, self.layout.cut)
+        return Model(self.w.clone(), buffers, self.layout.cut, self.layout.buffers_cut)
 
     def load(self, model: Model) -> None:
         """Gives the module the model's values, and what no model holds its first values.
@@ -166,11 +167,14 @@ class Net:
         return self._unkept.changed
 
     def mode(self, training: bool) -> None:
-        """Puts the module in training or eval mode, in which it may keep parts of it otherwise.
+        """Puts the module in training or eval mode, in which it may keep parts of it otherwise. Frozen norms stay in
+        eval mode.
 
         It is always told, whatever its mode seems to be, so that no training depends on what this process did before.
         """
         self.module.train(training)
+        for norm in self._in_eval_mode:
+            norm.eval()
 
     def seed(self, seed: int) -> None:
         """Seeds the device's generator, which dropout draws from."""

@@ -47,9 +47,10 @@ class Trained(NamedTuple):
             self.logged.update({name: float(value) for name, value in shown.items() if value is not None})
 
     def send(self, **vectors: Tensor) -> Record:
-        """Returns an update: these vectors, and the buffers, which the engine averages. Logs as `log` does."""
+        """Returns an update: these vectors, and the buffers that travel, which the engine averages. Logs as `log`
+        does."""
         self.log()
-        return {**vectors, "buffers": self.model.buffers}
+        return {**vectors, "buffers": self.model.shared_buffers}
 
 
 class Batch(NamedTuple):

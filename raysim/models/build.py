@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from raysim.models.norms import required_norms
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import torch_seed
@@ -16,7 +17,7 @@ def initialise(part: ModelPart, shape: tuple[int, ...], num_classes: int, seed: 
 
     shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process, and
     torch's global generator is left as it was. Raises ValueError as the part's `build` does, and if that does not
-    return a module, or one without parameters to train, or with lazy or complex ones.
+    return a module, or one without parameters to train, or with lazy or complex ones, or with no norms to freeze.
     """
     with torch.random.fork_rng(devices=[]):
         # torch.manual_seed would also seed the GPUs' generators, which are not forked.
@@ -24,6 +25,9 @@ def initialise(part: ModelPart, shape: tuple[int, ...], num_classes: int, seed: 
         module = part.build(shape, num_classes)
     if not isinstance(module, nn.Module):
         raise BadValue(f"must return a torch.nn.Module, got {type(module).__name__}", "build")
+    if part.norm == "frozen":
+        for layer in required_norms(module, part.norm).values():
+            layer.requires_grad_(False)
     _require_parameters(module)
     module = module.float()
     return module.to(memory_format=torch.channels_last) if part.channels_last else module

@@ -30,6 +30,7 @@ class CNN(ModelPart):
     """Convolutions with ReLU and 2 x 2 max-pooling, one hidden dense layer, and the head."""
 
     takes: ClassVar[tuple[Inputs, ...]] = ("images",)
+    normalises: ClassVar[bool] = False
 
     name: str = "cnn"
     channels: Annotated[tuple[Count, ...], Field(min_length=1)] = (32, 64)

@@ -1,5 +1,7 @@
 """The flat vector: a module's trainable parameters in one float32 vector w, shared ones first, personal ones last.
 
+Buffers are in a vector of their own, and those that stay with a client are last there, too.
+
 Both parts start on 64-byte boundaries, because BLAS results can depend on alignment: if there is a personal part, the
 shared one before it is padded with zeros. Parameters with requires_grad=False are frozen and not in the vector.
 
@@ -16,7 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from raysim.models.part import nearest
+from raysim.models.norms import required_norms
+from raysim.models.part import Norm, nearest
 from raysim.parts.errors import BadValue
 
 ALIGNMENT = 16  # floats in 64 bytes
@@ -42,18 +45,30 @@ class Layout:
     size: number of elements of w, including padding. parameters: number of elements without padding. cut: where the
     personal part starts, or size if there is none. entries: the parameters in the order of w; one with several
     names (tied weights) has the first. buffers: the persistent floating-point buffers, such as BatchNorm's running mean
-    and variance. Integer ones, such as num_batches_tracked, have no place, and start anew in each training, as do those
-    that are not finite at first, such as attention masks: they are constants, and no mean of them exists.
+    and variance. buffers_cut: where those that stay with a client start in their vector. Integer buffers, such as
+    num_batches_tracked, have no place, and start anew in each training, as do those that are not finite at first, such
+    as attention masks: they are constants, and no mean of them exists.
 
     personal: prefixes of parameter names, in whole components: "head" matches "head.weight", but not "header.weight".
     channels_last: whether convolutions' weights are stored channels-last, as above, or like all others.
-    Raises ValueError for a prefix of no trainable parameter. A layout holds no tensor, and can be pickled.
+    norm: as in `ModelPart`. Parameters and buffers of local norms are personal; buffers of frozen ones have no place.
+    Raises ValueError for a prefix of no trainable parameter, and where norms are not averaged and there are none. A
+    layout holds no tensor, and can be pickled.
     """
 
-    def __init__(self, module: nn.Module, personal: tuple[str, ...] = (), *, channels_last: bool = True) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        personal: tuple[str, ...] = (),
+        *,
+        channels_last: bool = True,
+        norm: Norm = "average",
+    ) -> None:
+        norms = tuple(required_norms(module, norm))
         shapes = {name: tuple(p.shape) for name, p in module.named_parameters() if p.requires_grad}
         _check(personal, shapes)
-        own = {name: shape for name, shape in shapes.items() if _under(name, personal)}
+        stays = (*personal, *norms) if norm == "local" else personal
+        own = {name: shape for name, shape in shapes.items() if _under(name, stays)}
         shared, end = _place({name: shape for name, shape in shapes.items() if name not in own}, 0, channels_last)
         self._padding = -end % ALIGNMENT if own else 0
         self.cut = end + self._padding
@@ -63,7 +78,10 @@ class Layout:
         self.parameters = self.size - self._padding
         kept = module.state_dict().keys()  # buffers that are not persistent are constants
         floats = {n: tuple(b.shape) for n, b in module.named_buffers() if n in kept and _is_averaged(b)}
-        self.buffers, self._buffers_size = _place(floats, 0)
+        of_norms = {name: floats.pop(name) for name in list(floats) if _under(name, norms)}
+        shared, self.buffers_cut = _place(floats, 0)
+        personals, self._buffers_size = _place(of_norms if norm == "local" else {}, self.buffers_cut)
+        self.buffers = (*shared, *personals)
 
     def views(self, w: Tensor) -> list[Tensor]:
         """Returns a view of w for each entry, in its shape. w may require gradients."""

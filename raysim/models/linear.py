@@ -17,6 +17,7 @@ class Linear(ModelPart):
     """A single linear layer: linear regression, or softmax regression where there are labels."""
 
     takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series")
+    normalises: ClassVar[bool] = False
 
     name: str = "linear"
     bias: bool = False

@@ -18,6 +18,7 @@ class MLP(ModelPart):
     """A multilayer perceptron on flattened inputs."""
 
     takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series")
+    normalises: ClassVar[bool] = False
 
     name: str = "mlp"
     hidden: tuple[Count, ...] = (200,)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 WidthDivisor = Literal[1, 2, 4, 8]
 """How many times narrower than in its paper a network is. Its group normalisation has eight groups."""
 
+Norm = Literal["average", "local", "frozen"]
+"""What becomes of normalisation layers: see `ModelPart.norm`."""
+
 
 class ModelPart(Part):
     """A model, which builds a module that takes a batch (B, *shape) of floats or, for text, of int64 tokens.
@@ -28,10 +31,16 @@ class ModelPart(Part):
     """What inputs it can take."""
     channels_last: ClassVar[bool] = True
     """Whether images and the weights of convolutions are kept in channels-last memory format, which is faster."""
+    normalises: ClassVar[bool] = True
+    """Whether it has normalisation layers, or may have some, which is then known once it is built."""
 
     name: str
     personal: tuple[str, ...] = ()
     """Name prefixes of the parameters that stay with each client and are not shared, such as [head]. []: none."""
+    norm: Norm = "average"
+    """What becomes of normalisation layers, such as BatchNorm. average: their parameters and statistics are shared like
+    all others. local: both stay with each client, as `personal` parameters do; fedper is then FedBN. frozen: both stay
+    as they are, and training normalises as evaluation does."""
 
     @property
     def embeds_at(self) -> str | None:

@@ -16,6 +16,7 @@ class Vector(ModelPart):
     """A single vector x, for the quadratic data set; its output is the loss itself."""
 
     takes: ClassVar[tuple[Inputs, ...]] = ("functions",)
+    normalises: ClassVar[bool] = False
 
     name: str = "vector"
     start: tuple[float, ...] | float = 0.0

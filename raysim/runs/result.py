@@ -135,7 +135,7 @@ class Result:
             model = self._model or parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
             module = initialise(model, tuple(self.info["input_shape"]), self.info["classes"], self.info["seed"])
         vectors = {key: torch.tensor(value) for key, value in saved.items()}
-        layout = Layout(module, model.personal, channels_last=model.channels_last)
+        layout = Layout(module, model.personal, channels_last=model.channels_last, norm=model.norm)
         layout.bind(module, vectors["w"])
         layout.load_buffers(module, vectors["buffers"])
         return module

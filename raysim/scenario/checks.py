@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Literal
 
+from raysim.algorithms import ALGORITHMS
 from raysim.data.federation.server import NoServerData, OutOfDomain
 from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
@@ -53,6 +54,13 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
     if not set(data.holds) & set(model.takes):
         text = f"{model.name} takes {' or '.join(model.takes)}, and {data.name} holds {' or '.join(data.holds)}"
         yield Problem("model.name", f"{text}; take another of them")
+    if model.norm != "average" and not model.normalises:
+        text = f"must be average, for {model.name} has no normalisation layer, got {model.norm}; leave it out"
+        yield Problem("model.norm", text)
+    elif model.norm == "local" and not scenario.algorithm.keeps_personal:
+        keep = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if one.keeps_personal)
+        text = f"must be average or frozen for {scenario.algorithm.name}, whose clients keep no part of the model, got "
+        yield Problem("model.norm", f"{text}local; take one of {keep}: with fedper, it is FedBN")
     if data.holds == ("functions",) and public.samples:
         text = "must not be given with the quadratic data, where models predict nothing but their loss; leave it out"
         yield Problem("public", text)

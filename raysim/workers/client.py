@@ -192,7 +192,7 @@ class ClientWorker(Workbench):
             if "w" not in state:
                 raise returned.ContractError(f"{where}: the server's state must hold 'w', got {sorted(state)!r}")
             returned.vector(where, state, self.net.layout, "the server's state", shared=True)
-        return {"buffers": self.start.buffers, **state}
+        return {"buffers": self.start.shared_buffers, **state}
 
     def first_client(self) -> Record:
         """Returns a client's state before it first takes part."""

@@ -56,6 +56,7 @@ class Workbench:
                 scenario.run.loss or LOSSES[federation.loss],
                 device,
                 channels_last=scenario.model.channels_last,
+                norm=scenario.model.norm,
                 head=scenario.model.embeds_at,
             )
             if self.net.layout.cut == 0:

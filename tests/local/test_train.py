@@ -234,7 +234,7 @@ def test_images_are_normalised_and_stay_channels_last() -> None:
 def test_a_model_of_another_size_is_refused() -> None:
     net = mlp()
     with pytest.raises(ValueError, match="parameters"):
-        net.load(Model(torch.zeros(3), torch.zeros(0), 3))
+        net.load(Model(torch.zeros(3), torch.zeros(0), 3, 0))
 
 
 def test_class_weights_are_factors_of_samples() -> None:

@@ -9,6 +9,7 @@ from refusals import compute, problem
 from raysim import parse_scenario
 
 SECONDS = {"name": "constant", "value": 1, "unit": "seconds"}
+NORMED: Raw = {"name": "resnet", "depth": 14}
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,18 @@ SECONDS = {"name": "constant", "value": 1, "unit": "seconds"}
         (
             {"data__partition": {"name": "classes", "per_client": 11}},
             "data: partition classes: `per_client` must be at",
+        ),
+        (
+            {"model": {"name": "mlp", "norm": "frozen"}},
+            "model.norm: must be average, for mlp has no normalisation layer",
+        ),
+        (
+            {"model": {**NORMED, "norm": "local"}},
+            "model.norm: must be average or frozen for fedbuff, whose clients keep",
+        ),
+        (
+            {"model": {**NORMED, "norm": "local"}, "algorithm": "fedbabu", "world": {"dispatch": {"per_round": 6}}},
+            "got local; take one of fedeq, fedper, fedrep, lg_fedavg: with fedper, it is FedBN",
         ),
         ({"model": "vector"}, "model.name: vector takes functions, and digits holds images"),
         (
