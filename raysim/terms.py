@@ -28,6 +28,7 @@ class Arrival(NamedTuple):
     version: int  # version of the model that the client received
     staleness: float  # between dispatch and arrival, in rounds or in versions of the model, as `world.staleness` says
     samples: int  # number of samples that the client trains on
+    tier: int = 0  # where `world.dispatch` picks by tiers: the tier of the client, 0 for the fastest
 
 
 class Moment(NamedTuple):
@@ -44,10 +45,12 @@ class Population(NamedTuple):
     clients: int  # number of clients; where some hold no samples, the number of one may be larger
     samples: int  # number of samples that all of them train on
     per_round: int | None = None  # the most clients that a round picks; None where clients are not picked by rounds
+    tiers: int = 1  # number of tiers, where `world.dispatch` picks by tiers
 
 
 class Round(NamedTuple):
-    """A trigger: one server step at the end of a round, with what arrived in it.
+    """A trigger: one server step at the end of a round, with what arrived in it. Where clients are picked by tiers,
+    each tier has rounds of its own.
 
     late: whether updates that were dispatched in an earlier round are discarded, or kept and used. empty: whether the
     server steps even if no update arrived.

@@ -33,6 +33,7 @@ from raysim.algorithms.fedadmm_in import FedADMMIn as FedADMMIn
 from raysim.algorithms.fedadmm_insa import FedADMMInSa as FedADMMInSa
 from raysim.algorithms.fedala import FedALA as FedALA
 from raysim.algorithms.fedasync import FedAsync as FedAsync
+from raysim.algorithms.fedat import FedAT as FedAT
 from raysim.algorithms.fedavg import FedAvg as FedAvg
 from raysim.algorithms.fedavg_ft import FedAvgFT as FedAvgFT
 from raysim.algorithms.fedavgm import FedAvgM as FedAvgM

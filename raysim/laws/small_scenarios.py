@@ -43,12 +43,17 @@ ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no de
     "local": {"lr": 0.3, "batch_size": None},
     "run": {"rounds": 100, "evaluate_every": 100, "on_divergence": "go_on"},
 }
-# Needs of some algorithms: samples at the server, personal parameters, public inputs, a single local step.
+TIERED: Raw = {
+    "dispatch": {"per_round": None, "per_tier": 2, "tiers": 2},
+    "delay": {"name": "log_normal", "median": 10.0, "sigma": 1.0, "unit": "seconds", "redraw": "client"},
+}
+# Needs of some algorithms: samples at the server, personal parameters, public inputs, a single local step, tiers.
 NEEDS: tuple[Raw, ...] = (
     {"server_data": {"name": "in_domain", "samples": 40}},
     {"model": {"personal": ["head"]}},
     {"public": {"samples": 20}},
     {"local": {"steps": 1}},
+    {"world": TIERED},
 )
 
 

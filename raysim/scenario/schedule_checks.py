@@ -16,7 +16,7 @@ def schedule_problems(scenario: Scenario) -> Iterator[Problem]:
         for key, schedule in schedulable.schedules.items():
             path = f"{block}.{key}.over"
             if schedule.over == "rounds" and not rounds:
-                text = "must be versions or time, for with concurrency in seconds there are no rounds, got rounds"
+                text = "must be versions or time, for this world has no rounds, got rounds"
                 yield Problem(path, text)
             if schedule.over == "steps" and (block, key) != ("local", "lr"):
                 text = "must be rounds, versions or time: within a training, `local.lr` alone changes, got steps"

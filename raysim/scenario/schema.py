@@ -289,9 +289,9 @@ class Scenario(Part):
     @property
     def in_flight(self) -> int:
         """Largest number of clients, or of peers, that train at a time."""
-        dispatch = self.world.dispatch
-        return (dispatch.concurrency or dispatch.size or self.data.clients) if self.has_server else self.data.clients
+        return (self.world.dispatch.in_flight or self.data.clients) if self.has_server else self.data.clients
 
     def population(self, samples: NDArray[np.int64]) -> Population:
         """Returns what algorithms know of all clients. samples: the number that each client trains on, (clients,)."""
-        return Population(int((samples > 0).sum()), int(samples.sum()), self.world.dispatch.size)
+        dispatch = self.world.dispatch
+        return Population(int((samples > 0).sum()), int(samples.sum()), dispatch.size, dispatch.tiers or 1)

@@ -95,7 +95,8 @@ def _block_problems(scenario: Scenario) -> Iterator[Problem]:
 
 def _key_problems(world: World, algorithm: Central) -> Iterator[Problem]:
     if not world.dispatch.given:
-        yield Problem("world.dispatch", "must have exactly one of per_round, concurrency, picks and order, got none")
+        text = "must have exactly one of per_round, concurrency, per_tier, picks, order, got none"
+        yield Problem("world.dispatch", text)
     for key in ("synchronous", "edge_delay", "loss"):
         if (value := getattr(world, key)) != World.model_fields[key].default:
             text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"
@@ -108,6 +109,10 @@ def _number_problems(world: World, clients: int) -> Iterator[Problem]:
         if wanted is not None and wanted > clients:
             text = f"must be at most the number of clients, {clients}, got {wanted}; lower it"
             yield Problem(f"world.dispatch.{key}", text)
+    dispatch = world.dispatch
+    if dispatch.per_tier and dispatch.tiers and dispatch.per_tier > (least := clients // dispatch.tiers):
+        text = f"must be at most the number of clients in a tier, {least}, got {dispatch.per_tier}; lower it, or tiers"
+        yield Problem("world.dispatch.per_tier", text)
     if world.dropout.probability == 1:
         yield Problem("world.dropout.probability", "must be less than 1, or no update ever arrives, got 1; lower it")
 
@@ -138,7 +143,7 @@ def _script_problems(world: World, clients: int, rounds: int) -> Iterator[Proble
 
 def _time_problems(world: World, algorithm: Central, rounds: int) -> Iterator[Problem]:
     trigger, length, unit = algorithm.trigger, world.round_length, world.delay.unit
-    if isinstance(trigger, Round) and not world.has_rounds:
+    if isinstance(trigger, Round) and not world.has_rounds and world.dispatch.per_tier is None:
         text = f"must be per_round or picks, for {algorithm.name} steps at the end of rounds, got concurrency with "
         yield Problem("world.dispatch", text + "delays in seconds")
     if length is not None:

@@ -12,6 +12,7 @@ from raysim.world.policies import Candidates, Reports, UniformPolicy
 from raysim.world.roster import Roster
 from raysim.world.script import Script
 from raysim.world.server_happening import Dispatched
+from raysim.world.tiers import Tiers
 from raysim.world.world import World
 
 
@@ -53,7 +54,7 @@ class Picker(ABC):
     def next_look(self, time: float, in_flight: int) -> float | None:
         """Returns the next time to pick clients, even if no update arrives until then; None if waiting for arrivals
         is enough. It is asked only where the world has no rounds."""
-        short = in_flight < (self._dispatch.concurrency or 0) and self.roster.idle.any()
+        short = in_flight < (self._dispatch.in_flight or 0) and self.roster.idle.any()
         return self.next_change(time) if short else None
 
     def _wanted(self, in_flight: int) -> int:
@@ -63,29 +64,45 @@ class Picker(ABC):
 
 class RandomPicker(Picker):
     """Picks clients as `world.dispatch.policy` says. labels: how many samples of each label clients have, if that
-    policy needs it, (clients, labels)."""
+    policy needs it, (clients, labels). tiers: of clients, each of which picks by itself; None: there are none."""
 
     def __init__(
-        self, world: World, samples: NDArray[np.int64], seed: int, labels: NDArray[np.int64] | None = None
+        self,
+        world: World,
+        samples: NDArray[np.int64],
+        seed: int,
+        labels: NDArray[np.int64] | None = None,
+        tiers: Tiers | None = None,
     ) -> None:
         super().__init__(world, samples, seed)
-        self._labels, self._times = labels, np.zeros_like(samples)
+        self._labels, self._times, self._tiers = labels, np.zeros_like(samples), tiers
         self._draws = Stream(seed, "pick")
         self._until = 0.0  # when others may be available than the roster says
 
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
-        wanted = self._wanted(in_flight)
         if time >= self._until:
             self.roster.show(self._presence.mask(time))
             self._until = self._presence.next_change(time)
-        if wanted <= 0 or self.roster.size == 0:
+        if self._tiers is not None:
+            picked = list[int]()
+            for tier in self._tiers.waiting():
+                idle = self.roster.all()
+                idle = idle[self._tiers.of[idle] == tier]
+                picked += self._of(idle, self._dispatch.per_tier or 0, round, serial + len(picked))
+            return picked
+        wanted, policy = self._wanted(in_flight), self._dispatch.policy
+        if wanted > 0 and self.roster.size and type(policy) is UniformPolicy:  # needs no list of all clients
+            return self.roster.at(policy.places(self.roster.size, wanted, self._draws(serial)))
+        return self._of(self.roster.all(), wanted, round, serial) if wanted > 0 else []
+
+    def _of(self, idle: NDArray[np.int64], wanted: int, round: int, serial: int) -> list[int]:
+        """Returns the clients that the policy picks. idle: the numbers of those that it may pick, ascending."""
+        if not len(idle):
             return []
-        policy, draws = self._dispatch.policy, self._draws(serial)
-        if type(policy) is UniformPolicy:  # needs no list of all clients
-            return self.roster.at(policy.places(self.roster.size, wanted, draws))
-        candidates = Candidates(self.roster.all(), self._samples, self._times, round, self._reports, self._labels)
-        picked = [*map(int, policy.pick(candidates, wanted, draws))]
-        known = all(client in self.roster for client in picked)
+        candidates = Candidates(idle, self._samples, self._times, round, self._reports, self._labels)
+        policy = self._dispatch.policy
+        picked = [*map(int, policy.pick(candidates, wanted, self._draws(serial)))]
+        known = np.isin(picked, idle).all()
         if not known or len(picked) > wanted or len(set(picked)) < len(picked):
             must = f"at most {wanted} of the idle clients, none of them twice"
             raise BadInput("world.dispatch.policy", f"{policy.name} must pick {must}, got {picked}; correct its `pick`")
@@ -167,10 +184,16 @@ class ScriptPicker(Picker):
             )
 
 
-def new_picker(world: World, samples: NDArray[np.int64], seed: int, labels: NDArray[np.int64] | None = None) -> Picker:
+def new_picker(
+    world: World,
+    samples: NDArray[np.int64],
+    seed: int,
+    labels: NDArray[np.int64] | None = None,
+    tiers: Tiers | None = None,
+) -> Picker:
     """Returns the picker that the world asks for. Raises ValueError if its script names clients without samples."""
     if world.script is not None:
         return ScriptPicker(world, samples, seed, world.script)
     if world.dispatch.picks is not None:
         return ListPicker(world, samples, seed)
-    return RandomPicker(world, samples, seed, labels)
+    return RandomPicker(world, samples, seed, labels, tiers)

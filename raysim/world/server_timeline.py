@@ -6,7 +6,8 @@ delays depend on the work that clients really do, a client's training starts wit
 for its end only when its update could arrive. If the policy needs losses, it waits when the update arrives.
 
 Order at equal times: a round closes, the next one opens, then updates arrive, in order of dispatch. An update that
-takes no time arrives in the round of its dispatch.
+takes no time arrives in the round of its dispatch. Where clients are picked by tiers, each tier has rounds of its own,
+and the number of rounds is that of server steps, as wherever the world has no rounds.
 """
 
 import math
@@ -23,6 +24,7 @@ from raysim.world.clock import Clock
 from raysim.world.delay import Cost, duration_of
 from raysim.world.picker import new_picker
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
+from raysim.world.tiers import Tiers
 from raysim.world.world import World
 
 _CLOSE, _OPEN, _ARRIVE = range(3)
@@ -60,19 +62,21 @@ class ServerTimeline:
         self.length = world.round_length
         self._has_rounds, self._staleness_in_rounds = world.has_rounds, world.staleness_unit == "rounds"
         self._steps_after = None if isinstance(trigger, Round) else trigger.size  # arrivals; None: when a round closes
-        self._discards = isinstance(trigger, Round) and trigger.late == "discard"
+        self._discards = isinstance(trigger, Round) and trigger.late == "discard" and self._has_rounds
         self.live: Counter[int] = Counter()  # by version: number of later updates that start from it
         self._cost, self._measured, self._loss = cost, measured, loss
         self._follows = measured is not None or loss is not None  # whether training starts with the dispatch
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
-        self._picker = new_picker(world, samples, seed, labels)
+        self._delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
+        tiers = world.dispatch.tiers
+        self._tiers = Tiers(tiers, samples, world.delay, self._delays, cost) if tiers else None
+        self._picker = new_picker(world, samples, seed, labels, self._tiers)
         self._fates = world.script.fates if world.script else None
         self._look_pending = False  # whether an opening is scheduled for when others may be available
         self._numbers = [0] * len(samples)
         self._serial = 0
         self._waiting: list[tuple[Dispatched, Arrival]] = []  # arrived, not yet in a step
         self._flying: dict[int, Dispatched] = {}  # by serial
-        self._delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
 
     def __iter__(self) -> Iterator[Happening]:
         self._clock.schedule(0.0, _OPEN, (_OPEN, None))
@@ -131,7 +135,7 @@ class ServerTimeline:
 
     def _close(self) -> Iterator[Happening]:
         if isinstance(self.trigger, Round) and (self._waiting or self.trigger.empty):
-            yield self._step(len(self._waiting))
+            yield self._step(self._waiting)
         yield Closed(self.round, self._clock.now, self.version, self.in_flight)
         self.round += 1
         if self.round < self.rounds:
@@ -148,6 +152,8 @@ class ServerTimeline:
         self._serial += 1
         self._numbers[client] += 1
         self._picker.roster.move(client, idle=False)
+        if self._tiers is not None:
+            self._tiers.leaves(client)
         self.in_flight += 1
         self._flying[dispatched.serial] = dispatched
         if self._fates is None or soonest < math.inf:  # else it arrives after the end of the run that is replayed
@@ -202,9 +208,17 @@ class ServerTimeline:
         else:
             self._waiting.append((dispatched, self._arrival(dispatched)))
             if len(self._waiting) == self._steps_after:
-                yield self._step(self._steps_after)
+                yield self._step(self._waiting)
+        if self._tiers is not None and self._tiers.returns(dispatched.client):
+            yield from self._close_tier(self._tiers.of[dispatched.client])
         if not self._has_rounds:
             yield from self._top_up()
+
+    def _close_tier(self, tier: int) -> Iterator[Happening]:
+        """Ends a tier's round, in which all that it had picked are back."""
+        arrived = [pair for pair in self._waiting if pair[1].tier == tier]
+        if isinstance(self.trigger, Round) and (arrived or self.trigger.empty):
+            yield self._step(arrived)
 
     def _top_up(self) -> Iterator[Happening]:
         """Without rounds: counts a server step as a round, and replaces the client that arrived."""
@@ -222,11 +236,14 @@ class ServerTimeline:
         return float(self.version - dispatched.version)
 
     def _arrival(self, d: Dispatched) -> Arrival:
-        return Arrival(d.client, d.serial, d.round, d.version, self._staleness(d), self.samples[d.client])
+        tier = 0 if self._tiers is None else int(self._tiers.of[d.client])
+        return Arrival(d.client, d.serial, d.round, d.version, self._staleness(d), self.samples[d.client], tier)
 
-    def _step(self, size: int) -> Stepped:
-        taken, self._waiting = self._waiting[:size], self._waiting[size:]
-        taken.sort(key=lambda pair: pair[0].serial)
+    def _step(self, arrived: list[tuple[Dispatched, Arrival]]) -> Stepped:
+        """Does a server step with some of those that wait."""
+        taken = sorted(arrived, key=lambda pair: pair[0].serial)
+        serials = {dispatched.serial for dispatched, _ in taken}
+        self._waiting = [pair for pair in self._waiting if pair[0].serial not in serials]
         self.version += 1
         for dispatched, _ in taken:
             if self._can_matter(dispatched):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import model_validator
 
-from raysim.parts.part import Clients, OneOf, Part, Positive, Share, Unit
+from raysim.parts.part import Clients, Count, OneOf, Part, Positive, Share, Unit
 from raysim.world.availability import Always, Availability, Dropout
 from raysim.world.delay import Delay, NoDelay
 from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
@@ -17,8 +17,8 @@ from raysim.world.script import Recorded, Script, read_order, read_recorded, rec
 class Dispatch(Part):
     """Which clients are picked, and when. A client in flight is never picked.
 
-    Exactly one of `per_round`, `concurrency`, `picks` and `order` must be given, but `order` may stand beside
-    `per_round` or `concurrency`.
+    Exactly one of `per_round`, `concurrency`, `per_tier`, `picks` and `order` must be given, but `order` may stand
+    beside `per_round` or `concurrency`.
     """
 
     per_round: Clients | None = None
@@ -26,8 +26,14 @@ class Dispatch(Part):
     concurrency: Clients | None = None
     """Number of clients to keep in flight. They are picked at the start of rounds or, with delays in seconds, whenever
     others arrive."""
+    per_tier: Clients | None = None
+    """Number of clients that are picked from each of the `tiers`, with delays in seconds. A tier picks anew as soon as
+    all that it picked have reported or are lost, whatever other tiers do."""
+    tiers: Count | None = None
+    """Number of tiers, with `per_tier`. Clients are sorted by how long their first update takes or would take, and cut
+    into tiers of equal numbers, the fastest first."""
     policy: Annotated[Policy, OneOf(POLICIES, "raysim.policies")] = UniformPolicy()
-    """How `per_round` or `concurrency` picks clients among those that are idle and available."""
+    """How `per_round`, `concurrency` or `per_tier` picks clients among those that are idle and available."""
     picks: tuple[tuple[int, ...], ...] | None = None
     """Clients to pick: for each round, a list of their numbers."""
     order: str | None = None
@@ -45,14 +51,18 @@ class Dispatch(Part):
     @model_validator(mode="after")
     def _at_most_one(self) -> Self:
         if len(self.given) > 1:
-            raise ValueError(f"must have exactly one of per_round, concurrency, picks and order, got {self.given}")
-        if self.order is not None and self.picks is not None:
-            raise ValueError("must have one of order and picks, got both; leave one out")
+            raise ValueError(
+                f"must have exactly one of per_round, concurrency, per_tier, picks, order, got {self.given}"
+            )
+        if self.order is not None and (self.picks is not None or self.per_tier is not None):
+            raise ValueError("order must not be given beside picks or per_tier; leave one of them out")
+        if (self.per_tier is None) != (self.tiers is None):
+            raise ValueError("must have both of per_tier and tiers, or none of them; add one, or leave the other out")
         scripted = self.picks is not None or self.order is not None
         if scripted and self.policy != UniformPolicy():
             raise ValueError("policy goes with per_round or concurrency, got it where clients are given; leave it out")
-        if self.round_s is not None and (self.concurrency is not None or self.given == ["order"]):
-            raise ValueError("round_s goes with per_round or picks: with concurrency in seconds there are no rounds")
+        if self.round_s is not None and self.given in (["concurrency"], ["per_tier"], ["order"]):
+            raise ValueError("round_s goes with per_round or picks, for else in seconds there are no rounds")
         if self.reports is not None and (self.given not in (["per_round"], ["picks"]) or self.round_s is not None):
             raise ValueError("reports goes with per_round or picks, and without round_s; leave one of them out")
         if self.reports is not None and self.per_round is not None and self.reports > self.per_round:
@@ -62,13 +72,18 @@ class Dispatch(Part):
     @property
     def given(self) -> list[str]:
         """The keys that say when clients are picked: exactly one with a server, none without one."""
-        given = [key for key in ("per_round", "concurrency", "picks") if getattr(self, key) is not None]
+        given = [key for key in ("per_round", "concurrency", "per_tier", "picks") if getattr(self, key) is not None]
         return given or (["order"] if self.order is not None else [])
 
     @property
     def size(self) -> int | None:
-        """Largest number of clients that a round picks; None with `concurrency`."""
+        """Largest number of clients that a round picks; None with `concurrency` and `per_tier`."""
         return max((len(picked) for picked in self.picks), default=None) if self.picks else self.per_round
+
+    @property
+    def in_flight(self) -> int | None:
+        """Largest number of clients under way at a time, but for late ones; None with `order`."""
+        return self.per_tier * self.tiers if self.per_tier and self.tiers else self.concurrency or self.size
 
     def reads(self) -> tuple[str, ...]:
         """Returns the paths of the files that clients are read from."""
@@ -113,18 +128,22 @@ class World(Part):
                 raise ValueError(f"availability must not be given beside dispatch.{key}, which says who is picked")
         if self.dispatch.given == ["order"] and self.delay.unit == "rounds":
             raise ValueError("dispatch.order alone needs a delay in seconds, got one in rounds; add per_round")
+        if self.dispatch.per_tier is not None and self.delay.unit == "rounds":
+            raise ValueError("dispatch.per_tier needs a delay in seconds, got one in rounds; set delay.unit: seconds")
         if self.dispatch.round_s is not None and self.delay.unit == "rounds":
             raise ValueError("dispatch.round_s needs a delay in seconds, got one in rounds")
         if self.dispatch.reports is not None and self.delay.unit == "rounds":
             raise ValueError("dispatch.reports needs a delay in seconds, got one in rounds; set delay.unit: seconds")
         if self.staleness == "rounds" and not self.has_rounds:
-            raise ValueError("staleness must be versions where delays are in seconds and dispatch keeps a concurrency")
+            raise ValueError(
+                "staleness must be versions where delays are in seconds and clients are not picked by rounds"
+            )
         return self
 
     @property
     def has_rounds(self) -> bool:
         """Whether clients are picked at the start of rounds, instead of whenever one has arrived."""
-        return self.delay.unit == "rounds" or self.dispatch.given not in (["concurrency"], ["order"])
+        return self.delay.unit == "rounds" or self.dispatch.given not in (["concurrency"], ["per_tier"], ["order"])
 
     @property
     def round_length(self) -> float | None:

@@ -36,6 +36,19 @@ NORMED: Raw = {"name": "resnet", "depth": 14}
             {"world__availability": {"name": "periodic", "period": 1, "slot": 0.1}},
             "world.availability: `on` * `period` must be at least a round, or some clients are never there, got 0.5",
         ),
+        (
+            {"algorithm": "fedat"},
+            "world.dispatch: must have per_tier and tiers, for fedat has rounds in each tier, got non",
+        ),
+        (
+            {"world": {"dispatch": {"per_tier": 4, "tiers": 8}, "delay": SECONDS}},
+            "world.dispatch.per_tier: must be at most the number of clients in a tier, 3, got 4; lower it, or tiers",
+        ),
+        (
+            {"world": {"dispatch": {"per_tier": 4, "tiers": 2}}},
+            "world: dispatch.per_tier needs a delay in seconds, got one in rounds; set delay.unit: seconds",
+        ),
+        ({"world": {"dispatch": {"per_tier": 4}, "delay": SECONDS}}, "must have both of per_tier and tiers, or none"),
         ({"run__evaluate_clients": 3}, "run.evaluate_clients: needs samples of each client's own to test on"),
         (
             {"data__partition": {"name": "classes", "per_client": 11}},

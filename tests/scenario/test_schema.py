@@ -23,7 +23,9 @@ def test_every_problem_is_said_at_once() -> None:
     assert found["sed"].startswith("unknown key (did you mean 'seed'?); known here: name, seed, data")
     assert found["run.rounds"] == "must be given, got nothing"
     assert found["seed"] == "must be greater than or equal to 0, got -1"
-    expected = "must have exactly one of per_round, concurrency, picks and order, got ['per_round', 'concurrency']"
+    expected = (
+        "must have exactly one of per_round, concurrency, per_tier, picks, order, got ['per_round', 'concurrency']"
+    )
     assert found["world.dispatch"] == expected
     assert found["world.delay.sigma"] == "must be greater than or equal to 0, got -5"
     assert len(found) == 8
@@ -88,7 +90,7 @@ def adam(**keys: object) -> dict[str, object]:
         ({"world__delay": {"name": "uniform", "high": 1, "unit": "hours"}}, "must be 'rounds' or 'seconds', got 'hou"),
         (
             {"world__dispatch": {}},
-            "world.dispatch: must have exactly one of per_round, concurrency, picks and order, got none",
+            "world.dispatch: must have exactly one of per_round, concurrency, per_tier, picks, order, got none",
         ),
         ({"world__dispatch": {"picks": [[0, "a"]]}}, "world.dispatch.picks.0.1: must be an integer, got 'a'"),
         (
