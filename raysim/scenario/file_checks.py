@@ -56,6 +56,9 @@ def _check_replay(scenario: Scenario) -> None:
     others = [key for key in _OF_THE_RECORD if as_lists(resolved[key]) != as_lists(recorded.world[key])]
     if others:
         raise ValueError(f"must go with the other keys of that run, got another `{others[0]}`; leave it out")
+    if world.dispatch.tiers and recorded.seed != scenario.seed:
+        text = f"must have the seed of that run, {recorded.seed}, for tiers follow from it, got {scenario.seed}"
+        raise ValueError(f"{text}; set seed: {recorded.seed}")
     if recorded.clients not in (None, scenario.data.clients):
         text = f"must be a run with as many clients, {scenario.data.clients}, got one with {recorded.clients}"
         raise ValueError(f"{text}; set data.clients to that")

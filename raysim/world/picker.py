@@ -59,7 +59,7 @@ class Picker(ABC):
 
     def _wanted(self, in_flight: int) -> int:
         """Returns how many clients are to be dispatched, if there are as many; negative if too many are in flight."""
-        return self._dispatch.per_round or (self._dispatch.concurrency or 0) - in_flight
+        return self._dispatch.per_round or (self._dispatch.in_flight or 0) - in_flight
 
 
 class RandomPicker(Picker):

@@ -64,6 +64,7 @@ class Recorded(NamedTuple):
     world: dict[str, Any]  # the block `world` of its scenario
     rounds: int  # number of rounds that it finished
     clients: int | None  # number of clients in its data; None if its scenario does not say
+    seed: int | None  # None if its scenario does not say
 
 
 def recorded_world(folder: str) -> dict[str, Any]:
@@ -93,7 +94,8 @@ def read_recorded(folder: str) -> Recorded:
     fates = Fates(arrives, ~dropped)
     script = Script(folder, columns["client"][order], columns["dispatched_at"][order], fates, over)
     scenario = run.info["scenario"]
-    return Recorded(script, recorded_world(folder), run.info["totals"]["rounds"], scenario["data"].get("clients"))
+    rounds, clients = run.info["totals"]["rounds"], scenario["data"].get("clients")
+    return Recorded(script, recorded_world(folder), rounds, clients, scenario.get("seed"))
 
 
 def run_files(folder: str) -> list[Path]:

@@ -31,6 +31,10 @@ WORLDS = {
     ),
     "rounds of no length": (SMALL, {"dispatch": {"per_round": 6}, "delay": {**SECONDS, "mean": 0.0}}),
     "concurrency": (SMALL, {"dispatch": {"concurrency": 8}, "delay": SECONDS, "dropout": DROPOUT}),
+    "tiers": (
+        "fedavg",
+        {"dispatch": {"per_tier": 3, "tiers": 3}, "delay": {**SECONDS, "redraw": "client"}, "dropout": DROPOUT},
+    ),
     "arrivals at once": (
         SMALL,
         {
