@@ -16,6 +16,7 @@ from raysim.data import Federation, Split
 from raysim.local import Local
 from raysim.local.augment.augmenter import Pixels
 from raysim.local.fits import fits
+from raysim.local.loss import CrossEntropy
 from raysim.local.model import Model
 from raysim.local.net import LOSSES, Net
 from raysim.local.outputs import per_label, predicted
@@ -53,7 +54,8 @@ class Workbench:
             self.net = Net(
                 module,
                 scenario.model.personal,
-                scenario.run.loss or LOSSES[federation.loss],
+                # Cross-entropy that is named has the bits of that which is not.
+                LOSSES[federation.loss] if scenario.run.loss in (None, CrossEntropy()) else scenario.run.loss,
                 device,
                 channels_last=scenario.model.channels_last,
                 norm=scenario.model.norm,
