@@ -1,120 +1,30 @@
-"""The laws of algorithms, with a server and without one, on their methods and in runs."""
+"""The laws of algorithms, with a server and without one.
+
+Most rules for their methods are checked at each call, in any run, by `raysim.workers.returned`. Where one is broken,
+the law that a run ends fails.
+"""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from raysim.algorithms import Central
 from raysim.data import federate
+from raysim.engine.families import family_of
 from raysim.laws import runs
-from raysim.laws.law import Broken, Groups, NotTried
-from raysim.laws.peer_calls import PeerCalls
-from raysim.laws.records import (
-    require_equal_again,
-    require_finite,
-    require_shapes,
-    require_unchanged,
-    state_of,
-)
-from raysim.laws.server_calls import ServerCalls
+from raysim.laws.law import Broken, Groups, Law, NotTried
 from raysim.laws.small_scenarios import merged, quadratics
 from raysim.laws.subject import Subject
 from raysim.parts.errors import ScenarioError
-from raysim.scenario import parse_scenario
+from raysim.parts.standard_state import standard_state
+from raysim.scenario import Scenario, parse_scenario
+from raysim.workers.peers import PeersWorker
 
 # Of 60 clients with two or three samples each, about a third lose all of them to the server.
-SPARSE = {"data": {"clients": 60}, "server_data": {"name": "in_domain", "samples": 100, "split": "train"}}
-
-
-def made_by(subject: Subject) -> ServerCalls | PeerCalls:
-    """Returns the calls of all methods, which are made once."""
-    known = vars(subject)
-    if "_calls" not in known:
-        known["_calls"] = (ServerCalls if subject.scenario.has_server else PeerCalls)(subject)
-    found: ServerCalls | PeerCalls = known["_calls"]
-    return found
-
-
-def methods_return_records(subject: Subject) -> None:
-    """Its methods can be called, and return records, which are dicts of tensors."""
-    made_by(subject)
-
-
-def nothing_is_changed_in_place(subject: Subject) -> None:
-    """It changes nothing in place that it is given: messages, states, sums of updates."""
-    require_unchanged(made_by(subject).calls.of())
-
-
-def equal_arguments_give_equal_results(subject: Subject) -> None:
-    """Equal arguments give equal results: nothing is drawn without a key, or kept outside of the states."""
-    require_equal_again(made_by(subject).calls.of())
-
-
-def what_it_returns_is_finite(subject: Subject) -> None:
-    """All numbers that it returns are finite."""
-    require_finite(made_by(subject).calls.of())
-
-
-def clients_states_keep_their_shapes(subject: Subject) -> None:
-    """A client's state keeps its entries, with their shapes and types."""
-    calls = made_by(subject).calls
-    (first, *_) = calls.of("client")
-    for call in calls.of("update"):
-        require_shapes(call.where, call.returned[1], first.returned[0], "the client's state")
-    for call in calls.of("adapt"):
-        require_shapes(call.where, call.returned[0], first.returned[0], "the client's state")
-
-
-def the_servers_state_keeps_its_shapes(subject: Subject) -> None:
-    """The server's state keeps its entries, with their shapes and types; those that are empty at first may grow."""
-    made = made_by(subject)
-    assert isinstance(made, ServerCalls)
-    for call in made.calls.of("step"):
-        require_shapes(call.where, state_of(call.returned[0]), made.first, "the server's state", grows=True)
-
-
-def the_servers_messages_keep_their_entries(subject: Subject) -> None:
-    """What clients are sent has the same entries in every version of the model."""
-    first, *others = made_by(subject).calls.of("message")
-    for call in others:
-        if call.returned[0].keys() != first.returned[0].keys():
-            must = f"must return the entries of the first message, {sorted(first.returned[0])}"
-            raise Broken(f"{call.where}: {must}, got {sorted(call.returned[0])}")
-
-
-def peers_states_keep_their_shapes(subject: Subject) -> None:
-    """A peer's state keeps its entries, with their shapes and types."""
-    made = made_by(subject)
-    assert isinstance(made, PeerCalls)
-    for call in made.calls.of("mix"):
-        require_shapes(call.where, call.returned[0], made.first[0], "the peer's state")
-
-
-def updates_are_alike(subject: Subject) -> None:
-    """All updates have the same entries, shapes and types, for they are summed."""
-    first, *others = made_by(subject).calls.of("update")
-    for call in others:
-        require_shapes(call.where, call.returned[0], first.returned[0], "the update")
-
-
-def messages_are_alike(subject: Subject) -> None:
-    """All messages have the same entries, shapes and types, for they are mixed."""
-    first, *others = made_by(subject).calls.of("local")
-    for call in others:
-        require_shapes(call.where, call.returned[1], first.returned[1], "the message")
-
-
-def weights_are_numbers(subject: Subject) -> None:
-    """`weigh` gives a finite weight for each update, or None."""
-    made = made_by(subject)
-    assert isinstance(made, ServerCalls)
-    for where, weights, updates in made.weights:
-        if weights is not None and len(weights) != updates:
-            raise Broken(f"{where}: must return a weight for each of {updates} updates, got {len(weights)}")
-        if weights is not None and not all(math.isfinite(weight) for weight in weights):
-            raise Broken(f"{where}: weights must be finite, got {weights}")
+SPARSE = {
+    "data": {"clients": 60, "local_test": 0.0, "unseen": 0.0},
+    "run": {"evaluate_clients": None},
+    "server_data": {"name": "in_domain", "samples": 100, "split": "train"},
+}
 
 
 def samples_seen_are_counted(subject: Subject) -> None:
@@ -125,24 +35,43 @@ def samples_seen_are_counted(subject: Subject) -> None:
 
 def samples_seen_are_foreseen(subject: Subject) -> None:
     """`samples_seen` is what `update` or `local` computes gradients for, unless clients stop early."""
-    made, algorithm = made_by(subject), subject.scenario.algorithm
-    if isinstance(algorithm, Central) and algorithm.stops_early:
+    scenario = subject.scenario
+    if scenario.has_server and scenario.central.stops_early:
         raise NotTried("clients stop early, so delays follow what they did")
-    for where, samples, seen in made.seen:
-        if (foreseen := algorithm.samples_seen(subject.scenario.local, samples)) != seen:
+    for client, samples, seen in _seen_by_clients(subject) if scenario.has_server else _seen_by_peers(scenario):
+        foreseen = scenario.algorithm.samples_seen(scenario.groups.local(client), samples)
+        if foreseen != seen:
             text = f"must compute gradients for the {foreseen} samples that `samples_seen` says, got {seen}"
-            raise Broken(f"{where}: {text}; correct `samples_seen`, or computed delays are wrong")
+            raise Broken(f"client {client}: {text}; correct `samples_seen`, or computed delays are wrong")
+
+
+def _seen_by_clients(subject: Subject) -> list[tuple[int, int, int]]:
+    """Returns a client, its samples, and for how many it computed gradients, for each update of the trial."""
+    used = [row for row in runs.first_run(subject).updates if row["samples_seen"] is not None]
+    return [(row["client"], row["samples"], row["samples_seen"]) for row in used]
+
+
+def _seen_by_peers(scenario: Scenario) -> list[tuple[int, int, int]]:
+    """Returns the same for the first training of each peer."""
+    with standard_state(torch=True):
+        federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+        worker, found = family_of(scenario).worker(federation), []
+        assert isinstance(worker, PeersWorker)
+        for peer, samples in enumerate(federation.samples.tolist()):
+            state, before = worker.first(peer), worker.net.seen
+            worker.trained(peer, 0, state)
+            found.append((peer, samples, worker.net.seen - before))
+    return found
 
 
 def it_comes_nearer_on_quadratics(subject: Subject) -> None:
     """On quadratics that all have one optimum, it comes nearer to it, however short its steps are."""
     raw = quadratics(subject.part, subject.block)
     try:
-        parse_scenario(raw)
+        scenario = parse_scenario(raw)
     except ScenarioError as error:
         raise NotTried(f"it does not go with quadratics: {error.problems[0]}") from error
-    made = made_by(subject)
-    if isinstance(made, ServerCalls) and not any(call.returned[0] for call in made.calls.of("message")):
+    if scenario.has_server and not any(row["down_bytes"] for row in runs.first_run(subject).updates):
         raise NotTried("clients are sent nothing, so the server's model is not theirs")
     try:
         ended = runs.carried_out(raw)
@@ -167,32 +96,15 @@ def clients_may_hold_no_samples(subject: Subject) -> None:
     runs.carried_out(raw)
 
 
-METHODS = (nothing_is_changed_in_place, equal_arguments_give_equal_results, what_it_returns_is_finite)
-SERVER: Groups = (
-    (runs.a_scenario_can_name_it,),
-    (samples_seen_are_counted, methods_return_records),
-    (
-        *METHODS,
-        clients_states_keep_their_shapes,
-        the_servers_state_keeps_its_shapes,
-        the_servers_messages_keep_their_entries,
-        updates_are_alike,
-        weights_are_numbers,
-    ),
-    (runs.it_runs,),
-    (
-        runs.the_same_bits_again,
-        samples_seen_are_foreseen,
-        clients_may_hold_no_samples,
-        it_comes_nearer_on_quadratics,
-    ),
-    (runs.the_same_bits_on_ray,),
-)
-PEERS: Groups = (
-    (runs.a_scenario_can_name_it,),
-    (samples_seen_are_counted, methods_return_records),
-    (*METHODS, peers_states_keep_their_shapes, messages_are_alike),
-    (runs.it_runs,),
-    (runs.the_same_bits_again, samples_seen_are_foreseen, it_comes_nearer_on_quadratics),
-    (runs.the_same_bits_on_ray,),
-)
+def _groups(*further: Law) -> Groups:
+    return (
+        (runs.a_scenario_can_name_it,),
+        (samples_seen_are_counted,),
+        (runs.it_runs,),
+        (runs.the_same_bits_again, samples_seen_are_foreseen, it_comes_nearer_on_quadratics, *further),
+        (runs.the_same_bits_on_ray,),
+    )
+
+
+PEERS = _groups()
+SERVER = _groups(clients_may_hold_no_samples)

@@ -29,13 +29,14 @@ SERVER: Raw = {
     "world": {"dispatch": {"per_round": 4}, "delay": {"name": "half_normal", "sigma": 1.0}},
 }
 PATIENT: Raw = {"algorithm": {"name": "fedbuff", "buffer": 4}}  # an algorithm that discards no late updates
-PEERS: Raw = {"algorithm": "decfedavg", "topology": "ring"}
+PEERS: Raw = {"algorithm": "decfedavg", "topology": "ring", "world": {"loss": 0.3}}  # at times a peer hears of nobody
 ASYNCHRONOUS: Raw = {"world": {"synchronous": False, "delay": {"name": "constant", "value": 1.0, "unit": "seconds"}}}
 REGRESSION: Raw = {
     "data": {"name": "linear_regression", "clients": 8, "partition": "iid", "samples": 400, "features": 5},
     "model": "linear",
     "local": {"lr": 0.001},
 }
+OWN_MODELS: Raw = {"data": {"local_test": 0.2, "unseen": 0.25}, "run": {"evaluate_clients": "all"}}
 ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no delays
     "name": "quadratics",
     "data": {"name": "quadratic", "centers": [[1.0, -2.0, 3.0]] * 4, "curvatures": [0.5, 1.0, 1.5, 1.0]},
@@ -76,6 +77,7 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
     if kind.key != "algorithm":
         yield merged(base, with_part)
         return
+    base = base if for_peers(kind, part) else merged(base, OWN_MODELS)  # so that all methods are called
     for needs in sorted(product((False, True), repeat=len(NEEDS)), key=sum):
         raw = base
         for need, wanted in zip(NEEDS, needs, strict=True):

@@ -209,15 +209,20 @@ class ClientWorker(Workbench):
         with self.calling("message", version, who=f"model version {version}", state=state) as where:
             sent = returned.record(where, self.algorithm.message(state), "the message")
             returned.vector(where, sent, self.net.layout, "the message", shared=True)
+            if version and sent.keys() != self._entries:
+                must = f"the message must have the entries of the first one, {sorted(self._entries)!r}"
+                raise returned.ContractError(
+                    f"{where}: {must}, got {sorted(sent)!r}; send all of them in every version"
+                )
             return sent
 
     def down_bytes(self, message: Record) -> int:
         """Returns the number of bytes that a client downloads. What is there only for evaluations does not count."""
-        sent, _ = records.split(message, *self._not_sent)
+        not_sent = set() if "w" in self._entries else {"w", "buffers"} - self._entries  # buffers go with the model
+        sent, _ = records.split(message, *not_sent)
         return records.size(sent, self.net.layout)
 
     @cached_property
-    def _not_sent(self) -> set[str]:
-        """The entries of a message that the algorithm does not send; buffers go with its model."""
-        sent = self._sent(self.first_state(), 0)
-        return set() if "w" in sent else {"w", "buffers"} - sent.keys()
+    def _entries(self) -> frozenset[str]:
+        """The entries of the messages that the algorithm sends."""
+        return frozenset(self._sent(self.first_state(), 0))

@@ -68,10 +68,10 @@ class PeersWorker(Workbench):
         the number of further ones for each neighbour, as if all neighbours took the same; and the message. Raises what
         a run would if the algorithm breaks a rule.
         """
-        state = self._first(peer)
+        state = self.first(peer)
         _ = self._first_of_any  # made before counting, because predictions of `init` are no part of a mix
         before = self.net.predicted
-        draft, message = self._trained(peer, EVALUATING, state, local)
+        draft, message = self.trained(peer, EVALUATING, state, local)
         predicted = self.net.predicted - before
         mixed = []
         for neighbours in (1, 2):
@@ -109,7 +109,7 @@ class PeersWorker(Workbench):
     def _mix(self, turn: Turn, received: _Received) -> Record:
         self.at(turn.mixes_at)
         if turn.draft is None or turn.message is None:
-            return self._first(turn.peer)
+            return self.first(turn.peer)
         own, *others = (received[place] for place in (turn.message, *turn.inbox))
         draft = wire.borrow(turn.draft.content[0], self.device)
         return self._mixed(turn.peer, turn.mixes - 1, draft, Inbox(own, others, list(turn.weights)))
@@ -119,7 +119,7 @@ class PeersWorker(Workbench):
         started, steps = time.perf_counter(), self.net.steps
         self.net.take_solves()
         self.at(turn.trains_at)
-        draft, message = self._trained(turn.peer, turn.mixes, state)
+        draft, message = self.trained(turn.peer, turn.mixes, state)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
         numbers, size = (
             self.measured(turn.peer, local_steps=steps, seconds=seconds),
@@ -129,7 +129,7 @@ class PeersWorker(Workbench):
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------
 
-    def _first(self, peer: int) -> Record:
+    def first(self, peer: int) -> Record:
         """Returns a peer's first state."""
         with self.calling("init", peer, who=f"peer {peer}") as where:
             task = self.task(peer, EVALUATING, self.start)
@@ -138,9 +138,9 @@ class PeersWorker(Workbench):
     @cached_property
     def _first_of_any(self) -> Record:
         """The first state of one peer. Those of all peers have the same entries, shapes and types."""
-        return self._first(0)
+        return self.first(0)
 
-    def _trained(self, peer: int, mixes: int, state: Record, local: Local | None = None) -> tuple[Record, Record]:
+    def trained(self, peer: int, mixes: int, state: Record, local: Local | None = None) -> tuple[Record, Record]:
         """Returns a peer's draft and message. local: how it trains; by default as the scenario says."""
         state, kept = self.own(state)
         with self.calling("local", peer, mixes, who=f"peer {peer}, after {mixes} mixes, local", state=state) as where:

@@ -47,12 +47,6 @@ class Overwrites(Right):
         return super().update(task, message, state)
 
 
-class OverwritesInStep(Right):
-    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
-        updates["delta"].mul_(2)
-        return {"w": state["w"] + updates["delta"]}
-
-
 class Draws(Right):
     """Draws without a key."""
 
@@ -69,36 +63,6 @@ class Remembers(Right):
 
 
 COUNT = itertools.count()
-
-
-class Grows(Right):
-    def client(self, model: Any) -> Any:
-        return {"last": model.w[:1]}
-
-    def update(self, task: Any, message: Any, state: Any) -> Any:
-        import torch
-
-        update, _ = super().update(task, message, state)
-        return update, {"last": torch.cat((state["last"], state["last"]))}
-
-
-class ChangesType(Right):
-    def init(self, model: Any, population: Any) -> Any:
-        return {"w": model.w, "steps": model.w[0].int()}
-
-    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
-        return {"w": state["w"] + updates["delta"], "steps": state["steps"] + 0.5}
-
-
-class WeighsTooFew(Right):
-    def weigh(self, arrivals: Any, population: Any) -> Any:
-        return [1.0]
-
-
-class SendsOthers(Right):
-    def update(self, task: Any, message: Any, state: Any) -> Any:
-        update, state = super().update(task, message, state)
-        return ({**update, "more": message["w"]} if task.client else update), state
 
 
 class Diverges(Right):
@@ -148,13 +112,6 @@ class SaysItNeedsImages(NeedsImages):
             yield Problem("data", "must have images")
 
 
-class Forgets(Right):
-    """Returns nothing from its step."""
-
-    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
-        return None
-
-
 class WaitsForNothing(Right):
     @property
     def trigger(self) -> Any:
@@ -170,7 +127,7 @@ class NeedsSamples(Right):
     """Stops where a client has none."""
 
     def weigh(self, arrivals: Any, population: Any) -> Any:
-        assert population.clients in (8, 4)
+        assert population.clients in (6, 4)
         return super().weigh(arrivals, population)
 
 
@@ -185,17 +142,6 @@ class RightPeer(Peer):
     def mix(self, task: Any, draft: Any, inbox: Inbox) -> Any:
         trained = task.train(task.received.replace(w=inbox.mixed("w"), buffers=inbox.mixed("buffers")))
         return {"w": trained.w, "buffers": trained.model.buffers}
-
-
-class OverwritesInbox(RightPeer):
-    def mix(self, task: Any, draft: Any, inbox: Inbox) -> Any:
-        inbox.own["w"].mul_(0.9)
-        return super().mix(task, draft, inbox)
-
-
-class LosesEntries(RightPeer):
-    def mix(self, task: Any, draft: Any, inbox: Inbox) -> Any:
-        return {"w": inbox.mixed("w")}
 
 
 class PeerTrainsTwice(RightPeer):

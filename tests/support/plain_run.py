@@ -9,12 +9,12 @@ from conftest import Raw
 from raysim import parse_scenario
 from raysim.algorithms import Arrival, Central, Record
 from raysim.data import federate
-from raysim.laws.records import state_of
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models.build import initialise
+from raysim.terms import ServerStep
 from raysim.world.server_happening import Stepped
 from raysim.world.server_timeline import ServerTimeline
 
@@ -80,7 +80,8 @@ class PlainRun:
                 together[key] = torch.tensordot(torch.tensor(weights, dtype=of_key.dtype), of_key, 1)
         server: Any = self.task(arrivals[0].client, self.message)  # these algorithms ask it for no samples
         server.vector_flops = 0.0  # which they add to
-        stepped = state_of(self.algorithm.step(self.server, arrivals, together, server))
+        stepped = self.algorithm.step(self.server, arrivals, together, server)
+        stepped = stepped.state if isinstance(stepped, ServerStep) else stepped
         self.server = {**self.server, "buffers": together.get("buffers", self.server["buffers"]), **stepped}
 
     def run(self) -> "PlainRun":
