@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = tuple[Value, ...]
 
-_SILENT = ("name", "seed", "run.save_clients", "run.observers")
+_SILENT = ("name", "seed", "run.save_clients", "run.log", "run.observers")
 # Other keys of `resources` change no number, except for last bits where a GPU is used.
 _NUMERIC = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads", "cpu_capability"))
 

@@ -16,7 +16,7 @@ _GIVEN: dict[str, Kind] = {
 _OR_NULL: dict[str, Kind] = {
     **dict.fromkeys(("name", "scenario_hash", "started_at", "finished_at", "ended_early", "error"), str),
     **dict.fromkeys(("seed", "parameters", "classes"), int),
-    **dict.fromkeys(("versions", "forked_from", "depends_on", "diverged", "digest"), dict),
+    **dict.fromkeys(("versions", "forked_from", "depends_on", "diverged", "digest", "sweep"), dict),
     **dict.fromkeys(("input_shape", "machines", "notes", "resumed", "workers"), list),
 }
 _NUMBER = (int, float)

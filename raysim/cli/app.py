@@ -18,6 +18,7 @@ from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
 from raysim.cli.dashboard import dashboard
 from raysim.cli.doctor import doctor
+from raysim.cli.log import log
 from raysim.cli.new import new
 from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
@@ -49,6 +50,7 @@ app.command()(fork)
 app.command()(show)
 app.command()(compare)
 app.command()(report)
+app.command()(log)
 app.command()(new)
 app.command()(test)
 app.command()(schema)

@@ -33,9 +33,19 @@ Observe = Annotated[
     ),
 ]
 
+Log = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log",
+        metavar="NAME|MODULE:CLASS",
+        help="Also send runs to this tracker: tensorboard, wandb, mlflow or trackio; can be repeated.",
+    ),
+]
 
-def named_observers(texts: list[str] | None) -> list[Observer]:
-    """Returns the observers that the option names. Ends the command with exit code 2 if there is none of a name."""
+
+def named_observers(observe: list[str] | None, log: list[str] | None) -> list[Observer]:
+    """Returns the observers that the options --observe and --log name. Ends the command with exit code 2 if there is
+    none of a name, or if one cannot work here."""
     from pydantic import ValidationError
 
     from raysim.cli.bad_input import refuse
@@ -45,12 +55,14 @@ def named_observers(texts: list[str] | None) -> list[Observer]:
     from raysim.scenario.schema import RunSettings
     from results.yaml import parse
 
-    block = {"rounds": 1, "observers": [*map(parse, texts or [])]}
+    block = {"rounds": 1, "observers": [*map(parse, observe or [])], "log": [*map(parse, log or [])]}
     try:
-        return list(RunSettings.model_validate(as_tuples(block)).observers)
+        settings = RunSettings.model_validate(as_tuples(block))
     except ValidationError as error:
-        refuse([ScenarioError("--observe", explain(error, RunSettings, block))])
+        refuse([ScenarioError("--observe, --log", explain(error, RunSettings, block))])
         raise AssertionError from error  # refuse has ended the command
+    refuse([ValueError(problem) for tracker in settings.log for problem in tracker.problems()])
+    return [*settings.observers, *settings.log]
 
 
 def to_location(text: str) -> Path:

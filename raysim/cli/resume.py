@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import Address, Observe, Out, Overrides, RunFolder, named_observers
+from raysim.cli.options import Address, Log, Observe, Out, Overrides, RunFolder, named_observers
 from raysim.cli.signals import ending_by_signals
 from raysim.scenario import Scenario
 
@@ -21,6 +21,7 @@ def resume(
     inline: Inline = False,
     address: Address = None,
     observe: Observe = None,
+    log: Log = None,
 ) -> None:
     """Go on with a run that ended early, or with a finished one for more rounds."""
     from raysim.cli.display import exit_code, watch
@@ -28,7 +29,7 @@ def resume(
     from raysim.runs.resume import resume as go_on
     from raysim.runs.resume import scenario_to_resume
 
-    watchers = named_observers(observe)
+    watchers = named_observers(observe, log)
     with refusing_wrong_runs():
         scenario = scenario_to_resume(folder, overrides or [])
     checkpoint = Checkpoint.read(folder)
@@ -52,13 +53,14 @@ def fork(
     address: Address = None,
     out: Out = Path("runs"),
     observe: Observe = None,
+    log: Log = None,
 ) -> None:
     """Start a new run from a version of another one, with other settings from there on."""
     from raysim.cli.display import exit_code, watch
     from raysim.runs.fork import fork as start
     from raysim.runs.fork import scenario_to_fork
 
-    watchers = named_observers(observe)
+    watchers = named_observers(observe, log)
     with refusing_wrong_runs():
         _, scenario = scenario_to_fork(folder, at, overrides or [])
     where: dict[str, Any] = {"inline": inline, "address": address}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refuse, tell
-from raysim.cli.options import Address, Case, Observe, Out, Overrides, ScenarioFiles, named_observers
+from raysim.cli.options import Address, Case, Log, Observe, Out, Overrides, ScenarioFiles, named_observers
 from raysim.cli.signals import ending_by_signals
 from raysim.parts.errors import ScenarioError
 from raysim.scenario import Scenario, load_scenario
@@ -28,10 +28,11 @@ def run(
         bool, typer.Option("--resume", help="Go on with the scenario's last run below --out, if it ended early.")
     ] = False,
     observe: Observe = None,
+    log: Log = None,
 ) -> None:
     """Run scenarios, one after another. One that fails does not stop the next. The exit code is 3 if one diverged."""
     loaded = _load(scenarios, overrides or [], case)
-    watchers = named_observers(observe)
+    watchers = named_observers(observe, log)
     from raysim.cli.display import exit_code, sum_up, watch
     from raysim.runs.on_ray import connect
     from raysim.runs.result import Result
@@ -62,10 +63,13 @@ def run(
 
 def _load(paths: list[Path], overrides: list[str], case: str | None) -> list[Scenario]:
     """Reads all files, and refuses all of them if one is wrong, so that none is started."""
+    from raysim.runs.observing import observers_of
+
     scenarios, wrong = [], []
     for path in paths:
         try:
             scenarios.append(load_scenario(path, overrides, case))
+            observers_of(scenarios[-1])  # raises it, too
         except ScenarioError as error:
             wrong.append(error)
     refuse(wrong)

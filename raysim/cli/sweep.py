@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refuse
-from raysim.cli.options import Address, Observe, Out, named_observers
+from raysim.cli.options import Address, Log, Observe, Out, named_observers
 from raysim.cli.signals import ending_by_signals
 from raysim.parts.errors import ScenarioError
 
@@ -37,11 +37,12 @@ def sweep(
     address: Address = None,
     out: Out = Path("runs"),
     observe: Observe = None,
+    log: Log = None,
 ) -> None:
     """Run every combination of a scenario's sweep, side by side, or tune its keys."""
     from raysim.sweep import load_sweep
 
-    watchers = named_observers(observe)
+    watchers = named_observers(observe, log)
     overrides = [*(overrides or []), *([f"seed={seeds}"] if seeds is not None else [])]
     try:
         plan = load_sweep(scenario, overrides, search or [], None if cases is None else cases.split(","))

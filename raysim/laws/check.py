@@ -24,6 +24,7 @@ LAWS: dict[str, Groups] = {
     "run.metrics": metric.METRIC,
     "run.loss": metric.LOSS,
     "run.observers": observer.LAWS,
+    "run.log": observer.LAWS,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -54,6 +54,10 @@ class Observer(Part):
     def tables(self) -> Collection[str]:
         """The tables whose new rows it wants, such as ("evaluations", "steps"). Only these are sent here."""
         return ()
+
+    def problems(self) -> Iterator[str]:
+        """Yields why it could not do its work here, such as a package that is missing. A run does not start then."""
+        yield from ()
 
     def for_run(self) -> Self:
         """Returns the observer of one run of several. By default, it is a copy of this one, with its state."""

@@ -14,7 +14,7 @@ from raysim.engine.checkpoint import position
 from raysim.engine.progress import Progress
 from raysim.observers.callback import Callback, Watcher
 from raysim.observers.observer import Observer, RunBegin, RunEnd
-from raysim.parts.errors import StopRun
+from raysim.parts.errors import Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
 from results.schemas import require
 
@@ -32,15 +32,25 @@ def observers_of(scenario: Scenario, given: Iterable[Watcher] = (), *, one_of_se
     """Returns the observers of one run: those that the scenario names, and the given ones.
 
     one_of_several: whether the given ones are for other runs, too, so that this one has copies of its own.
+    Raises ScenarioError if one of them cannot work here.
     """
-    named = [observer.for_run() for observer in scenario.run.observers]
-    return named + [_observer(watcher, one_of_several) for watcher in given]
+    named = [observer.for_run() for observer in (*scenario.run.observers, *scenario.run.log)]
+    found = named + [_observer(watcher, one_of_several) for watcher in given]
+    if problems := [Problem("", problem) for observer in found for problem in observer.problems()]:
+        raise ScenarioError(scenario.name, problems)
+    return found
 
 
 def _observer(watcher: Watcher, one_of_several: bool) -> Observer:
     if not isinstance(watcher, Observer):
         return Callback(watcher)
     return watcher.for_run() if one_of_several else watcher
+
+
+def why_it_ended(info: dict[str, Any]) -> str | None:
+    """Returns why a run failed or ended early, or what was not finite, as its run.json says; None if it finished."""
+    why: str | None = info.get("error") or info.get("ended_early") or (info.get("diverged") or {}).get("what")
+    return why
 
 
 class Observing:
@@ -64,6 +74,11 @@ class Observing:
         self._folder: Path | None = None  # the folder of the run, once it has begun
         self._progress: Progress | None = None
         self._stop: StopRun | None = None  # the StopRun with which an observer ended the run
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What run.json says of the sweep that the run belongs to, so that the run can be told of again; {} if none."""
+        return {"sweep": {"name": self._sweep, "label": self._label}} if self._sweep else {}
 
     @contextmanager
     def run(self, folder: Path) -> Iterator[None]:
@@ -101,9 +116,7 @@ class Observing:
         info: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"status": "failed"}
         if info["status"] == "forking":
             return
-        diverged = (info.get("diverged") or {}).get("what")
-        why = info.get("error") or info.get("ended_early") or diverged
-        ended = RunEnd(info["status"], why, self._progress, info)
+        ended = RunEnd(info["status"], why_it_ended(info), self._progress, info)
         self._tell(lambda observer: observer.end(ended))
 
     def _tell(self, call: Callable[[Observer], None]) -> None:

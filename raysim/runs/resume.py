@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from raysim.engine.checkpoint import Checkpoint
 from raysim.observers.callback import Watcher
@@ -40,9 +41,12 @@ def resume(
     """
     folder = open_run(location(folder)).folder.resolve()  # raises NotARun
     with locked(folder) as lockable:
-        scenario = _to_resume(open_run(folder), lockable, overrides)
+        run = open_run(folder)
+        scenario = _to_resume(run, lockable, overrides)
         execution = Execution(scenario, folder, goes_on=True)
-        observing = Observing(scenario, observers_of(scenario, observers))
+        sweep = run.info.get("sweep") or {}
+        told: dict[str, Any] = {"sweep": sweep.get("name"), "label": sweep.get("label")}
+        observing = Observing(scenario, observers_of(scenario, observers), **told)
         return launch(scenario, lambda: execution, inline=inline, address=address, observing=observing)
 
 

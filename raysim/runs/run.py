@@ -115,7 +115,8 @@ def launch(
     else:
         connect([scenario], address)
     with nullcontext() if inline else hired(scenario) as workforce:
-        execution = replace(make(), tables=observing.tables)
+        execution = make()
+        execution = replace(execution, tables=observing.tables, facts=observing.facts | execution.facts)
         with observing.run(execution.folder):
             return carry_out(execution, workforce, observing.take)
 

@@ -23,7 +23,7 @@ def depends_on(scenario: Scenario) -> Dependencies:
 
     Reads all files that the parts name, which may take long.
     """
-    of_run = scenario.run.model_copy(update={"observers": ()})  # which change no results
+    of_run = scenario.run.model_copy(update={"log": (), "observers": ()})  # which change no results
     scenario = scenario.model_copy(update={"run": of_run})
     files = sorted({str(path) for part in parts_in(scenario) for path in part.reads()})
     return {

@@ -22,6 +22,7 @@ from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
 from raysim.models.module import spelled as model_block
 from raysim.observers import OBSERVERS, Observer
+from raysim.observers.trackers import TRACKERS, Tracker
 from raysim.parts.part import Clients, Count, Fraction, NonNegative, OneOf, Part, Rounds, Seconds, Unit
 from raysim.scenario.nodes import Nodes
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
@@ -80,6 +81,9 @@ class RunSettings(Part):
     observers: tuple[Annotated[Observer, OneOf(OBSERVERS, "raysim.observers")], ...] = ()
     """Who is told how the run goes on: names, or classes of your own as my_module:MyObserver. Results do not depend on
     them."""
+    log: tuple[Annotated[Tracker, OneOf(TRACKERS, "raysim.trackers")], ...] = ()
+    """Trackers of experiments that the run is sent to: names, or classes of your own as my_module:MyTracker. Results do
+    not depend on them."""
     checkpoint: Checkpointing = Checkpointing()
     """When the run makes a checkpoint. The newest one is kept, in the folder `checkpoint` of the run."""
 
@@ -227,7 +231,7 @@ class Scenario(Part):
         """A hash of everything that the run's results depend on, and so not of its name or of its number of workers."""
         resolved = self.resolved()
         resolved.pop("name")
-        for key in ("checkpoint", "observers"):
+        for key in ("checkpoint", "log", "observers"):
             resolved["run"].pop(key)
         asked = resolved.pop("resources")
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}

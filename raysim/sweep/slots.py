@@ -151,7 +151,7 @@ class ProcessRooms:
                 return KeyboardInterrupt()
             return None
 
-        execution = replace(_execution(scenario, out, before), tables=observing.tables)
+        execution = replace(_execution(scenario, out, before), tables=observing.tables, facts=observing.facts)
         with observing.run(execution.folder):
             self._run(execution, answer)
         return Result(execution.folder)
