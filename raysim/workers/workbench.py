@@ -71,6 +71,9 @@ class Workbench:
             self.net.pixels = Pixels(federation.mean, federation.std, device)
         with located("local"):
             fits(scenario.local, self.net)
+        for place, group in enumerate(scenario.clients):
+            with located(f"clients.{place}.local"):
+                fits(group.settings(scenario.local), self.net)
         self.logged: Numbers = {}  # what tasks were given to log; see `take_logged`
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)

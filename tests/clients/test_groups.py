@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from by_hand import final, x
+from command_line import command, write
 from conftest import Raw, Simulate, quadratic
 
 import raysim
@@ -147,12 +148,44 @@ def test_two_actors_give_the_bits_of_one_process(ray_session: None, tmp_path: Pa
         ([{"name": "a", "file": "nowhere.txt", "local": {}}], r"clients\.0\.file: .* cannot be read"),
         ([{"name": "a", "number": 1, "local": {"lr": -1.0}}], r"clients\.0\.local\.lr: must be greater than 0"),
         ([{"name": "a", "number": 1, "local": {"rate": 1.0}}], r"clients\.0\.local\.rate: unknown key"),
+        (
+            [{"name": "a", "number": 1, "local": {"precision": "tf32"}}],
+            r"clients\.0\.local\.precision: must be float32 or bfloat16 on CPUs, got tf32",
+        ),
+        (
+            [
+                {
+                    "name": "a",
+                    "number": 1,
+                    "local": {"weight_decay": {"name": "constant", "value": 0.1, "over": "steps"}},
+                }
+            ],
+            r"clients\.0\.local\.weight_decay\.over: must be rounds, versions or time",
+        ),
+        (
+            [{"name": "a", "number": 1, "local": {"optimizer": {"name": "adam", "keep": True}}}],
+            r"clients\.0\.local\.optimizer\.keep: must be false, for `local\.optimizer` decides",
+        ),
         ([{"name": "a", "number": 1, "behaviour": "lies"}], r"clients\.0\.behaviour\.name: must be one of"),
     ],
 )
 def test_groups_that_make_no_sense_are_refused(groups: list[Raw], problem: str) -> None:
     with pytest.raises(ScenarioError, match=problem):
         parse_scenario(with_groups(*groups))
+
+
+def test_parameters_that_a_group_names_must_be_there(tmp_path: Path) -> None:
+    group = {"name": "a", "number": 1, "local": {"groups": [{"parameters": ["body.*"], "lr_factor": 2.0}]}}
+    with pytest.raises(raysim.RunFailed, match=r"clients\.0\.local\.groups\.parameters: must match trained parameters"):
+        raysim.run(with_groups(group), out=tmp_path, inline=True)
+    answer = command("check", "--data", write(tmp_path, with_groups(group)))
+    assert "clients.0.local.groups.parameters: must match" in answer.output
+
+
+def test_what_is_wrong_for_all_is_told_once() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(with_groups({"name": "a", "number": 1, "local": {"lr": 0.5}}, local={"precision": "tf32"}))
+    assert [problem.path for problem in caught.value.problems] == ["local.precision"]
 
 
 def test_what_an_algorithm_asks_of_local_training_it_asks_of_groups() -> None:
