@@ -31,6 +31,8 @@ class Column(NamedTuple):
     """Whether the column differs between two runs of one scenario; see `is_wall`."""
     sparse: bool = False
     """Whether the column holds only null in most runs; see `is_sparse`."""
+    estimated: bool = False
+    """Whether the column holds estimates; see `is_estimated`."""
 
 
 def column(description: str, *, unit: str | None = None, wall: bool = False) -> Any:
@@ -39,13 +41,19 @@ def column(description: str, *, unit: str | None = None, wall: bool = False) -> 
 
 
 def optional(
-    description: str, *, unit: str | None = None, wall: bool = False, sparse: bool = False, logged: bool = False
+    description: str,
+    *,
+    unit: str | None = None,
+    wall: bool = False,
+    sparse: bool = False,
+    logged: bool = False,
+    estimated: bool = False,
 ) -> Any:
     """Declares a column that is null where a row leaves it out.
 
-    wall, sparse, logged: as `is_wall`, `is_sparse` and `is_logged` say.
+    wall, sparse, logged, estimated: as `is_wall`, `is_sparse`, `is_logged` and `is_estimated` say.
     """
-    marks = _marks(description, unit=unit, wall=wall, sparse=sparse, logged=logged)
+    marks = _marks(description, unit=unit, wall=wall, sparse=sparse, logged=logged, estimated=estimated)
     return field(default=None, metadata=marks)
 
 
@@ -82,6 +90,7 @@ def described(field: pa.Field[Any]) -> Column:
         nullable=field.nullable,
         wall=is_wall(field),
         sparse=is_sparse(field),
+        estimated=is_estimated(field),
     )
 
 
@@ -101,3 +110,8 @@ def is_sparse(field: pa.Field[Any]) -> bool:
 def is_logged(field: pa.Field[Any]) -> bool:
     """Whether a column is filled, like an algorithm's own, with what a task was given to log under its name."""
     return b"logged" in (field.metadata or {})
+
+
+def is_estimated(field: pa.Field[Any]) -> bool:
+    """Whether a column holds estimates, such as of operations by torch's formulas. It is not part of a run's digest."""
+    return b"estimated" in (field.metadata or {})

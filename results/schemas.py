@@ -55,6 +55,12 @@ class StepRow(TimedRow):
         unit="bytes",
     )
     samples: Long = column("How many training samples the clients of those updates, or the peers, hold.")
+    client_flops: Number | None = optional(
+        "What clients computed for those updates, or peers in the round: passes through the network, where a "
+        "backward pass costs two, and nothing else; null in a dry run, and where a pass cannot be counted.",
+        unit="floating-point operations",
+        estimated=True,
+    )
     server_flops: Number | None = optional(
         "What the server computed: passes through the network and sums of vectors; null without a server and in a "
         "dry run.",

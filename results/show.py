@@ -50,6 +50,8 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "error", summary.error
     if summary.history:
         yield "history", summary.history
+    if summary.ended_by:
+        yield "ended by", summary.ended_by
     if summary.ended_early:
         yield "ended early", summary.ended_early
     if summary.diverged:

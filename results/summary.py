@@ -47,6 +47,7 @@ class Summary:
     note: str | None  # on a run that is under way or was killed
     history: str | None  # which run it is a fork of, and from which checkpoints it was resumed
     ended_early: str | None  # the reason if the run ended early
+    ended_by: str | None  # the key of `run` that ended it, and its value; None if something else did
     diverged: str | None  # what was not finite first, and when, if anything was
     error: str | None
     notes: tuple[str, ...]  # what was done otherwise than the scenario asks, and what changed where the run went on
@@ -91,6 +92,7 @@ def summary(run: Run) -> Summary:
         note=run.note,
         history=run.history,
         ended_early=info.get("ended_early"),
+        ended_by=_ended_by(info),
         diverged=run.diverged,
         error=info.get("error"),
         notes=tuple(map(str, info.get("notes") or ())),
@@ -126,6 +128,18 @@ def _at(info: Any, *path: str) -> Any:
     for key in path:
         info = info.get(key) if isinstance(info, dict) else None
     return info
+
+
+def _ended_by(info: Mapping[str, Any]) -> str | None:
+    """Returns what ended a run that came to its end, such as "run.until.bytes=1e+09"."""
+    key = info.get("ended_by")
+    until = _at(info, "scenario", "run", "until") or {}
+    if key == "rounds":
+        return f"run.rounds={_at(info, 'scenario', 'run', 'rounds')}"
+    if until.get(key) is None:
+        return None
+    about = f", {until['metric']}" if key in ("at_least", "at_most", "patience") else ""
+    return f"run.until.{key}={until[key]:g}{about}"
 
 
 def _largest(*columns: pa.ChunkedArray[Any]) -> Any:

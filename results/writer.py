@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from results.columns import is_sparse, is_wall
+from results.columns import is_estimated, is_sparse, is_wall
 from results.disk import replacing, writing
 from results.location import is_local, location
 from results.own_columns import OWN, schema_of, with_own
@@ -154,7 +154,8 @@ class _Buffer:
         columns = [column for column in TABLES[table] if column.name != "run"]
         self._names = tuple(column.name for column in columns)
         self._values = attrgetter(*self._names)
-        self._hashes = {column.name: hashlib.sha256() for column in columns if not is_wall(column)}
+        digested = (column for column in columns if not (is_wall(column) or is_estimated(column)))
+        self._hashes = {column.name: hashlib.sha256() for column in digested}
         self._rows: list[tuple[Any, ...]] = []
         self._own: dict[str, Any] = {}  # hashes of own columns, by name
         self._sparse = frozenset(column.name for column in columns if is_sparse(column))

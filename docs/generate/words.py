@@ -32,7 +32,8 @@ def kind(schema: Schema) -> str:
         names = ", ".join(f"[`{'`, `'.join(option.names)}`][{anchor(option.definition)}]" for option in found)
         of = "list of " if schema.get("type") == "array" else ""
         return of + names + (", or null" if {"type": "null"} in schema.get("anyOf", []) else "")
-    if name := reference(schema):
+    others = [one for one in schema.get("anyOf", []) if "$ref" not in one and one != {"type": "null"}]
+    if (name := reference(schema)) and not others:
         return f"[block][{anchor(name)}]" + (", or null" if {"type": "null"} in schema.get("anyOf", []) else "")
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(kind(alternative) for alternative in schema["anyOf"]))

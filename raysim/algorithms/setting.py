@@ -30,7 +30,8 @@ class Length(Protocol):
     """The block `run`."""
 
     @property
-    def rounds(self) -> int: ...
+    def rounds(self) -> int | None:
+        """Number of rounds; None if something else ends the run."""
 
     @property
     def save_clients(self) -> bool: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -17,9 +18,11 @@ from raysim.engine.recorder import Nowhere
 from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
 from raysim.workers.shared_requests import CLIENT
+from raysim.world.horizon import Horizon
 from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Closed, Stepped
 
+EACH_ROUND = Horizon(every_rounds=1)
 COUNTED_S = 5.0  # seconds for which the rest of the timeline is followed
 _OF_EVALUATION = ("evaluate", "evaluate_clients", "metrics", "compare", "consensus")
 
@@ -31,15 +34,23 @@ class Planned(Visitor):
     trained: float = 0.0  # updates, or peers' mixes
     steps: float = 0.0  # server steps, or rounds of peers
     evaluations: float = 0.0
-    every: int = 1  # rounds from one evaluation to the next
+    horizon: Horizon = EACH_ROUND
     over: int = 0  # rounds so far
+    time: float = 0.0  # virtual time so far
 
     def whole(self, scenario: Scenario) -> Planned:
-        """Returns what is to be expected of all rounds, by those so far; by the scenario alone if none trained."""
-        rounds, every = scenario.run.rounds, scenario.run.evaluate_every
+        """Returns what is to be expected of the whole run by what it did so far, or by the scenario if none trained.
+
+        Where only what is spent ends the run, it is what it did so far.
+        """
+        horizon = scenario.run.horizon
         if not self.trained:
-            return Planned(rounds * scenario.in_flight, rounds, 1 + rounds / every)
-        times = max(rounds / max(self.over, 1), 1)
+            rounds = min(horizon.rounds, max(horizon.updates / scenario.in_flight, 1))
+            rounds = 1 if math.isinf(rounds) else rounds
+            return Planned(rounds * scenario.in_flight, rounds, 1 + rounds / (horizon.every_rounds or 1))
+        so_far = ((horizon.rounds, self.over), (horizon.time, self.time), (horizon.updates, self.trained))
+        times = min((most / max(done, 1e-9) for most, done in so_far if math.isfinite(most)), default=1.0)
+        times = max(times, 1.0) if self.over else 1.0
         return Planned(self.trained * times, self.steps * times, self.evaluations * times)
 
     def stepped(self, stepped: Stepped) -> None:
@@ -48,14 +59,17 @@ class Planned(Visitor):
 
     def closed(self, closed: Closed) -> None:
         if closed.over > self.over:
-            self.over = closed.over
-            self.evaluations += closed.over % self.every == 0
+            self._evaluate(closed.over, closed.time)
+
+    def _evaluate(self, over: int, time: float) -> None:
+        self.over, self.time = over, time
+        every = self.horizon.every_time
+        self.evaluations = time // every if every else self.evaluations + self.horizon.is_evaluated(over)
 
     def exchanged(self, exchanged: Exchanged) -> None:
         self.trained += len(exchanged.mixed)
         self.steps += 1
-        self.over = exchanged.version
-        self.evaluations += exchanged.version % self.every == 0
+        self._evaluate(exchanged.version, exchanged.time)
 
 
 class Measured(NamedTuple):
@@ -87,7 +101,7 @@ class Measurement:
     def __call__(self, pool: Pool) -> Iterator[Measured | None]:
         """Raises JobFailed if a job fails, as the run would."""
         began = time.perf_counter()
-        planned, watched = Planned(every=self.scenario.run.evaluate_every), WatchedPool(pool, self.seconds)
+        planned, watched = Planned(horizon=self.scenario.run.horizon), WatchedPool(pool, self.seconds)
         with suppress(Enough):
             self._follow(watched, planned)
         usage = finished(pool, pool.submit(CLIENT, UsageRequest(), label="read the memory")).result

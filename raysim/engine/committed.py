@@ -42,6 +42,11 @@ class Committed:
     def __init__(self, records: dict[str, Kept]) -> None:
         self.records = records
 
+    def numbered(self, kind: str) -> dict[int, Value[Any]]:
+        """Returns the values of the records of a kind with one number, such as message/3, by that number."""
+        keys = ((key, *key.split("/")) for key in self.records)
+        return {int(number[0]): self.records[key].value for key, first, *number in keys if first == kind}
+
     def apply(self, change: Change) -> None:
         """Applies the change that a happening makes, once the happening has been written."""
         self.records.update(change.new)

@@ -48,6 +48,12 @@ class Simulation(Protocol[HappeningT, PendingT]):
         """Whether the happening is as it is because the run ends, as the last evaluation is. In a longer run it
         would differ."""
 
+    def end(self) -> None:
+        """Ends the run with the evaluation that was written last: as if it had no more rounds, or no more time.
+
+        Jobs that were submitted since are forgotten, and `happenings` gives what is left of the timeline.
+        """
+
     def hand_out(self, happening: HappeningT) -> tuple[PendingT | None, Change]:
         """Submits the jobs of a happening. Returns them, or None if it has none, and what the happening changes."""
 

@@ -20,23 +20,37 @@ PROGRESS_S = 0.1  # least wall seconds between two reports of progress, unless m
 
 
 class Loop(Generic[HappeningT, PendingT]):
-    """Carries out a simulation while one iterates over it, and yields Progress. Raises JobFailed if a job fails."""
+    """Carries out a simulation while one iterates over it, and yields Progress. Raises JobFailed if a job fails.
+
+    If the recorder says that the run's budget is spent, it ends the run with what was written last. Jobs that were
+    submitted ahead are then for nothing.
+    """
 
     def __init__(
-        self, simulation: Simulation[HappeningT, PendingT], pool: Pool, saver: Saver, recorder: Recorder, rounds: int
+        self,
+        simulation: Simulation[HappeningT, PendingT],
+        pool: Pool,
+        saver: Saver,
+        recorder: Recorder,
+        rounds: int | None,
     ) -> None:
-        """recorder: counts what happens as the run goes on. rounds: how many the whole run has."""
-        self._simulation, self._pool, self._saver = simulation, pool, saver
+        """recorder: counts what happens as the run goes on. rounds: how many the whole run has; None if not known."""
+        self._simulation, self._pool, self._saver, self._recorder = simulation, pool, saver, recorder
+        self._goes_on = True  # whether the timeline may have happenings that are not handed out
         self._teller = Teller(simulation.stopwatch, recorder, rounds)
         self._queue: deque[tuple[HappeningT, PendingT | None, Change]] = deque()  # submitted, not yet written
 
     def __iter__(self) -> Iterator[Progress]:
-        for happening in self._simulation.happenings():
-            self._queue.append((happening, *self._simulation.hand_out(happening)))
-            yield from self._write(JOBS_AHEAD * self._pool.size(CLIENT))
-            if self._saver.reached:
-                return
-        yield from self._write(0)
+        if self._recorder.budget.ended_by:  # by the time of the checkpoint from which it goes on
+            self._end()
+        while self._goes_on:
+            self._goes_on = False
+            for happening in self._simulation.happenings():
+                self._queue.append((happening, *self._simulation.hand_out(happening)))
+                yield from self._write(JOBS_AHEAD * self._pool.size(CLIENT))
+                if self._saver.reached:
+                    return
+            yield from self._write(0)
 
     def _write(self, ahead: int) -> Iterator[Progress]:
         """Writes happenings from the head of the queue as their jobs get done, until at most `ahead` jobs are left."""
@@ -51,8 +65,20 @@ class Loop(Generic[HappeningT, PendingT]):
     def _record(self, happening: HappeningT, pending: PendingT | None, change: Change) -> Mark | None:
         self._saver.before(last=self._simulation.is_last(happening))
         mark = self._simulation.record(happening, pending)
+        budget = self._recorder.budget
+        if mark and mark.metrics is not None:
+            budget.evaluated(mark.metrics)
         self._saver.after(happening, change, mark)
+        if mark and mark.metrics is not None and not mark.ends and budget.ended_by:
+            self._end()
         return mark
+
+    def _end(self) -> None:
+        """Ends the run with what was written last."""
+        self._saver.end()
+        self._queue.clear()
+        self._simulation.end()
+        self._goes_on = True
 
 
 def _undone(pending: PendingT | None) -> int:
@@ -62,7 +88,7 @@ def _undone(pending: PendingT | None) -> int:
 class Teller:
     """Decides at which marks progress is reported, and remembers the metrics of the last evaluation."""
 
-    def __init__(self, stopwatch: Stopwatch, recorder: Recorder, rounds: int) -> None:
+    def __init__(self, stopwatch: Stopwatch, recorder: Recorder, rounds: int | None) -> None:
         self._stopwatch, self._recorder, self._rounds = stopwatch, recorder, rounds
         self._metrics: dict[str, float] = {}
         self._evaluated: int | None = None  # rounds that were over at the last evaluation

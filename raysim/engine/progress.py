@@ -10,7 +10,7 @@ class Progress(NamedTuple):
     """How far a run is, as observers see it."""
 
     round: int  # rounds that are over
-    rounds: int  # rounds of the whole run, if it does not end early
+    rounds: int | None  # rounds of the whole run, if it does not end early; None if only `run.until` ends it
     virtual_time: float
     steps: int  # server steps so far; with peers, rounds
     in_flight: int  # clients in flight
@@ -30,6 +30,7 @@ class Mark(NamedTuple):
     virtual_time: float
     in_flight: int  # clients in flight
     metrics: dict[str, float] | None  # None: nothing was evaluated at this mark
+    ends: bool = False  # whether the timeline ends with it
 
 
 class Stopwatch(NamedTuple):

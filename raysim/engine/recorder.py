@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from actors import Job
 from raysim.engine import rows
+from raysim.engine.budget import RunBudget
+from raysim.scenario.schema import RunSettings
 from raysim.workers.replies import Numbers
 from results import Writer
 from results.schemas import Row, StepRow
@@ -24,18 +26,20 @@ class Recorder:
     """Writes rows of a run's tables, in the order of the calls.
 
     totals: counts of what happened so far. virtual_time: that of the last round or step. early: why the run ended
-    before all its rounds; None if it did not. diverged: what was not finite first, as run.json will hold it; None if
-    all was finite. traffic: bytes of the simulated messages since the run began or went on, up and down. staleness:
-    that of the last step; None if it used nothing.
+    before all its rounds because nobody could be dispatched; None if it did not. ended_by: what ended the timeline, as
+    run.json will hold it; None before that. budget: what was spent so far. diverged: what was not finite first, as
+    run.json will hold it; None if all was finite. traffic: bytes of the simulated messages since the run began or went
+    on, up and down. staleness: that of the last step; None if it used nothing.
     """
 
-    def __init__(self, writer: Writer, *counts: str) -> None:
-        """counts: the names of the totals."""
-        self.writer = writer
+    def __init__(self, writer: Writer, run: RunSettings, *counts: str) -> None:
+        """run: how long the run lasts. counts: the names of the totals."""
+        self.writer, self.budget = writer, RunBudget(run)
         self._samples: list[int] = []  # number of samples that each client or peer trains on; `held` sets it
         self.totals = Counter(dict.fromkeys(counts, 0))
         self.virtual_time = 0.0
         self.early: str | None = None
+        self.ended_by: str | None = None
         self.diverged: dict[str, Any] | None = None
         self.traffic: Counter[str] = Counter()
         self.staleness: float | None = None
@@ -53,7 +57,9 @@ class Recorder:
         row, own = rows.filled(row, measured)
         self.writer.add(row, own)
         self.virtual_time = row.virtual_time
-        self.traffic.update(up=row.up_bytes or 0, down=row.down_bytes or 0)
+        up, down = row.up_bytes or 0, row.down_bytes or 0
+        self.traffic.update(up=up, down=down)
+        self.budget.spent.update(bytes=up + down, flops=int(row.client_flops or 0))
         self.staleness = row.staleness_mean
 
     def jobs(self, happened: rows.Happened, jobs: Sequence[Job[Any, Any]], began: float) -> None:
@@ -75,17 +81,19 @@ class Recorder:
 
     def memory(self) -> dict[str, Any]:
         """Returns what the recorder remembers beside the totals, as plain data, for a checkpoint."""
-        return {"diverged": self.diverged}
+        return {"diverged": self.diverged, "budget": self.budget.memory()}
 
     def recall(self, totals: dict[str, int], memory: dict[str, Any]) -> None:
         """Goes on from a checkpoint. totals and memory: what it holds of them."""
         self.totals.update(totals)
         self.diverged = memory["diverged"]
+        self.budget.recall(memory["budget"])
 
     def outcome(self) -> dict[str, Any]:
         """Returns what run.json says of all that happened."""
         totals = {**self.totals, "virtual_time": self.virtual_time}
-        return {"totals": totals, "ended_early": self.early, "diverged": self.diverged}
+        ended_by = self.budget.ended_by or self.ended_by
+        return {"totals": totals, "ended_early": self.early, "ended_by": ended_by, "diverged": self.diverged}
 
     def add(self, new: Iterable[Row]) -> None:
         """Writes rows."""

@@ -175,3 +175,8 @@ def of_jobs(happened: Happened, jobs: Sequence[Job[Any, Any]], began: float) -> 
 def numbers(values: dict[str, float | None]) -> dict[str, float]:
     """Returns the values of metrics for those who watch a run, with NaN where one is not defined."""
     return {metric: math.nan if value is None else value for metric, value in values.items()}
+
+
+def times(passes: float, flops: float | None) -> float | None:
+    """Returns the operations of so many forward passes. flops: those of one; None if they cannot be counted."""
+    return None if flops is None else passes * flops

@@ -69,19 +69,24 @@ class Saver:
 
     def before(self, *, last: bool) -> None:
         """Called before a happening is written. last: whether the happening would differ in a longer run."""
-        if last and self._open:
+        if last:
+            self.end()
+        self._whole = False
+
+    def end(self) -> None:
+        """Called when what is written from now on would differ in a longer run. Makes the run's last checkpoint."""
+        if self._open:
             wanted = self._wanted.at_end
             if wanted is True or (wanted == "auto" and self._is_cheap()):
                 self.save()
             self._open = False
-        self._whole = False
 
     def after(self, happening: Happened, change: Change, mark: Mark | None) -> None:
         """Called after a happening was written. change: what it changes. mark: given if it ends a round."""
         self._whole = True
+        self._simulation.committed.apply(change)
         if not self._open:
             return
-        self._simulation.committed.apply(change)
         self._happenings += 1
         self._last = happening
         self.reached = self._until is not None and happening.version >= self._until

@@ -59,7 +59,6 @@ def readings(progress: Progress) -> list[Reading]:
     """Returns what a run shows."""
     shown = [
         Reading(ROUND, progress.round),
-        Reading(ROUNDS, progress.rounds),
         Reading(VIRTUAL_TIME, progress.virtual_time),
         Reading(IN_FLIGHT, progress.in_flight),
         Reading(STEPS, progress.steps),
@@ -67,6 +66,8 @@ def readings(progress: Progress) -> list[Reading]:
         *(Reading(UPDATES, progress.totals[status], (status,)) for status in ENDS if status in progress.totals),
         *(Reading(MESSAGES, size, (direction,)) for direction, size in progress.traffic.items()),
     ]
+    if progress.rounds is not None:
+        shown.append(Reading(ROUNDS, progress.rounds))
     if progress.staleness is not None:
         shown.append(Reading(STALENESS, progress.staleness))
     return shown

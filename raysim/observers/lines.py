@@ -33,7 +33,8 @@ class Lines(Observer):
             return
         self._first, self._printed = self._first or progress, now
         end = f"  {left}" if (left := _left(self._first, progress)) else ""
-        line = f"{self._label}  round {progress.round} of {progress.rounds}  {describe(progress)}{end}"
+        of_all = "" if progress.rounds is None else f" of {progress.rounds}"
+        line = f"{self._label}  round {progress.round}{of_all}  {describe(progress)}{end}"
         self._console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
@@ -47,7 +48,7 @@ def describe(progress: Progress) -> str:
 
 def _left(first: Progress, now: Progress) -> str:
     """Returns the expected time until the end, if the rounds to come take as long as those since the first line."""
-    if now.round == first.round:
+    if now.round == first.round or now.rounds is None:
         return ""
     seconds = (now.seconds - first.seconds) / (now.round - first.round) * (now.rounds - now.round)
     return f"{timedelta(seconds=round(seconds))} left"

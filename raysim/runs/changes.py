@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from raysim.engine.budget import SPENT
+from raysim.engine.checkpoint import Checkpoint
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.folder import installed
 from raysim.scenario import Scenario, parse_scenario
+from raysim.scenario.schema import RunSettings
+from raysim.scenario.until import Until
 from raysim.scenario.yaml import override_all
 from results import Run
 from results.keys import Value, flatten
@@ -17,7 +22,8 @@ from results.writing_process import state
 
 # Keys with which a run may go on, because what it has written does not depend on them.
 LATER = (
-    *("run.rounds", "run.save_clients", "run.checkpoint.", "run.log", "run.observers", "run.on_divergence"),
+    *("run.rounds", "run.until", "run.save_clients", "run.checkpoint.", "run.log", "run.observers"),
+    "run.on_divergence",
     "resources.",
 )
 BITS = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads"))  # on which bits depend
@@ -65,6 +71,48 @@ def differences(before: Scenario, after: Scenario) -> dict[str, tuple[Value, Val
     old, new = flatten(before.resolved()), flatten(after.resolved())
     both = {key: (old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys())}
     return {key: values for key, values in both.items() if values[0] != values[1]}
+
+
+def refuse_sooner(source: str, before: RunSettings, after: RunSettings, checkpoint: Checkpoint | None) -> None:
+    """Raises ScenarioError if a run would end sooner than it was to, because that would delete what it has done.
+
+    What did not end it before may end it now, unless the run is past that.
+    """
+    wanted, limits = _limits(before), _limits(after)
+    done: dict[str, float] = {}
+    if checkpoint:
+        spent = checkpoint.memory["recorder"]["budget"]["spent"]
+        done = {"rounds": checkpoint.totals["rounds"], "until.updates": checkpoint.totals["used"]}
+        done |= {"until.virtual_time": checkpoint.virtual_time, **{f"until.{key}": spent[key] for key in SPENT}}
+    problems = []
+    for key, limit in limits.items():
+        sign = -1 if key.endswith("at_most") else 1
+        if limit < wanted[key] < math.inf:
+            bound = "at most" if sign < 0 else "at least"
+            text = f"must be {bound} {wanted[key] * sign:g}, as the run was to have, got {limit * sign:g}"
+            problems.append(
+                Problem(f"run.{key}", f"{text}; take {'less' if sign < 0 else 'more'}, or run the scenario anew")
+            )
+        elif limit < wanted[key] and limit <= done.get(key, -math.inf if checkpoint is None else math.inf):
+            past = done.get(key, "which was not looked at")
+            text = f"must be more than what the run has done, {past}, got {limit * sign:g}"
+            problems.append(Problem(f"run.{key}", f"{text}; take more, or run the scenario anew"))
+    metrics = [run.until.metric if run.until else None for run in (before, after)]
+    if None not in metrics and metrics[0] != metrics[1]:
+        problems.append(
+            Problem("run.until.metric", f"must stay {metrics[0]!r}, got {metrics[1]!r}; run the scenario anew")
+        )
+    if problems:
+        raise ScenarioError(source, problems)
+
+
+def _limits(run: RunSettings) -> dict[str, float]:
+    """Returns what ends a run, by key in the block `run`: it goes on while it is below all of them."""
+    until = run.until or Until.model_construct()
+    keys = ("virtual_time", "updates", "bytes", "flops", "at_least", "patience")
+    found = {"rounds": run.rounds, **{f"until.{key}": getattr(until, key) for key in keys}}
+    found["until.at_most"] = None if until.at_most is None else -until.at_most
+    return {key: math.inf if value is None else value for key, value in found.items()}
 
 
 def refuse(source: str, before: Scenario, after: Scenario, allowed: Callable[[str], bool], whose: str) -> None:

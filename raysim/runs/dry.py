@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,7 +60,10 @@ def _rare_collections() -> Iterator[None]:
 
 
 def require_plan(scenario: Scenario) -> None:
-    """Raises ScenarioError if the timeline is known only once clients have trained."""
+    """Raises ScenarioError if the timeline, or its end, is known only once clients have trained."""
+    if math.isinf(min(scenario.run.horizon[:3])):
+        text = "must have an end that is known in a dry run, which trains nobody; add virtual_time or updates, or"
+        raise ScenarioError(scenario.name, [Problem("run.until", f"{text} run.rounds, or run it without --dry")])
     if scenario.needs_losses:
         text = (
             "must not need losses in a dry run, which trains nobody, got "

@@ -34,6 +34,9 @@ from results.disk import require_space
 from results.texts import as_word
 from results.writing_process import state
 
+# What ended a run that did not come to its end, by its status.
+_ENDED_BY = {"interrupted": "user", "stopped": "user", "diverged": "divergence", "failed": "failure"}
+
 
 class TakenOver(JobFailed):
     """Another process has resumed the run, so this one must not write any more."""
@@ -133,6 +136,7 @@ class Execution:
             info["machines"] = kinds_of(pool.machines) or info.get("machines", [])
             info["workers"] = _workers(pool, before)
             info |= {"finished_at": now(), **recorder.outcome()}
+            info["ended_by"] = _ENDED_BY.get(info["status"], info["ended_by"])
             already = checkpoint.seconds if checkpoint else 0.0
             info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
             if info["status"] != "taken over":
@@ -314,6 +318,7 @@ class Execution:
         if info["status"] in ("running", "forking") or (info["status"], status) == ("interrupted", "stopped"):
             error = error or info.get("error")
             info |= {"status": status, "error": error, "ended_early": early, "finished_at": now()}
+            info["ended_by"] = _ENDED_BY.get(status)
             with suppress(CannotWrite):  # a reader then sees that the process is gone
                 write_json(self.folder, info)
         return str(info["status"])

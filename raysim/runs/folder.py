@@ -39,6 +39,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "started_at": now(),
         "finished_at": None,
         "ended_early": None,
+        "ended_by": None,
         "diverged": None,
         "error": None,
         **own,

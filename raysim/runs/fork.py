@@ -16,6 +16,7 @@ from raysim.runs.observing import Observing, observers_of
 from raysim.runs.result import Result
 from raysim.runs.run import launch, new_folder
 from raysim.scenario import Scenario
+from raysim.scenario.peer_checks import MOST_ROUNDS
 from results import Run, open_run, this_process, write_json
 from results.disk import writing
 from results.location import location
@@ -50,7 +51,8 @@ def fork(
     source = open_run(location(folder)).folder.resolve()
     before, after = scenario_to_fork(source, at, overrides)
     # Until its version, the fork is the old run, for as many rounds as the new one has: what peers do depends on that.
-    old = before.model_copy(update={"run": before.run.model_copy(update={"rounds": after.run.rounds})})
+    length = {"rounds": after.run.rounds, "until": after.run.until}
+    old = before.model_copy(update={"run": before.run.model_copy(update=length)})
     origin = _origin(open_run(source), at, before, after)
     made: list[Path] = []
 
@@ -82,8 +84,10 @@ def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[S
         text = f"must stay {before.algorithm.name!r}, whose state the fork starts with, got {after.algorithm.name!r}"
         raise ScenarioError(source, [Problem("algorithm.name", text)])
     _refuse_another_past(source, before, after)
-    last, which = after.run.rounds - 1, "one less than run.rounds"
-    if run.status == "finished" and after.run.rounds <= before.run.rounds and run.info["totals"]["steps"] < last:
+    most = MOST_ROUNDS if after.run.rounds is None else after.run.rounds
+    last, which = most - 1, "one less than run.rounds"
+    longer = before.run.rounds is not None and most > before.run.rounds
+    if run.status == "finished" and not longer and run.info["totals"]["steps"] < last:
         last, which = run.info["totals"]["steps"], "the run's last step"
     if not 1 <= at <= last:
         raise CannotGoOn(f"--at: must be from 1 to {last}, {which}, got {at}")
@@ -130,9 +134,13 @@ def _other_evaluations(before: Scenario, after: Scenario) -> Iterator[Problem]:
     if before.run.evaluate_every != after.run.evaluate_every:
         text = f"must stay {before.run.evaluate_every} of a fork, got {after.run.evaluate_every}, {why}"
         yield Problem("run.evaluate_every", text)
-    if after.run.rounds < before.run.rounds:
-        text = f"must be at least {before.run.rounds} of a fork, got {after.run.rounds}, {why}"
-        yield Problem("run.rounds", text)
+    for key, wanted, got in (
+        ("rounds", before.run.horizon.rounds, after.run.horizon.rounds),
+        ("until.virtual_time", before.run.horizon.time, after.run.horizon.time),
+        ("until.updates", before.run.horizon.updates, after.run.horizon.updates),
+    ):
+        if got < wanted:
+            yield Problem(f"run.{key}", f"must be at least {wanted:g} of a fork, got {got:g}, {why}")
 
 
 def _works(scenario: Scenario) -> list[int]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from raysim.engine.checkpoint import Checkpoint
 from raysim.observers.callback import Watcher
-from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
-from raysim.runs.changes import BITS, LATER, changed, refuse, require_ended, require_no_links
+from raysim.parts.errors import CannotGoOn
+from raysim.runs.changes import BITS, LATER, changed, refuse, refuse_sooner, require_ended, require_no_links
 from raysim.runs.execution import Execution
 from raysim.runs.lock import locked
 from raysim.runs.observing import Observing, observers_of
@@ -70,17 +70,15 @@ def _to_resume(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
     if "forking" in info or (origin and (checkpoint is None or checkpoint.version < origin["version"])):
         text = "must have a checkpoint from its version or later, because its past had other settings, got none"
         raise CannotGoOn(f"{folder}: this is a fork, which {text}; fork again")
-    if after.run.rounds < before.run.rounds:
-        text = f"must be at least {before.run.rounds}, as many as the run was to have, got {after.run.rounds}"
-        raise ScenarioError(source, [Problem("run.rounds", f"{text}; take more, or run the scenario anew")])
+    refuse_sooner(source, before.run, after.run, checkpoint)
     try:
         for table in TABLES:
             require_no_others(folder, table)
     except OtherFile as error:
         raise CannotGoOn(str(error)) from None
-    if info["status"] == "finished" and (after.run.rounds, after.run.save_clients) == (
-        before.run.rounds,
-        before.run.save_clients,
-    ):
-        raise CannotGoOn(f"{folder}: the run is finished; give it more rounds to go on, such as --set run.rounds=1000")
+    same = all(getattr(after.run, key) == getattr(before.run, key) for key in ("rounds", "until", "save_clients"))
+    if info["status"] == "finished" and same:
+        more = "time to go on, such as --set run.until.virtual_time=1000"
+        more = more if after.run.rounds is None else "rounds to go on, such as --set run.rounds=1000"
+        raise CannotGoOn(f"{folder}: the run is finished; give it more {more}")
     return after

@@ -21,6 +21,7 @@ from raysim.scenario.schedule_checks import schedule_problems
 from raysim.scenario.schema import Scenario
 from raysim.scenario.server_checks import server_notes, server_problems
 from raysim.terms import Moment
+from results.metrics import directions
 
 _TITLE = re.compile(r"(?!.*_(min|max|gap)$)[A-Za-z]\w*")  # of metrics; `consensus` starts those of how peers differ
 _MEASURED = ("accuracy", "loss", "samples", "iterations", "unconverged", "consensus", "consensus_outputs")
@@ -86,6 +87,7 @@ def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(path, f"{text}, got {metric.title!r}; set `label`")
         if metric.title in (*_MEASURED, *(other.title for other in metrics[:place])):
             yield Problem(path, f"must have another name than all other metrics, got {metric.title!r}; set `label`")
+    yield from _until_problems(scenario)
     if loss is not None:
         yield from _measured_problems(scenario, "run.loss", loss)
     if "validation" in scenario.run.evaluate_on and not scenario.data.validation:
@@ -93,6 +95,19 @@ def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem("run.evaluate_on", text)
     if scenario.data.classes is not None and scenario.data.holds != ("functions",):
         yield from unmeasurable(scenario, "labels" if scenario.data.classes else "targets")
+
+
+def _until_problems(scenario: Scenario) -> Iterator[Problem]:
+    until, data = scenario.run.until, scenario.data
+    if until is None or until.metric is None:
+        return
+    if not data.validation:
+        text = "is read on samples that no client trains on and no result is reported on, of which there are none"
+        yield Problem("run.until.metric", f"{text}; set data.validation to a share, such as 0.1")
+    larger = directions({"larger_is_better": scenario.run.directions}).get(until.metric)
+    if until.patience is not None and larger is None:
+        text = f"needs a metric of which it is known whether larger is better, got {until.metric!r}"
+        yield Problem("run.until.patience", f"{text}; take accuracy or loss, or set larger_is_better of your own")
 
 
 def _measured_problems(scenario: Scenario, path: str, measured: Metric | TrainingLoss) -> Iterator[Problem]:

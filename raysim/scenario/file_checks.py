@@ -42,9 +42,11 @@ def _problem(path: str, check: Callable[[], None]) -> Iterator[Problem]:
         yield Problem(path, str(error))
 
 
-def _check_order(world: World, clients: int, rounds: int) -> None:
+def _check_order(world: World, clients: int, rounds: int | None) -> None:
     world.order.check(clients)
-    wanted = rounds * (world.dispatch.per_round or 0)
+    wanted = (rounds or 0) * (world.dispatch.per_round or 0)
+    if rounds is None and world.dispatch.per_round:
+        raise ValueError("needs run.rounds beside per_round, for it names the clients of each round, got null; set it")
     if (given := len(world.order.clients)) < wanted:
         raise ValueError(f"must name a client for each of {wanted} dispatches, got {given}; lower run.rounds")
 
@@ -63,5 +65,7 @@ def _check_replay(scenario: Scenario) -> None:
         text = f"must be a run with as many clients, {scenario.data.clients}, got one with {recorded.clients}"
         raise ValueError(f"{text}; set data.clients to that")
     recorded.script.check(scenario.data.participants)
-    if world.has_rounds and rounds > recorded.rounds:
+    if world.has_rounds and rounds is None:
+        raise ValueError(f"needs run.rounds, of which that run has {recorded.rounds}, got null; set it")
+    if world.has_rounds and rounds is not None and rounds > recorded.rounds:
         raise ValueError(f"must be a run of at least {rounds} rounds, got {recorded.rounds}; lower run.rounds")

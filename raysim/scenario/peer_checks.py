@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 
@@ -13,6 +14,8 @@ from raysim.scenario.schema import Scenario
 from raysim.world import Topology, World
 from raysim.world.delay import NoDelay, RandomDelay, ScriptedDelay
 
+MOST_ROUNDS = 2**31 - 1  # of a run that something else ends
+
 
 def peer_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields problems whose paths start at the scenario."""
@@ -23,7 +26,9 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
         text = f"must be given, for {name} has no server; say who is whose neighbour, for example `topology: ring`"
         yield Problem("topology", text)
     else:
-        for text in scenario.topology.problems(scenario.data.clients, scenario.seed, scenario.run.rounds):
+        for text in scenario.topology.problems(
+            scenario.data.clients, scenario.seed, scenario.run.rounds or MOST_ROUNDS
+        ):
             yield Problem("topology", text)
     if scenario.data.unseen:
         yield Problem("data.unseen", f"must be 0, for peers all train, got {scenario.data.unseen:g}; leave it out")
@@ -70,10 +75,15 @@ def _time_problems(scenario: Scenario) -> Iterator[Problem]:
             got = f"`{delay.name}` {'of zero seconds' if timed else 'in rounds'}"
             text = f"must be in seconds, and not zero, for peers that do not wait, got {got}; set one, for example "
             yield Problem("world.delay", text + "`delay: {name: exponential, mean: 10, unit: seconds}`")
-        if isinstance(scenario.topology, Topology) and scenario.topology.epoch(rounds - 1) > 0:
+        if math.isinf(min(scenario.run.horizon[:3])):
+            text = "must be given for peers that do not wait, who must know their last mix, or until.virtual_time or "
+            yield Problem("run.rounds", text + "until.updates, got none of them; set one")
+        if isinstance(scenario.topology, Topology) and scenario.topology.epoch((rounds or MOST_ROUNDS) - 1) > 0:
             text = "must not be redrawn for peers that do not wait for each other; leave `redraw_every` out"
             yield Problem("topology", text)
-    elif isinstance(world.delay, ScriptedDelay):
+    elif isinstance(world.delay, ScriptedDelay) and rounds is None:
+        yield Problem("run.rounds", "must be given where world.delay lists the delays of each round; set it")
+    elif isinstance(world.delay, ScriptedDelay) and rounds is not None:
         given = dict(enumerate(map(len, world.delay.script)))
         short = (peer for peer in range(scenario.data.clients) if given.get(peer, 0) < rounds)
         if first := list(islice(short, 10)):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -26,8 +27,10 @@ from raysim.observers.trackers import TRACKERS, Tracker
 from raysim.parts.part import Clients, Count, Fraction, NonNegative, OneOf, Part, Rounds, Seconds, Unit
 from raysim.scenario.nodes import Nodes
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
+from raysim.scenario.until import EveryTime, Until
 from raysim.terms import Population
 from raysim.world import TOPOLOGIES, Topology, World
+from raysim.world.horizon import Horizon
 
 
 class Checkpointing(Part):
@@ -48,11 +51,16 @@ class Checkpointing(Part):
 class RunSettings(Part):
     """How long a run lasts, and when models are evaluated."""
 
-    rounds: Rounds
+    rounds: Rounds | None = None
     """Number of rounds. Where the world has no rounds (`concurrency` with delays in seconds), it is the number of
-    server steps; for peers that do not wait for each other, a round is as many mixes as there are peers."""
-    evaluate_every: Rounds = 10
-    """Rounds from one evaluation to the next. The last model is always evaluated."""
+    server steps; for peers that do not wait for each other, a round is as many mixes as there are peers. null: `until`
+    alone ends the run."""
+    until: Until | None = None
+    """What else ends the run, such as {virtual_time: 900}, {bytes: 1e9} or {metric: accuracy, at_least: 0.8}: whichever
+    comes first. null: nothing."""
+    evaluate_every: Rounds | EveryTime = 10
+    """Rounds from one evaluation to the next or, such as {virtual_time: 100}, virtual time. The last model is always
+    evaluated."""
     evaluate_on: Annotated[tuple[Literal["test", "train", "validation"], ...], Field(min_length=1)] = ("test",)
     """Splits on which the global model, or the peers' models, are evaluated. train: all samples that clients train on.
     validation: what `data.validation` sets aside, which is always evaluated, and first, named or not. Progress shows
@@ -86,6 +94,23 @@ class RunSettings(Part):
     not depend on them."""
     checkpoint: Checkpointing = Checkpointing()
     """When the run makes a checkpoint. The newest one is kept, in the folder `checkpoint` of the run."""
+
+    @model_validator(mode="after")
+    def _comes_to_an_end(self) -> Self:
+        if self.rounds is None and self.until is None:
+            raise ValueError("rounds must be given, or `until`, got neither; set run.rounds, for example to 100")
+        if self.rounds is None and self.until is not None and not self.until.budgets:
+            text = "until.metric may never be reached, so rounds must be given, too, or a budget such as virtual_time"
+            raise ValueError(f"{text}, got neither; set run.rounds")
+        return self
+
+    @property
+    def horizon(self) -> Horizon:
+        """When the timeline ends, as far as that is known beforehand, and when models are evaluated."""
+        time, updates = self.until.horizon if self.until else (math.inf, math.inf)
+        rounds, every = self.rounds or math.inf, self.evaluate_every
+        by_time = every.virtual_time if isinstance(every, EveryTime) else None
+        return Horizon(rounds, time, updates, every if isinstance(every, int) else None, by_time)
 
     @property
     def directions(self) -> dict[str, bool | None]:

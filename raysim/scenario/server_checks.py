@@ -36,7 +36,7 @@ def server_problems(scenario: Scenario) -> Iterator[Problem]:
         yield from wrong
     else:  # the checks below need the files' content
         yield from _script_problems(world, clients, rounds)
-        yield from _time_problems(world, algorithm, rounds)
+        yield from _time_problems(scenario)
     yield from _block_problems(scenario)
 
 
@@ -67,8 +67,10 @@ def server_notes(scenario: Scenario) -> Iterator[str]:
 
 
 def _picked(scenario: Scenario) -> int | None:
-    """Returns how many clients a run picks at most, or None if that depends on delays."""
+    """Returns how many clients a run picks at most, or None if that depends on delays or on what ends it."""
     dispatch, rounds = scenario.world.dispatch, scenario.run.rounds
+    if rounds is None:
+        return None
     if dispatch.picks is not None:
         return sum(map(len, dispatch.picks[:rounds]))
     return None if dispatch.per_round is None else dispatch.per_round * rounds
@@ -117,9 +119,12 @@ def _number_problems(world: World, clients: int) -> Iterator[Problem]:
         yield Problem("world.dropout.probability", "must be less than 1, or no update ever arrives, got 1; lower it")
 
 
-def _script_problems(world: World, clients: int, rounds: int) -> Iterator[Problem]:
+def _script_problems(world: World, clients: int, rounds: int | None) -> Iterator[Problem]:
     path, picks = "world.dispatch.picks", world.dispatch.picks
     if picks is None:
+        return
+    if rounds is None:
+        yield Problem("run.rounds", f"must be given where {path} names the clients of each round; set it")
         return
     if len(picks) < rounds:
         yield Problem(path, f"must have a list for each of {rounds} rounds, got {len(picks)}")
@@ -141,14 +146,15 @@ def _script_problems(world: World, clients: int, rounds: int) -> Iterator[Proble
             yield Problem(f"world.delay.{'path' if world.delay.path else 'delays'}", text)
 
 
-def _time_problems(world: World, algorithm: Central, rounds: int) -> Iterator[Problem]:
+def _time_problems(scenario: Scenario) -> Iterator[Problem]:
+    world, algorithm, horizon = scenario.world, scenario.central, scenario.run.horizon
     trigger, length, unit = algorithm.trigger, world.round_length, world.delay.unit
     if isinstance(trigger, Round) and not world.has_rounds and world.dispatch.per_tier is None:
         text = f"must be per_round or picks, for {algorithm.name} steps at the end of rounds, got concurrency with "
         yield Problem("world.dispatch", text + "delays in seconds")
     if length is not None:
         late = isinstance(trigger, Round) and trigger.late == "discard"
-        least, end = world.delay.least, length if late else length * rounds
+        least, end = world.delay.least, length if late else min(length * horizon.rounds, horizon.time)
         if least >= end:
             why = f"{algorithm.name} discards what arrives after its round" if late else "the run ends then"
             text = f"must allow delays of less than {end:g} {unit}, for {why}, got delays of at least {least:g}"

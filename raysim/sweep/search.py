@@ -120,8 +120,9 @@ class _Trier:
             if outcome.status in ("stopped", "diverged", "failed"):
                 break
             assert outcome.folder is not None
-            scores.append(_history(outcome.folder, self.settings.metric, scenario.evaluated_splits[0])[-1][1])
-            rounds += scenario.run.rounds
+            over, score_of_seed = _history(outcome.folder, self.settings.metric, scenario.evaluated_splits[0])[-1]
+            scores.append(score_of_seed)
+            rounds += scenario.run.rounds or over
         last = outcomes[-1].status
         status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
         score = sum(scores) / len(scores) if status == "finished" else None
@@ -234,14 +235,22 @@ def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -
 
     run = open_run(folder)
     wanted = (pc.field("metric") == metric) & (pc.field("split") == split)
-    found = run.table("evaluations", ["round", "value", "metric", "split", "subject"]).slice(0, rows).filter(wanted)
+    columns = ["round", "virtual_time", "value", "metric", "split", "subject"]
+    found = run.table("evaluations", columns).slice(0, rows).filter(wanted)
     own = found.filter(pc.field("subject") == "client")
     found = own if len(own) else found.filter(pc.field("subject") != "unseen")
-    means = found.group_by("round", use_threads=False).aggregate([("value", "mean")]).sort_by("round")
+    means = found.group_by(["round", "virtual_time"], use_threads=False).aggregate([("value", "mean")])
+    means = means.sort_by([("round", "ascending"), ("virtual_time", "ascending")])
     over = run.info.get("totals", {}).get("rounds", math.inf)  # a run may end within a round, which is then not over
     diverged = run.info["diverged"]["round"] if run.status == "diverged" else math.inf  # it was not shown
-    values = ((row["round"], row["value_mean"]) for row in means.to_pylist())
-    return [(min(round + 1, over), math.nan if value is None else value) for round, value in values if round < diverged]
+    shown = [row for row in means.to_pylist() if row["round"] < diverged]
+    values = [math.nan if row["value_mean"] is None else row["value_mean"] for row in shown]
+    settings = run.info["scenario"]
+    within = isinstance(settings["run"]["evaluate_every"], dict) and not settings.get("topology")
+    # By virtual time, a server's model is evaluated within rounds, except for the last one.
+    last = len(shown) - 1 if within and run.status == "finished" else -1 if within else None
+    rounds = [row["round"] + (last is None or place == last) for place, row in enumerate(shown)]
+    return [(min(round, over), value) for round, value in zip(rounds, values, strict=True)]
 
 
 def _unmeasured(metric: str, measured: Iterable[str]) -> ScenarioError:

@@ -88,10 +88,12 @@ class PeersWorker(Workbench):
         """Mixes peers' and their neighbours' messages, and trains for the next mix, one peer after another."""
         mixed, own, messages = [], [], []
         received = _Received(self.device)
+        _ = self._first_of_any  # made before counting, as in `tried`
         for turn in request.turns:
-            started = time.perf_counter()
+            started, passed = time.perf_counter(), self.net.passes
             self.take_logged()
             state = self._mix(turn, received)
+            passes = self.net.passes - passed
             if turn.mixes == 0:
                 self.refuse_logged("init")
             logged = self.take_logged()
@@ -103,7 +105,7 @@ class PeersWorker(Workbench):
                 draft, message, trained = self._local(turn, state)
             own.append((wire.send(draft), wire.send(state if turn.kept else {})))
             messages.append(wire.send(message))
-            mixed.append(MixedPeer(seconds, trained, not_finite(state), logged))
+            mixed.append(MixedPeer(seconds, trained, not_finite(state), logged, passes))
         return Answer(mixed, Mixture(own=Value(tuple(own)), messages=Value(tuple(messages))))
 
     def _mix(self, turn: Turn, received: _Received) -> Record:
@@ -116,7 +118,7 @@ class PeersWorker(Workbench):
 
     def _local(self, turn: Turn, state: Record) -> tuple[Record, Record, TrainedPeer]:
         """Trains a peer. Returns its draft, its message, and what the tables show of the training."""
-        started, steps = time.perf_counter(), self.net.steps
+        started, steps, passed = time.perf_counter(), self.net.steps, self.net.passes
         self.net.take_solves()
         self.at(turn.trains_at)
         draft, message = self.trained(turn.peer, turn.mixes, state)
@@ -125,7 +127,11 @@ class PeersWorker(Workbench):
             self.measured(turn.peer, local_steps=steps, seconds=seconds),
             records.size(message, self.net.layout),
         )
-        return draft, message, TrainedPeer(numbers, size, diverged(numbers, message, "message"))
+        return (
+            draft,
+            message,
+            TrainedPeer(numbers, size, diverged(numbers, message, "message"), self.net.passes - passed),
+        )
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ class Described(NamedTuple):
     unseen: np.ndarray  # numbers of the clients that take no part, but may adapt to the last model
     notes: tuple[str, ...]  # what of the scenario is seldom meant, or done otherwise than asked
     meaning: tuple[str, ...]  # what inputs and labels were taken for
+    forward_flops: float | None  # of one sample's forward pass; None if they cannot be counted
 
 
 class ServerDescribed(NamedTuple):
@@ -111,6 +112,7 @@ class TrainedPeer(NamedTuple):
     numbers: Numbers  # for the table `updates`
     message_bytes: int
     diverged: str | None  # what was not finite, such as "loss"; None if all was
+    passes: float  # samples that passed through the network, where a backward pass counts as two
 
 
 class MixedPeer(NamedTuple):
@@ -120,6 +122,7 @@ class MixedPeer(NamedTuple):
     trained: TrainedPeer | None  # None: it did not train, because it will not mix again
     diverged: str | None  # the entry of the peer's state that is not finite; None if all are
     numbers: Numbers  # what mixing logged, for the row of the training before it
+    passes: float  # of mixing, as those of training
 
 
 class Apart(NamedTuple):

@@ -98,6 +98,7 @@ class Workbench:
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
             notes=(*federation.notes, *notes_of(self.scenario)),
             meaning=federation.meaning,
+            forward_flops=self._countable_flops(),
         )
 
     def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
@@ -203,12 +204,21 @@ class Workbench:
     @cached_property
     def forward_flops(self) -> float:
         """FLOPs of one sample's forward pass. A backward pass takes twice as many: for inputs and for parameters."""
-        from torch.utils.flop_counter import FlopCounterMode
+        from raysim.local.flops import FlopCounter
 
         x, _ = self.loader(self.federation.train, np.zeros(1, dtype=np.int64))
-        with FlopCounterMode(display=False) as counter, self.net.evaluating(self.start) as module:
+        with FlopCounter() as counter, self.net.evaluating(self.start) as module:
             module(x)
-        return float(counter.get_total_flops())
+        return float(counter.total)
+
+    def _countable_flops(self) -> float | None:
+        """Returns `forward_flops`; None if they cannot be counted, because no counter can follow the model."""
+        try:
+            return self.forward_flops
+        except Exception:  # whatever it is, training will tell if the model itself is at fault
+            return None
+        finally:
+            self.net.take_solves()
 
     @property
     def evaluated(self) -> dict[str, tuple[Split, np.ndarray]]:

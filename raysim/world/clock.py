@@ -27,5 +27,14 @@ class Clock(Generic[Event]):
         self.now, _, _, event = heapq.heappop(self._heap)
         return event
 
+    @property
+    def next_time(self) -> float:
+        """The time of the next event. Raises IndexError if none is left."""
+        return self._heap[0][0]
+
+    def pass_to(self, time: float) -> None:
+        """Moves `now` on to a time before the next event."""
+        self.now = time
+
     def __len__(self) -> int:
         return len(self._heap)

@@ -6,8 +6,10 @@ messages arrive, then peers mix, by their numbers.
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -17,6 +19,8 @@ from raysim.terms import Moment
 from raysim.world import Cost, Topology, World
 from raysim.world.clock import Clock
 from raysim.world.delay import duration_of
+from raysim.world.horizon import Horizon
+from raysim.world.mixing import Neighbours
 from raysim.world.network import Mail, Network, Sent
 
 
@@ -57,6 +61,7 @@ class Exchanged(NamedTuple):
     time: float
     mixed: tuple[Mixed, ...]  # in order of time
     evaluated: bool  # whether models are evaluated after it
+    ends: str | None  # what ends the run with it: rounds, updates or virtual_time; None if it goes on
 
     @property
     def version(self) -> int:
@@ -69,11 +74,24 @@ class Exchanged(NamedTuple):
         return Moment(self.version, self.version, self.time)
 
 
+class _Sending(NamedTuple):
+    """What peers send in a round in which all wait for all."""
+
+    round: int
+    began: float
+    near: Sequence[Neighbours]  # of each peer
+    trained: list[float]  # when each peer has trained
+    sent: list[tuple[Sent, ...]]  # by each peer
+    arrived: set[tuple[int, int]]  # source and target of each message that arrives
+    end: float
+
+
 class PeersTimeline:
     """What happens in a run of peers: iterate over it to get all rounds, in order.
 
-    evaluate_every: rounds from one evaluation to the next; the last round is always evaluated. cost: returns the cost
-    of a peer with so many neighbours, if the delay needs it. start: what follows each peer's first state.
+    horizon: when it ends, and when models are evaluated. For peers that do not wait for each other, it must end. cost:
+    returns the cost of a peer with so many neighbours, if the delay needs it. start: what follows each peer's first
+    state.
     """
 
     def __init__(
@@ -81,13 +99,12 @@ class PeersTimeline:
         world: World,
         topology: Topology,
         peers: int,
-        rounds: int,
-        evaluate_every: int,
+        horizon: Horizon,
         seed: int,
         cost: Callable[[int, int], Cost] | None = None,
     ) -> None:
         self.world, self.topology = world, topology
-        self.peers, self.rounds, self._every = peers, rounds, evaluate_every
+        self.peers, self.horizon = peers, horizon
         self._cost = cost
         self._durations = Stream(seed, "delay")
         self._network = Network(world, topology, peers, seed)
@@ -115,30 +132,65 @@ class PeersTimeline:
             cost = self._cost(peer, len(near[peer].peers))
         return duration_of(self.world.delay, self._durations, peer, number, cost)
 
-    def _is_evaluated(self, round: int) -> bool:
-        return (round + 1) % self._every == 0 or round + 1 == self.rounds
+    def _ends(self, over: int, end: float, next_end: Callable[[], float]) -> str | None:
+        """Returns what ends the run after so many rounds; None if it goes on.
+
+        end: when the last of them ends. next_end: returns when the next one would end.
+        """
+        if ends := self.horizon.ends(over, end, over * self.peers):
+            return ends
+        return "virtual_time" if self.horizon.time < math.inf and next_end() > self.horizon.time else None
+
+    def _is_evaluated(self, over: int, end: float, next_end: Callable[[], float]) -> bool:
+        """Whether models are evaluated after so many rounds, if the run goes on: because of their number, or because
+        these are all that are over at a virtual time of an evaluation. end, next_end: as for `_ends`."""
+        if self.horizon.every_time is None:
+            return self.horizon.is_evaluated(over)
+        return self.horizon.next_due(end) < next_end()
+
+    def _require_a_round(self, end: float) -> None:
+        """Raises BadInput if not even the first round is over in time. end: when it is."""
+        if end > self.horizon.time:
+            text = (
+                f"must be at least {end:g}, when the first round of peers is over, got {self.horizon.time:g}; raise it"
+            )
+            raise BadInput("run.until.virtual_time", text)
 
     # --- all wait for all ---------------------------------------------------------------------------------------------
 
     def _in_rounds(self) -> Iterator[Exchanged]:
-        began, everybody = 0.0, range(self.peers)
-        for round in range(self.rounds):
-            near = self._network.neighbours(self.topology.epoch(round))
-            trained = [began + self._duration(peer, round) for peer in everybody]
-            sent = [self._network.send(peer, round, trained[peer], near[peer].peers) for peer in everybody]
-            arrivals = {(s.source, s.target): s.arrives for of_peer in sent for s in of_peer if s.arrives is not None}
-            end = max(*trained, *arrivals.values())
-            evaluated = self._is_evaluated(round)
-            after = Next(trains=round + 1 < self.rounds, kept=evaluated)
-            mixed = []
-            for peer in everybody:
-                pairs = zip(near[peer].peers, near[peer].weights, strict=True)
-                inbox = tuple(Heard(j, round, weight, 0.0) for j, weight in pairs if (j, peer) in arrivals)
-                serial = round * self.peers + peer
-                mixed.append(Mixed(serial, peer, round, began, trained[peer], end, inbox, sent[peer], after))
-            self._counts = [round + 1] * self.peers
-            yield Exchanged(round, end, tuple(mixed), evaluated)
-            began = end
+        current = self._sent_in(0, 0.0)
+        self._require_a_round(current.end)
+        while True:
+            following = cache(partial(self._sent_in, current.round + 1, current.end))
+            over, end = current.round + 1, current.end
+            times = (over, end, lambda sent=following: sent().end)
+            ends = self._ends(*times)
+            evaluated = ends is not None or self._is_evaluated(*times)
+            self._counts = [over] * self.peers
+            yield Exchanged(current.round, end, self._mixed_in(current, Next(ends is None, evaluated)), evaluated, ends)
+            if ends is not None:
+                return
+            current = following()
+
+    def _sent_in(self, round: int, began: float) -> _Sending:
+        """Returns what peers send in a round that began then."""
+        near = self._network.neighbours(self.topology.epoch(round))
+        trained = [began + self._duration(peer, round) for peer in range(self.peers)]
+        sent = [self._network.send(peer, round, trained[peer], near[peer].peers) for peer in range(self.peers)]
+        arrivals = {(s.source, s.target): s.arrives for of_peer in sent for s in of_peer if s.arrives is not None}
+        return _Sending(round, began, near, trained, sent, set(arrivals), max(*trained, *arrivals.values()))
+
+    def _mixed_in(self, sending: _Sending, after: Next) -> tuple[Mixed, ...]:
+        """Returns the mixes of a round. after: what follows each of them."""
+        round, mixed = sending.round, []
+        for peer in range(self.peers):
+            pairs = zip(sending.near[peer].peers, sending.near[peer].weights, strict=True)
+            inbox = tuple(Heard(j, round, weight, 0.0) for j, weight in pairs if (j, peer) in sending.arrived)
+            serial, trained = round * self.peers + peer, sending.trained[peer]
+            of_peer = (sending.began, trained, sending.end, inbox, sending.sent[peer], after)
+            mixed.append(Mixed(serial, peer, round, *of_peer))
+        return tuple(mixed)
 
     # --- nobody waits -------------------------------------------------------------------------------------------------
 
@@ -148,21 +200,42 @@ class PeersTimeline:
         for peer in range(self.peers):
             clock.schedule(self._after(0.0, peer, 0), peer, peer)
         self._times, self._who = array("d"), array("i")  # time and peer of each mix of the run
+        self._rounds: list[
+            tuple[bool, str | None]
+        ] = []  # whether each is evaluated after, and what ends the run with it
         self._kept: set[int] = set()  # mixes whose states are evaluated
         self._totals = [0] * self.peers  # mixes of each peer
         last: dict[int, int] = {}  # the latest mix of each peer
         early: set[int] = set()  # peers that have mixed before the first evaluation
-        for serial in range(self.rounds * self.peers):
+        ends: str | None = None
+        counts = [0] * self.peers  # mixes of each peer, with those of a round to come
+        self._require_a_round(self._end_of(0, clock, counts))
+        while ends is None:
+            round = len(self._rounds)
+            times = (round + 1, self._end_of(round, clock, counts), partial(self._end_of, round + 1, clock, counts))
+            ends = self._ends(*times)
+            evaluated = ends is not None or self._is_evaluated(*times)
+            self._rounds.append((evaluated, ends))
+            for serial in range(round * self.peers, (round + 1) * self.peers):
+                self._totals[self._who[serial]] += 1
+                last[self._who[serial]] = serial
+            if evaluated:
+                self._kept |= set(last.values())
+                early = early or set(last)
+        mixes = len(self._rounds) * self.peers
+        del self._times[mixes:], self._who[mixes:]
+        self.start = tuple(Next(self._totals[peer] > 0, peer not in early) for peer in range(self.peers))
+
+    def _end_of(self, round: int, clock: Clock[int], counts: list[int]) -> float:
+        """Returns when a round is over, and foresees its mixes unless they are known. clock: of mixes to come. counts:
+        the number of each peer's mixes that are known."""
+        for _ in range(len(self._times), (round + 1) * self.peers):
             peer = clock.pop()
             self._times.append(clock.now)
             self._who.append(peer)
-            self._totals[peer] += 1
-            last[peer] = serial
-            clock.schedule(self._after(clock.now, peer, self._totals[peer]), peer, peer)
-            if (serial + 1) % self.peers == 0 and self._is_evaluated(serial // self.peers):
-                self._kept |= set(last.values())
-                early = early or set(last)
-        self.start = tuple(Next(self._totals[peer] > 0, peer not in early) for peer in range(self.peers))
+            counts[peer] += 1
+            clock.schedule(self._after(clock.now, peer, counts[peer]), peer, peer)
+        return self._times[(round + 1) * self.peers - 1]
 
     def _after(self, began: float, peer: int, number: int) -> float:
         """Returns when the training is over. Raises ValueError if it takes no time."""
@@ -190,7 +263,7 @@ class PeersTimeline:
                 before[peer] = time
                 if len(mixed) == self.peers:
                     round = serial // self.peers
-                    yield Exchanged(round, time, tuple(mixed), self._is_evaluated(round))
+                    yield Exchanged(round, time, tuple(mixed), *self._rounds[round])
                     mixed = []
 
     def _mix(self, serial: int, began: float, time: float, sent: tuple[Sent, ...]) -> Mixed:

@@ -75,6 +75,8 @@ class Closed(NamedTuple):
     time: float
     version: int
     in_flight: int
+    evaluated: bool  # whether the model is evaluated after it
+    ends: str | None = None  # what ends the run here: rounds, updates, virtual_time or clients; None if it goes on
     early: str | None = None  # why the run ends within this round; None if the round is over
 
     @property
@@ -83,4 +85,18 @@ class Closed(NamedTuple):
         return self.round + (self.early is None)
 
 
-Happening: TypeAlias = Started | Ended | Stepped | Closed
+class Due(NamedTuple):
+    """A virtual time at which the model is evaluated as it is then, whether or not a round ends."""
+
+    round: int
+    time: float
+    version: int
+    in_flight: int
+
+    @property
+    def over(self) -> int:
+        """Number of rounds that are over."""
+        return self.round
+
+
+Happening: TypeAlias = Started | Ended | Stepped | Closed | Due

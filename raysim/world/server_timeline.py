@@ -22,8 +22,9 @@ from raysim.parts.rng import Stream
 from raysim.terms import Arrival, Round, Trigger
 from raysim.world.clock import Clock
 from raysim.world.delay import Cost, duration_of
+from raysim.world.horizon import Horizon
 from raysim.world.picker import new_picker
-from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
+from raysim.world.server_happening import Closed, Dispatched, Due, Ended, Happening, Started, Stepped
 from raysim.world.tiers import Tiers
 from raysim.world.world import World
 
@@ -35,12 +36,11 @@ _LAST = 3  # the priority of dispatches at given times, which follow arrivals
 class ServerTimeline:
     """What happens in a run: iterate over it to get all happenings, in order.
 
-    samples: the number of samples that each client trains on, (clients,); a client with none is never picked. rounds:
-    the number of rounds, or of server steps if the world has no rounds, after which it ends. cost: returns the cost of
-    a client's update, if the delay needs it. measured: waits for the training of a dispatch and returns the cost of
-    what was really done, if delays depend on that. labels: how many samples of each label clients have, if the policy
-    needs to know, (clients, labels). loss: waits for the training of a dispatch and returns its loss, if the policy
-    needs to know that.
+    samples: the number of samples that each client trains on, (clients,); a client with none is never picked. horizon:
+    when it ends, and when models are evaluated. cost: returns the cost of a client's update, if the delay needs it.
+    measured: waits for the training of a dispatch and returns the cost of what was really done, if delays depend on
+    that. labels: how many samples of each label clients have, if the policy needs to know, (clients, labels). loss:
+    waits for the training of a dispatch and returns its loss, if the policy needs to know that.
     """
 
     def __init__(
@@ -48,17 +48,20 @@ class ServerTimeline:
         world: World,
         trigger: Trigger,
         samples: NDArray[np.int64],
-        rounds: int,
+        horizon: Horizon,
         seed: int,
         cost: Callable[[int], Cost] | None = None,
         measured: Callable[[Dispatched], Cost] | None = None,
         labels: NDArray[np.int64] | None = None,
         loss: Callable[[Dispatched], float] | None = None,
     ) -> None:
-        self.world, self.trigger, self.rounds = world, trigger, rounds
+        self.world, self.trigger, self.horizon = world, trigger, horizon
         self.samples = samples.tolist()
         self.round = self.version = 0
         self.in_flight = 0
+        self._used = 0  # updates that steps have used
+        self._over = False  # whether the round that was closed last is the last one
+        self._looks = 0  # evaluations by virtual time so far
         self.length = world.round_length
         self._has_rounds, self._staleness_in_rounds = world.has_rounds, world.staleness_unit == "rounds"
         self._steps_after = None if isinstance(trigger, Round) else trigger.size  # arrivals; None: when a round closes
@@ -80,7 +83,10 @@ class ServerTimeline:
 
     def __iter__(self) -> Iterator[Happening]:
         self._clock.schedule(0.0, _OPEN, (_OPEN, None))
-        while self.round < self.rounds and len(self._clock):
+        end = self.horizon.time
+        while not self._over and len(self._clock) and self._clock.next_time <= end:
+            if self.horizon.every_time:
+                yield from self._evaluations(self._clock.next_time)
             kind, dispatched = self._clock.pop()
             if kind == _OPEN:
                 self._look_pending = False
@@ -91,9 +97,20 @@ class ServerTimeline:
                 self._ask(dispatched)
             elif dispatched is not None:
                 yield from self._arrive(dispatched)
-        if self.round < self.rounds:  # nobody is in flight, and nobody ever will be
-            yield Closed(self.round, self._clock.now, self.version, self.in_flight, self._picker.over)
+        if not self._over and len(self._clock):  # time is up
+            yield from self._evaluations(end)
+            self._clock.pass_to(end)
+            yield Closed(self.round, end, self.version, self.in_flight, True, "virtual_time", "its time was up")
+        elif not self._over:  # nobody is in flight, and nobody ever will be
+            over, now = self._picker.over, self._clock.now
+            yield Closed(self.round, now, self.version, self.in_flight, True, "clients", over)
         yield from self._unfinished()
+
+    def _evaluations(self, before: float) -> Iterator[Due]:
+        """Yields the evaluations that are due before a virtual time."""
+        while (time := self.horizon.due(self._looks + 1)) < before:
+            self._looks += 1
+            yield Due(self.round, time, self.version, self.in_flight)
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
@@ -136,10 +153,18 @@ class ServerTimeline:
     def _close(self) -> Iterator[Happening]:
         if isinstance(self.trigger, Round) and (self._waiting or self.trigger.empty):
             yield self._step(self._waiting)
-        yield Closed(self.round, self._clock.now, self.version, self.in_flight)
+        yield self._closed()
         self.round += 1
-        if self.round < self.rounds:
+        if not self._over:
             self._clock.schedule(self._clock.now, _OPEN, (_OPEN, None))
+
+    def _closed(self) -> Closed:
+        """Returns the end of the current round, or server step."""
+        over, now = self.round + 1, self._clock.now
+        ends = self.horizon.ends(over, now, self._used)
+        self._over = ends is not None
+        evaluated = self._over or self.horizon.is_evaluated(over)
+        return Closed(self.round, now, self.version, self.in_flight, evaluated, ends)
 
     # --- clients ------------------------------------------------------------------------------------------------------
 
@@ -223,9 +248,9 @@ class ServerTimeline:
     def _top_up(self) -> Iterator[Happening]:
         """Without rounds: counts a server step as a round, and replaces the client that arrived."""
         if self.version > self.round:
-            yield Closed(self.round, self._clock.now, self.version, self.in_flight)
+            yield self._closed()
             self.round = self.version
-        if self.round < self.rounds and not self._picker.timed:
+        if not self._over and not self._picker.timed:
             yield from self._open()
 
     # --- steps and ends -----------------------------------------------------------------------------------------------
@@ -245,6 +270,7 @@ class ServerTimeline:
         serials = {dispatched.serial for dispatched, _ in taken}
         self._waiting = [pair for pair in self._waiting if pair[0].serial not in serials]
         self.version += 1
+        self._used += len(taken)
         for dispatched, _ in taken:
             if self._can_matter(dispatched):
                 self._release(dispatched)

@@ -21,6 +21,7 @@ from raysim.engine.progress import Progress
 from raysim.runs.execution import Execution
 from raysim.workers.peer_requests import MixRequest
 from raysim.world import World
+from raysim.world.horizon import Horizon
 from raysim.world.peers_timeline import PeersTimeline
 from raysim.world.topology import Line
 
@@ -149,6 +150,10 @@ def test_a_chunk_is_cut_where_a_peer_needs_what_another_makes() -> None:
     """Peer 0 mixes three times while peer 1 trains: each mix needs the training after the one before."""
     delay = {"name": "scripted", "unit": "seconds", "delays": ((1.0,) * 9, (3.5,) * 3)}
     world = World.model_validate({"synchronous": False, "delay": delay})
-    mixes = [mixed for exchanged in PeersTimeline(world, Line(), 2, 4, 1, seed=0) for mixed in exchanged.mixed]
+    mixes = [
+        mixed
+        for exchanged in PeersTimeline(world, Line(), 2, Horizon(4, every_rounds=1), seed=0)
+        for mixed in exchanged.mixed
+    ]
     chunks = [[(mixed.peer, mixed.number) for mixed in chunk] for chunk in cut(mixes, 3)]
     assert chunks == [[(0, 0)], [(0, 1)], [(0, 2), (1, 0)], [(0, 3)], [(0, 4)], [(0, 5)], [(0, 6)]]

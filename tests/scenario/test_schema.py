@@ -21,7 +21,7 @@ def test_every_problem_is_said_at_once() -> None:
     assert found["local.lr"] == "must be a number, got 'fast'"
     assert found["local.epochz"].startswith("unknown key (did you mean 'epochs'?); known here: optimizer, lr,")
     assert found["sed"].startswith("unknown key (did you mean 'seed'?); known here: name, seed, data")
-    assert found["run.rounds"] == "must be given, got nothing"
+    assert found["run"].startswith("rounds must be given, or `until`, got neither; set run.rounds")
     assert found["seed"] == "must be greater than or equal to 0, got -1"
     expected = (
         "must have exactly one of per_round, concurrency, per_tier, picks, order, got ['per_round', 'concurrency']"

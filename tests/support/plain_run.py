@@ -87,8 +87,8 @@ class PlainRun:
     def run(self) -> "PlainRun":
         """All rounds; gives itself."""
         scenario, messages = self.scenario, [self.message]
-        samples, rounds = self.federation.samples, scenario.run.rounds
-        for happening in ServerTimeline(scenario.world, self.algorithm.trigger, samples, rounds, scenario.seed):
+        samples, horizon = self.federation.samples, scenario.run.horizon
+        for happening in ServerTimeline(scenario.world, self.algorithm.trigger, samples, horizon, scenario.seed):
             if isinstance(happening, Stepped):
                 updates = []
                 for member in happening.members:

@@ -10,6 +10,7 @@ from conftest import Raw, Simulate, digits, override, quadratic
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Round
 from raysim.world import Candidates, Reports, World
+from raysim.world.horizon import Horizon
 from raysim.world.policies.by_samples import BySamples
 from raysim.world.policies.stratified import Stratified
 from raysim.world.policies.weighted import WeightedPolicy
@@ -38,7 +39,7 @@ def drawn(seed: int) -> np.random.Generator:
 def picks(dispatch: Raw, clients: int, rounds: int, delay: Raw = SECONDS, **more: Any) -> list[list[int]]:
     """The clients that each round picks, where all arrive within their round."""
     world = World.model_validate({"dispatch": dispatch, "delay": delay, **more})
-    timeline = ServerTimeline(world, Round("keep"), np.arange(clients) + 1, rounds, seed=0)
+    timeline = ServerTimeline(world, Round("keep"), np.arange(clients) + 1, Horizon(rounds), seed=0)
     return [[member.client for member in step.members] for step in timeline if isinstance(step, Stepped)]
 
 
@@ -80,7 +81,7 @@ def test_a_client_that_was_under_way_at_its_turn_is_picked_as_soon_as_it_is_back
     """Client 0 is under way for four rounds, in which client 1 is picked twice."""
     scripted = {"name": "scripted", "delays": ((3.5, 0.0), (0.0,) * 3, (0.0,) * 3)}
     world = World.model_validate({"dispatch": {"per_round": 1, "policy": "round_robin"}, "delay": scripted})
-    steps = [h for h in ServerTimeline(world, Round("keep"), np.full(3, 1), 6, 0) if isinstance(h, Stepped)]
+    steps = [h for h in ServerTimeline(world, Round("keep"), np.full(3, 1), Horizon(6), 0) if isinstance(h, Stepped)]
     picked = sorted((member.round, member.client) for step in steps for member in step.members)
     assert [client for _, client in picked] == [0, 1, 2, 1, 0, 2]
 
@@ -126,7 +127,7 @@ def test_a_round_of_any_policy_may_end_with_the_first_reports(name: str) -> None
     delay = {"name": "exponential", "mean": 1.0, "unit": "seconds"}
     dispatch = {"per_round": 4, "reports": 3, "policy": {"name": name, **EACH[name]}}
     world = World.model_validate({"dispatch": dispatch, "delay": delay})
-    happenings = list(ServerTimeline(world, Round("discard"), np.arange(5) + 1, 30, seed=0))
+    happenings = list(ServerTimeline(world, Round("discard"), np.arange(5) + 1, Horizon(30), seed=0))
     used = [len(step.members) for step in happenings if isinstance(step, Stepped)]
     assert len([h for h in happenings if isinstance(h, Closed)]) == 30
     assert set(used) <= {1, 2, 3, 4}  # fewer than three only while those of earlier rounds are under way

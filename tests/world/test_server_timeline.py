@@ -11,6 +11,7 @@ from conftest import Raw
 
 from raysim.algorithms import Buffer, Round, Trigger
 from raysim.world import Cost, World
+from raysim.world.horizon import Horizon
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Stepped
 from raysim.world.server_timeline import ServerTimeline
 
@@ -20,7 +21,7 @@ def world(**blocks: Any) -> World:
 
 
 def happen(world: World, trigger: Trigger, rounds: int, clients: int = 500, seed: int = 0) -> list[Happening]:
-    return list(ServerTimeline(world, trigger, np.full(clients, 3), rounds, seed))
+    return list(ServerTimeline(world, trigger, np.full(clients, 3), Horizon(rounds), seed))
 
 
 def dispatches(happenings: list[Happening]) -> list[Dispatched]:
@@ -107,7 +108,7 @@ def test_an_update_left_in_the_buffer_has_the_staleness_of_its_arrival(unit: str
 def test_a_script_must_pick_who_can_be_picked(picks: tuple[tuple[int, ...], ...], message: str) -> None:
     scripted = {"name": "scripted", "delays": ((2.0, 0.0), (0.0, 0.0))}
     timeline = ServerTimeline(
-        world(dispatch={"picks": picks}, delay=scripted), Buffer(1), np.array([1, 1, 0]), len(picks), 0
+        world(dispatch={"picks": picks}, delay=scripted), Buffer(1), np.array([1, 1, 0]), Horizon(len(picks)), 0
     )
     with pytest.raises(ValueError, match=message):
         list(timeline)
@@ -153,7 +154,7 @@ def test_the_first_full_buffer_comes_when_it_should(seed: int) -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_every_dispatch_ends_once(trigger: Trigger, dropout: float) -> None:
     timeline = ServerTimeline(
-        world(**FEDDLE, dropout={"probability": dropout}), trigger, np.full(300, 2), rounds=100, seed=1
+        world(**FEDDLE, dropout={"probability": dropout}), trigger, np.full(300, 2), Horizon(100), seed=1
     )
     happenings = list(timeline)
     used = [m.serial for s in steps(happenings) for m in s.members]
@@ -165,7 +166,7 @@ def test_every_dispatch_ends_once(trigger: Trigger, dropout: float) -> None:
 
 def test_updates_that_cannot_matter_hold_no_model_version() -> None:
     """Under FedAvg at sigma 20, only what arrives in time may be used, and that is known at dispatch."""
-    timeline = ServerTimeline(world(**FEDDLE), Round("discard"), np.full(500, 3), rounds=100, seed=0)
+    timeline = ServerTimeline(world(**FEDDLE), Round("discard"), np.full(500, 3), Horizon(100), seed=0)
     assert max(len(timeline.live) for _ in timeline) <= 1
 
 
@@ -249,7 +250,12 @@ def test_work_sets_the_time() -> None:
         "latency_s": 0.5,
     }
     timeline = ServerTimeline(
-        world(dispatch={"concurrency": 1}, delay=delay), Buffer(1), np.ones(1, int), 3, 0, lambda _: Cost(10.0, 6, 8, 3)
+        world(dispatch={"concurrency": 1}, delay=delay),
+        Buffer(1),
+        np.ones(1, int),
+        Horizon(3),
+        0,
+        lambda _: Cost(10.0, 6, 8, 3),
     )
     assert [s.time for s in timeline if isinstance(s, Stepped)] == pytest.approx([9.5, 19.0, 28.5])
 
@@ -313,7 +319,7 @@ def test_permanent_dropouts_never_come_back() -> None:
 
 def test_clients_without_samples_are_never_picked() -> None:
     samples = np.array([0, 1, 0, 2, 3])
-    timeline = ServerTimeline(world(dispatch={"per_round": 5}), Round(), samples, rounds=3, seed=0)
+    timeline = ServerTimeline(world(dispatch={"per_round": 5}), Round(), samples, Horizon(3), seed=0)
     assert {m.client for s in timeline if isinstance(s, Stepped) for m in s.members} == {1, 3, 4}
 
 

@@ -35,7 +35,7 @@ class PeersFamily:
         return [groups.loader(self.scenario), groups.clients(self.scenario)]
 
     def recorder(self, writer: Writer) -> PeersRecorder:
-        return PeersRecorder(writer, synchronous=self.scenario.world.synchronous)
+        return PeersRecorder(writer, self.scenario.run, synchronous=self.scenario.world.synchronous)
 
     def start(self, pool: Pool, recorder: PeersRecorder, checkpoint: Checkpoint | None) -> PeersSimulation:
         """Starts a run. Raises JobFailed if that fails, and ValueError if a peer has no samples to train on."""

@@ -156,6 +156,14 @@ class PeersJobs:
             committed[key] = Kept(self._messages[peer, number].value, (0,))
         return Committed(committed)
 
+    def go_back(self, committed: Committed, now: Moment) -> None:
+        """Takes the peers' states of the records, and forgets what has been submitted since. now: the end of the last
+        round before that."""
+        for key, kept in committed.records.items():
+            if key.startswith("state/"):
+                self._states[int(key.removeprefix("state/"))] = Place(kept.value, kept.place[0])
+        self.now = now
+
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def _evaluate(self, exchanged: Exchanged) -> PendingPeersEvaluation:
@@ -182,7 +190,7 @@ class PeersJobs:
         """Returns the final models as flat vectors `w` and `buffers`, with a row for each peer."""
         parts = []
         for peers in _chunks(range(self.peers), COMPARED):
-            request = FinishPeersRequest(self.scenario.run.rounds, self._states_of(peers))
+            request = FinishPeersRequest(self.now.version, self._states_of(peers))
             parts.append(finished(self.pool, self.pool.submit(CLIENT, request, label="fetch final models")).result)
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 

@@ -35,8 +35,8 @@ class TrainedAt(NamedTuple):
     @classmethod
     def noted(cls, note: dict[str, Any]) -> TrainedAt:
         """Returns the place of a result that `note` returned before: in a job that is done."""
-        trained = TrainedPeer(note["numbers"], note["message_bytes"], note["diverged"])
-        done = Outcome([MixedPeer(0.0, trained, None, {})], note["worker"], Took(0.0, 0.0))
+        trained = TrainedPeer(note["numbers"], note["message_bytes"], note["diverged"], note["passes"])
+        done = Outcome([MixedPeer(0.0, trained, None, {}, 0.0)], note["worker"], Took(0.0, 0.0))
         left = Mixture(own=Value(), messages=Value())
         job: Job[list[MixedPeer], Mixture] = Job(CLIENT, None, left, [], MixRequest.name, "recalled", outcome=done)
         return cls(job, 0)
@@ -90,6 +90,12 @@ class PendingRound(Pending):
         """
         pairs = ((at, mixed) for job, earlier in self.chunks for at, mixed in zip(earlier, job.result, strict=True))
         return [(_with(at.trained, mixed.numbers), at.job.worker) for at, mixed in pairs]
+
+    @property
+    def passes(self) -> float:
+        """Samples that passed through the network, summed over the mixes of the round and the trainings before them."""
+        mixes = sum(mixed.passes for job in self.mixes for mixed in job.result)
+        return mixes + sum(at.trained.passes for _, earlier in self.chunks for at in earlier)
 
     @property
     def mixing_s(self) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
 from raysim.engine.visitor import Visitor
+from raysim.scenario.schema import RunSettings
 from raysim.workers.replies import Evaluated, Numbers, TrainedPeer
 from raysim.world.peers_timeline import Exchanged
 from results import Writer
@@ -16,9 +17,9 @@ from results import Writer
 class PeersRecorder(Recorder, Visitor):
     """Records mixes, messages and evaluations."""
 
-    def __init__(self, writer: Writer, *, synchronous: bool) -> None:
+    def __init__(self, writer: Writer, run: RunSettings, *, synchronous: bool) -> None:
         """synchronous: whether peers wait for each other, so that nobody is training when a round ends."""
-        super().__init__(writer, "dispatched", "used", "sent", "lost", "steps", "rounds")
+        super().__init__(writer, run, "dispatched", "used", "sent", "lost", "steps", "rounds")
         self._synchronous = synchronous
 
     def exchanged(
@@ -57,6 +58,7 @@ class PeersRecorder(Recorder, Visitor):
         )
         self.step(step, {} if measured is None else {**traffic, **measured})
         self.totals.update(dispatched=mixes, used=mixes, steps=1, rounds=1)
+        self.ended_by = exchanged.ends
 
     def evaluated(
         self, exchanged: Exchanged, of_peers: list[tuple[int, dict[str, Evaluated]]], apart: dict[str, float]

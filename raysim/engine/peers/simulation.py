@@ -29,12 +29,14 @@ class PeersSimulation:
         self.scenario, self.described = scenario, jobs.described
         self._jobs, self._recorder = jobs, recorder
         recorder.held(self.described.samples)
+        recorder.budget.require_countable(self.described.forward_flops)
+        self._last: Exchanged | None = None  # the round that was written last
         self._timeline = new_timeline(scenario, self.described.samples, jobs.cost)
-        self._happenings = iter(self._timeline)
+        self._happenings: Iterator[Exchanged] = iter(self._timeline)
         if checkpoint:
             self.committed = jobs.recall(checkpoint)
             for happening in skip(self._happenings, checkpoint):
-                jobs.now = happening.moment
+                jobs.now, self._last = happening.moment, happening
         else:
             recorder.partition(self.described.partition)
         self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)
@@ -43,11 +45,16 @@ class PeersSimulation:
             self.committed = Committed(jobs.kept([(peer, 0) for peer in range(jobs.peers)]))
 
     def happenings(self) -> Iterator[Exchanged]:
-        return self._happenings
+        while (happening := next(self._happenings, None)) is not None:  # `end` leaves none
+            yield happening
 
     def is_last(self, happening: Exchanged) -> bool:
-        over = happening.version == self.scenario.run.rounds
-        return over or not all(mixed.next.trains for mixed in happening.mixed)
+        return happening.ends is not None or not all(mixed.next.trains for mixed in happening.mixed)
+
+    def end(self) -> None:
+        assert self._last is not None  # it is the round whose evaluation ends the run
+        self._jobs.go_back(self.committed, self._last.moment)
+        self._happenings = iter(())
 
     def memory(self) -> dict[str, Any]:
         return {}
@@ -59,13 +66,18 @@ class PeersSimulation:
 
     def record(self, happening: Exchanged, pending: PendingRound | None) -> Mark:
         assert pending is not None  # every round has jobs
-        measured: Numbers = {"seconds": pending.mixing_s, "elapsed_s": self.stopwatch.seconds}
+        self._last = happening
+        measured: Numbers = {
+            "client_flops": rows.times(pending.passes, self.described.forward_flops),
+            "seconds": pending.mixing_s,
+            "elapsed_s": self.stopwatch.seconds,
+        }
         self._recorder.exchanged(happening, pending.trained, measured)
         self._recorder.jobs(happening, pending.mixes, self.stopwatch.began)
         metrics = self._record_evaluation(happening, pending.evaluation) if pending.evaluation else None
         self._record_divergence(happening, pending)
         in_flight = 0 if self.scenario.world.synchronous else self._jobs.peers
-        return Mark(happening.version, happening.time, in_flight, metrics)
+        return Mark(happening.version, happening.time, in_flight, metrics, happening.ends is not None)
 
     def _record_evaluation(self, exchanged: Exchanged, pending: PendingPeersEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the peers' metrics on the first split, and how far their models are apart."""

@@ -37,5 +37,5 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
             sent = neighbours * peer_cost.message_bytes
             return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
 
-    run, peers = scenario.run, len(samples)
-    return PeersTimeline(scenario.world, scenario.topology, peers, run.rounds, run.evaluate_every, scenario.seed, cost)
+    horizon, peers = scenario.run.horizon, len(samples)
+    return PeersTimeline(scenario.world, scenario.topology, peers, horizon, scenario.seed, cost)

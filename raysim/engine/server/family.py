@@ -39,7 +39,7 @@ class ServerFamily:
         return [groups.loader(self.scenario), groups.clients(self.scenario), groups.aggregators(self.scenario)]
 
     def recorder(self, writer: Writer) -> ServerRecorder:
-        return ServerRecorder(writer)
+        return ServerRecorder(writer, self.scenario.run)
 
     def start(self, pool: Pool, recorder: ServerRecorder, checkpoint: Checkpoint | None) -> ServerSimulation:
         for group in self.groups:

@@ -32,7 +32,7 @@ from raysim.workers.requests import (
 )
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, LoadRequest
 from raysim.workers.workshop import BecomeClient, BecomeServer
-from raysim.world.server_happening import Closed, Ended, Started, Stepped
+from raysim.world.server_happening import Closed, Due, Ended, Started, Stepped
 
 if TYPE_CHECKING:
     from raysim.workers.wire import Wire
@@ -63,12 +63,14 @@ class ServerJobs(Visitor):
         self._evaluated_clients = _evaluated_clients(scenario, self.described)
         self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
         self.made = Moment()  # when the newest version was made
+        self._cost: UpdateCost | None = None
 
     def cost(self) -> UpdateCost:
-        """Measures what a client's update costs."""
-        return finished(
-            self.pool, self.pool.submit(SERVER, CostRequest(), label="measure the cost of an update")
-        ).result
+        """Measures what a client's update costs, when it is called first."""
+        if self._cost is None:
+            job = self.pool.submit(SERVER, CostRequest(), label="measure the cost of an update")
+            self._cost = finished(self.pool, job).result
+        return self._cost
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -108,18 +110,23 @@ class ServerJobs(Visitor):
         return PendingStep(chunks, job, weights)
 
     def closed(self, closed: Closed) -> PendingEvaluation | None:
-        """Evaluates the newest version of the model, if it is time. Returns the earlier evaluation if it had one."""
-        run = self.scenario.run
-        if closed.over % run.evaluate_every and closed.over != run.rounds and closed.early is None:
-            return None
-        if self._last is None or self._last[0] != closed.version:
-            shards = {split: self._shards(closed.version, split) for split in self.scenario.evaluated_splits}
+        """Evaluates the newest version of the model, if it is time."""
+        return self._evaluation(closed.version) if closed.evaluated else None
+
+    def due(self, due: Due) -> PendingEvaluation:
+        """Evaluates the newest version of the model."""
+        return self._evaluation(due.version)
+
+    def _evaluation(self, version: int) -> PendingEvaluation:
+        """Evaluates the newest version of the model. Returns the earlier evaluation if it had one."""
+        if self._last is None or self._last[0] != version:
+            shards = {split: self._shards(version, split) for split in self.scenario.evaluated_splits}
             metrics = {}
-            for split, jobs in shards.items() if run.metrics else ():
+            for split, jobs in shards.items() if self.scenario.run.metrics else ():
                 outputs = MetricsRequest(tuple(kept for job in jobs for kept in job.left.outputs))
-                metrics[split] = self._evaluate(closed.version, outputs)
-            clients = self._evaluate_clients(self._evaluated_clients, closed.version)
-            self._last = closed.version, PendingEvaluation(clients, shards, metrics)
+                metrics[split] = self._evaluate(version, outputs)
+            clients = self._evaluate_clients(self._evaluated_clients, version)
+            self._last = version, PendingEvaluation(clients, shards, metrics)
         return self._last[1]
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
@@ -197,13 +204,18 @@ class ServerJobs(Visitor):
         """Goes on from the records of a checkpoint, and returns them."""
         records = checkpoint.records()
         put = {key: self.pool.put(record.get("", record)) for key, record in records.items()}
+        committed = Committed({key: Kept(value) for key, value in put.items()})
+        self.go_back(committed)
+        self.training.recall(checkpoint.memory["simulation"]["training"])
+        return committed
+
+    def go_back(self, committed: Committed) -> None:
+        """Takes the models and states of the records, and forgets what has been submitted since."""
         self._messages.clear()  # training shares it
-        self._messages.update({number: put[key] for key, (number,) in checkpoint.keys("message")})
-        states = {number: put[key] for key, (number,) in checkpoint.keys("state")}
+        self._messages.update(committed.numbered("message"))
+        states = committed.numbered("state")
         self._state = {name: states[place] for place, name in enumerate(self._state)}
-        clients = {number: put[key] for key, (number,) in checkpoint.keys("client")}
-        self.training.recall(clients, checkpoint.memory["simulation"]["training"])
-        return Committed({key: Kept(value) for key, value in put.items()})
+        self.training.go_back(committed.numbered("client"))
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

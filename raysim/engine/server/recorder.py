@@ -8,16 +8,17 @@ from typing import Any
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
+from raysim.scenario.schema import RunSettings
 from raysim.workers.replies import Evaluated, Numbers
-from raysim.world.server_happening import Closed, Ended, Stepped
+from raysim.world.server_happening import Closed, Due, Ended, Stepped
 from results import Writer
 
 
 class ServerRecorder(Recorder):
     """Records dispatches, server steps and evaluations."""
 
-    def __init__(self, writer: Writer) -> None:
-        super().__init__(writer, "dispatched", "used", "discarded", "dropped", "unfinished", "steps", "rounds")
+    def __init__(self, writer: Writer, run: RunSettings) -> None:
+        super().__init__(writer, run, "dispatched", "used", "discarded", "dropped", "unfinished", "steps", "rounds")
         self._late = 0  # updates discarded since the last step
         self._picked: Counter[int] = Counter()  # by client, how many of its updates steps have used
 
@@ -77,12 +78,12 @@ class ServerRecorder(Recorder):
             self.writer.add(row, own)
 
     def closed(self, closed: Closed) -> None:
-        """Counts a round that is over, and notes why the run ends early, if it does."""
+        """Counts a round that is over, and notes what ends the run, if it ends."""
         self.totals["rounds"], self.virtual_time = closed.over, closed.time
-        self.early = closed.early
+        self.early, self.ended_by = closed.early, closed.ends
 
     def evaluated(
-        self, closed: Closed, split: str, found: Evaluated, subject: str = "global", client: int | None = None
+        self, happened: Closed | Due, split: str, found: Evaluated, subject: str = "global", client: int | None = None
     ) -> None:
         """Writes one evaluation of one model on one split.
 
@@ -90,4 +91,4 @@ class ServerRecorder(Recorder):
         model is the global one.
         """
         picked = self._picked[client] if client is not None and subject == "client" else None
-        self.add(rows.of_evaluation(closed, subject, client, split, found.values, found.samples, picked))
+        self.add(rows.of_evaluation(happened, subject, client, split, found.values, found.samples, picked))

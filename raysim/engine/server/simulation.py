@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from actors import finished
@@ -12,6 +13,7 @@ from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.committed import Change, Committed
 from raysim.engine.family import Final
 from raysim.engine.progress import Mark, Stopwatch
+from raysim.engine.rows import times
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
@@ -19,7 +21,9 @@ from raysim.engine.server.timeline import new_timeline
 from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
 from raysim.terms import Moment
-from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
+from raysim.world.horizon import Horizon
+from raysim.world.server_happening import Closed, Dispatched, Due, Ended, Happening, Started, Stepped
+from raysim.world.server_timeline import ServerTimeline
 
 
 class ServerSimulation(Visitor):
@@ -29,16 +33,16 @@ class ServerSimulation(Visitor):
         self, scenario: Scenario, jobs: ServerJobs, recorder: ServerRecorder, checkpoint: Checkpoint | None
     ) -> None:
         self.scenario, self.described = scenario, jobs.described
+        described = self.described
         self._jobs, self._recorder = jobs, recorder
-        recorder.held(self.described.samples)
+        recorder.held(described.samples)
         self._evaluated: int | None = None  # version of the last evaluation that was written
-        self._end: Closed | None = None  # the last round that was written
+        self._end: Closed | Due | None = None  # the last end of a round, or evaluation, that was written
+        self._written = 0  # happenings that were written
+        recorder.budget.require_countable(described.forward_flops)
         self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
         self._measurements = 0  # those before the last happening that was written
-        described = self.described
-        self._timeline = new_timeline(
-            scenario, described.samples, lambda: described.partition, jobs.cost, jobs.training
-        )
+        self._timeline = self._new_timeline(scenario.run.horizon)
         self._happenings = iter(self._timeline)
         if checkpoint:
             self.committed = jobs.recall(checkpoint)
@@ -48,8 +52,27 @@ class ServerSimulation(Visitor):
             recorder.partition(self.described.partition)
         self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)
 
+    def _new_timeline(self, horizon: Horizon) -> ServerTimeline:
+        described, jobs = self.described, self._jobs
+        return new_timeline(
+            self.scenario, described.samples, lambda: described.partition, jobs.cost, jobs.training, horizon
+        )
+
     def happenings(self) -> Iterator[Happening]:
-        return self._happenings
+        while (happening := next(self._happenings, None)) is not None:  # `end` gives others
+            yield happening
+
+    def end(self) -> None:
+        last, horizon = self._end, self.scenario.run.horizon
+        assert last is not None  # it is the evaluation that ends the run
+        shorter = {"rounds": last.over} if isinstance(last, Closed) else {"time": last.time}
+        self._ahead.clear()
+        self._jobs.go_back(self.committed)
+        self._timeline = self._new_timeline(horizon._replace(**shorter))
+        self._happenings = iter(self._timeline)
+        written = _Training()
+        deque(written.follow(islice(self._happenings, self._written)), maxlen=0)
+        self._jobs.made = written.made
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -62,14 +85,14 @@ class ServerSimulation(Visitor):
         self._evaluated = checkpoint.memory["simulation"]["evaluated"]
         training = _Training()
         deque(training.follow(skip(self._happenings, checkpoint)), maxlen=0)
-        self._jobs.made = training.made
+        self._jobs.made, self._end, self._written = training.made, training.end, checkpoint.happenings
         for dispatched in training.begun.values():  # in order of dispatch: a client's next state follows from its last
             self._jobs.training.begin(dispatched)
 
     def is_last(self, happening: Happening) -> bool:
         if isinstance(happening, Ended):
             return happening.status == "unfinished"
-        return isinstance(happening, Closed) and (happening.over == self.scenario.run.rounds or bool(happening.early))
+        return isinstance(happening, Closed) and happening.ends is not None
 
     # --- handing out --------------------------------------------------------------------------------------------------
 
@@ -84,6 +107,7 @@ class ServerSimulation(Visitor):
 
     def record(self, happening: Happening, pending: PendingStep | PendingEvaluation | None) -> Mark | None:
         self._measurements = self._ahead.popleft()
+        self._written += 1
         mark: Mark | None = self.visit(happening, pending)
         return mark
 
@@ -98,7 +122,15 @@ class ServerSimulation(Visitor):
         self._recorder.closed(closed)
         if pending:
             self._record_divergence(closed, pending)
-        return Mark(closed.over, closed.time, closed.in_flight, metrics)
+        return Mark(closed.over, closed.time, closed.in_flight, metrics, closed.ends is not None)
+
+    def due(self, due: Due, pending: PendingEvaluation) -> Mark:
+        """Writes the evaluation that is due at a virtual time."""
+        self._end = due
+        metrics = self._record_evaluation(due, pending)
+        self._recorder.virtual_time = due.time
+        self._record_divergence(due, pending)
+        return Mark(due.over, due.time, due.in_flight, metrics)
 
     def stepped(self, stepped: Stepped, pending: PendingStep) -> None:
         """Writes a server step, and the updates that it used."""
@@ -106,7 +138,13 @@ class ServerSimulation(Visitor):
         compared = reply.compared or [{}] * len(stepped.members)
         pairs = zip(pending.trained, compared, strict=True)
         trained_by = [(trained.numbers | more, worker) for (trained, worker), more in pairs]
-        measured = {**reply.numbers, "seconds": pending.step.took.seconds, "elapsed_s": self.stopwatch.seconds}
+        passes = sum(trained.passes for trained, _ in pending.trained)
+        measured = {
+            **reply.numbers,
+            "client_flops": times(3 * passes, self.described.forward_flops),
+            "seconds": pending.step.took.seconds,
+            "elapsed_s": self.stopwatch.seconds,
+        }
         self._recorder.stepped(stepped, pending.weights, trained_by, measured)
         self._recorder.searched(stepped, reply.coefficients)
         self._recorder.jobs(stepped, pending.jobs, self.stopwatch.began)
@@ -117,7 +155,7 @@ class ServerSimulation(Visitor):
         if reply.diverged:
             self._diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
 
-    def _record_divergence(self, closed: Closed, pending: PendingEvaluation) -> None:
+    def _record_divergence(self, closed: Closed | Due, pending: PendingEvaluation) -> None:
         """Notes losses that are not finite: of the server's model, then of clients' own models."""
         if not all(math.isfinite(found.sums["loss"]) for found in pending.of_global.values()):
             self._diverge(closed, "the loss of the server's model", closed.version)
@@ -125,11 +163,11 @@ class ServerSimulation(Visitor):
             if not math.isfinite(found.sums["loss"]):
                 self._diverge(closed, f"the loss of client {client}'s own model", closed.version, client)
 
-    def _diverge(self, happening: Stepped | Closed, what: str, version: int, client: int | None = None) -> None:
+    def _diverge(self, happening: Stepped | Closed | Due, what: str, version: int, client: int | None = None) -> None:
         go_on = self.scenario.run.on_divergence == "go_on"
         self._recorder.diverge(happening, what, version=version, client=client, go_on=go_on)
 
-    def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
+    def _record_evaluation(self, closed: Closed | Due, pending: PendingEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the metrics on the first split that progress shows."""
         for split, found in pending.of_global.items():
             self._recorder.evaluated(closed, split, found)
@@ -149,7 +187,7 @@ class ServerSimulation(Visitor):
         save = self.scenario.run.save_clients
         return Final(model, self._jobs.own_models(self._timeline.version) if save else None)
 
-    def _evaluate_unseen(self, closed: Closed) -> None:
+    def _evaluate_unseen(self, closed: Closed | Due) -> None:
         pending = self._jobs.evaluate_unseen(closed.version)
         for job in pending.jobs:
             finished(self._jobs.pool, job)
@@ -164,6 +202,13 @@ class _Training(Visitor):
     def __init__(self) -> None:
         self.begun: dict[int, Dispatched] = {}
         self.made = Moment()  # when the newest version was made
+        self.end: Closed | Due | None = None  # the last end of a round, or evaluation
+
+    def closed(self, closed: Closed) -> None:
+        self.end = closed
+
+    def due(self, due: Due) -> None:
+        self.end = due
 
     def started(self, started: Started) -> None:
         self.begun[started.dispatched.serial] = started.dispatched

@@ -11,6 +11,7 @@ from raysim.engine.server.training import Training
 from raysim.scenario import Scenario
 from raysim.workers.replies import UpdateCost
 from raysim.world import Cost
+from raysim.world.horizon import Horizon
 from raysim.world.server_happening import Dispatched
 from raysim.world.server_timeline import ServerTimeline
 
@@ -21,19 +22,20 @@ def new_timeline(
     partition: Callable[[], Mapping[str, np.ndarray]],
     measure: Callable[[], UpdateCost],
     training: Training | None = None,
+    horizon: Horizon | None = None,
 ) -> ServerTimeline:
     """Returns the run's timeline.
 
     partition: returns the table `partition`; called only if the policy needs labels. measure: returns the cost of an
     update; called only if delays depend on it. training: of the run's clients, which the timeline may have to wait for;
-    None in a dry run, which refuses such a scenario.
+    None in a dry run, which refuses such a scenario. horizon: when it ends; by default as the scenario says.
     """
-    rounds, trigger, labels = scenario.run.rounds, scenario.central.trigger, None
+    horizon, trigger, labels = horizon or scenario.run.horizon, scenario.central.trigger, None
     if scenario.world.dispatch.policy.needs_labels:
         labels = _label_counts(partition(), len(samples))
     loss = training.loss if training and scenario.needs_losses else None
     if not scenario.needs_cost:
-        return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, labels=labels, loss=loss)
+        return ServerTimeline(scenario.world, trigger, samples, horizon, scenario.seed, labels=labels, loss=loss)
     cost, groups = measure(), scenario.groups
 
     def client_cost(client: int) -> Cost:
@@ -47,7 +49,7 @@ def new_timeline(
         return training.measured(dispatched, cost)
 
     follow = dispatched_cost if scenario.delays_follow_training else None
-    return ServerTimeline(scenario.world, trigger, samples, rounds, scenario.seed, client_cost, follow, labels, loss)
+    return ServerTimeline(scenario.world, trigger, samples, horizon, scenario.seed, client_cost, follow, labels, loss)
 
 
 def _label_counts(partition: Mapping[str, np.ndarray], clients: int) -> NDArray[np.int64]:

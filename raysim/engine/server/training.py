@@ -67,9 +67,13 @@ class Training:
         many."""
         return {"measured": [[serial, *of_it] for serial, of_it in islice(self._known.items(), measurements)]}
 
-    def recall(self, states: dict[int, Value[Wire]], memory: dict[str, Any]) -> None:
-        """Goes on from a checkpoint. states: clients' states by client. memory: what `memory` returned."""
+    def go_back(self, states: dict[int, Value[Wire]]) -> None:
+        """Forgets training that has begun. states: clients' states by client, which the next updates start from."""
+        self._begun.clear()
         self._states, self._next = states, dict(states)
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Goes on from what `memory` returned."""
         self._known = {serial: WorkDone(*of_it) for serial, *of_it in memory["measured"]}
 
     def kept(self, stepped: Stepped) -> dict[str, Kept]:

@@ -1,0 +1,78 @@
+"""Says when a run has spent what `run.until` allows, or its model is as good as that asks for."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from raysim.parts.errors import BadInput
+from raysim.scenario.schema import RunSettings
+from results.metrics import directions
+
+SPENT = ("bytes", "flops")  # what is counted as it is spent, by its key of `run.until`
+
+
+class RunBudget:
+    """What a run has spent, and how good its model was at the last evaluation and before.
+
+    All of it is told in the timeline's order, so a run ends at the same place on any number of workers.
+
+    spent: so far, by name. ended_by: the key of `run.until` that ends the run with the last evaluation; None if it goes
+    on.
+    """
+
+    def __init__(self, run: RunSettings) -> None:
+        self._until = run.until
+        self._metric = run.until.metric if run.until else None
+        self._larger = directions({"larger_is_better": run.directions}).get(self._metric or "")
+        self.spent = Counter(dict.fromkeys(SPENT, 0))
+        self._last: dict[str, float] = {}  # what was spent by the last evaluation
+        self._value = math.nan  # of the metric, at the last evaluation
+        self._best: float | None = None
+        self._since = 0  # evaluations in a row in which the metric was no better than the best before
+
+    def evaluated(self, metrics: Mapping[str, float]) -> None:
+        """Notes an evaluation. Raises BadInput if it has not the metric."""
+        self._last = dict(self.spent)
+        if self._metric is None:
+            return
+        if self._metric not in metrics:
+            text = f"must be one of {', '.join(metrics)}, which this run evaluates, got {self._metric!r}"
+            raise BadInput("run.until.metric", text)
+        self._value = metrics[self._metric]
+        better = self._best is None or (self._value > self._best if self._larger else self._value < self._best)
+        better = better and not math.isnan(self._value)
+        self._best, self._since = (self._value, 0) if better else (self._best, self._since + 1)
+
+    def require_countable(self, flops: float | None) -> None:
+        """Raises BadInput if operations end the run, and cannot be counted. flops: those of a forward pass."""
+        if self._until and self._until.flops is not None and not flops:
+            text = "needs a model whose passes can be counted, by its matrix products and convolutions, got one without"
+            raise BadInput("run.until.flops", f"{text}; take bytes or virtual_time instead")
+
+    @property
+    def ended_by(self) -> str | None:
+        until = self._until
+        if until is None or not self._last:
+            return None
+        for key in SPENT:
+            if key in until.budgets and self._last[key] >= until.budgets[key]:
+                return key
+        if until.at_least is not None and self._value >= until.at_least:
+            return "at_least"
+        if until.at_most is not None and self._value <= until.at_most:
+            return "at_most"
+        return "patience" if until.patience is not None and self._since >= until.patience else None
+
+    def memory(self) -> dict[str, Any]:
+        """Returns all that it has noted, as plain data, for a checkpoint."""
+        noted = {"last": self._last, "value": self._value, "best": self._best, "since": self._since}
+        return {"spent": dict(self.spent), **noted}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Goes on from what `memory` returned."""
+        self.spent.update(memory["spent"])
+        self._last, self._value, self._best = memory["last"], memory["value"], memory["best"]
+        self._since = memory["since"]

@@ -1,0 +1,194 @@
+"""Budgets end a run in the timeline's order: it is, in every bit, the run that had so many rounds from the start."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import command
+from conftest import Raw, Simulate, digits, override, quadratic
+from peers_runs import GOSSIP, peers
+from test_resume import CONCURRENT, assert_same, killed
+
+import raysim
+from raysim import Result, ScenarioError
+
+TWO: Raw = {"data__clients": 8, "run__evaluate_every": 2}
+ASYNCHRONOUS = digits(
+    world=override(CONCURRENT, dispatch__concurrency=6), algorithm={"name": "fedbuff", "buffer": 3}, **TWO
+)
+RUNS: dict[str, Raw] = {
+    "asynchronous": ASYNCHRONOUS,
+    "stateful clients": digits(algorithm="scaffold", **TWO),
+    "peers": peers(run__evaluate_every=2),
+    "peers without waiting": peers(algorithm="dfedadmm", world=GOSSIP, run__evaluate_every=2),
+}
+
+
+def run(raw: Raw, out: Path, **options: Any) -> Result:
+    return raysim.run(raysim.parse_scenario(raw), out=out, **{"inline": True, **options})
+
+
+def until(raw: Raw, **keys: Any) -> Raw:
+    return override(raw, run__until=keys)
+
+
+def spent(result: Result, rounds: int, *columns: str) -> float:
+    """What the table `steps` counts of the first rounds."""
+    steps = result.pandas("steps").query("round < @rounds")
+    return float(steps[list(columns)].to_numpy().sum())
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [*((name, "bytes") for name in RUNS), ("asynchronous", "flops"), ("peers", "flops")]
+)
+def test_a_run_that_has_spent_its_budget_is_one_of_so_many_rounds(name: str, key: str, tmp_path: Path) -> None:
+    """It ends with the first evaluation, of one every two rounds, by which it has spent it: that after round 4."""
+    wanted = run(override(RUNS[name], run__rounds=4), tmp_path)
+    columns = ("up_bytes", "down_bytes") if key == "bytes" else ("client_flops",)
+    result = run(until(override(RUNS[name], run__rounds=10), **{key: spent(wanted, 3, *columns) + 1}), tmp_path)
+    assert_same(result, wanted)
+    assert (result.info["ended_by"], wanted.info["ended_by"]) == (key, "rounds")
+    assert f"run.until.{key}=" in command("show", result.folder).stdout
+
+
+def test_rounds_need_not_be_given(tmp_path: Path) -> None:
+    """Who is updated goes on as long as it takes, and updates are counted when a round is over."""
+    raw = override(ASYNCHRONOUS, run={"evaluate_every": 2})
+    result = run(until(raw, updates=10), tmp_path)
+    assert result.info["totals"]["used"] == 12  # four steps of three
+    assert_same(result, run(override(ASYNCHRONOUS, run__rounds=4), tmp_path))
+    assert result.info["ended_by"] == "updates"
+
+
+def test_time_is_kept_to_within_a_round(simulate: Simulate) -> None:
+    """Rounds last 2 s. At 5 s two are over, and client 0, which is picked again at 4 s, has not arrived."""
+    delay = {"name": "constant", "value": 2.0, "unit": "seconds"}
+    raw = quadratic([1.0], {"name": "fedavg"}, {"dispatch": {"per_round": 1}, "delay": delay}, 9, local__lr=0.5)
+    result = simulate(until(raw, virtual_time=5.0))
+    assert result.vectors()["w"].tolist() == [0.75]
+    last = result.pandas("evaluations").iloc[-1]
+    assert (last.virtual_time, last.step) == (5.0, 2)
+    assert (
+        result.info["totals"] | {"virtual_time": 5.0, "rounds": 2, "used": 2, "unfinished": 1} == result.info["totals"]
+    )
+    assert result.info["ended_by"] == "virtual_time"
+    exact = simulate(until(raw, virtual_time=4.0))
+    assert exact.info["totals"]["unfinished"] == 0
+
+
+@pytest.mark.parametrize("name", ["peers", "peers without waiting"])
+def test_peers_end_with_the_last_round_that_is_over_in_time(name: str, tmp_path: Path) -> None:
+    timed = override(RUNS[name], world={**RUNS[name]["world"], "delay": GOSSIP["delay"]}, run__rounds=4)
+    wanted = run(timed, tmp_path)
+    times = run(override(timed, run__rounds=5), tmp_path).pandas("steps").virtual_time.tolist()
+    raw = override(timed, run={"evaluate_every": 2, "until": {"virtual_time": (times[3] + times[4]) / 2}})
+    assert_same(run(raw, tmp_path), wanted)
+
+
+def test_a_metric_is_read_on_validation_samples_and_waited_for(tmp_path: Path) -> None:
+    """A run ends at the first evaluation that is good enough, or after as many as it has patience for."""
+    raw = digits(data__validation=0.2, run__rounds=12, run__evaluate_every=1)
+    whole = run(raw, tmp_path)
+    found = whole.pandas("evaluations").query("split == 'validation' and metric == 'accuracy'").value.tolist()
+    enough = sorted(found)[len(found) // 2]
+    first = next(place for place, value in enumerate(found) if value >= enough)
+    reached = run(until(raw, metric="accuracy", at_least=enough), tmp_path)
+    assert (reached.info["totals"]["rounds"], reached.info["ended_by"]) == (first + 1, "at_least")
+    losing = [place for place in range(2, len(found)) if max(found[: place - 1]) >= max(found[place - 1 : place + 1])]
+    patient = run(until(raw, metric="accuracy", patience=2), tmp_path)
+    assert patient.info["totals"]["rounds"] == (losing[0] + 1 if losing else 12)
+
+
+@pytest.mark.parametrize("name", ["asynchronous", "peers"])
+def test_a_budget_holds_through_kills_and_may_be_raised(name: str, tmp_path: Path) -> None:
+    raw = override(RUNS[name], run__rounds=10, run__checkpoint={"every_rounds": 1, "at_end": True})
+    wanted = run(override(raw, run__rounds=4), tmp_path)
+    budget = spent(wanted, 3, "up_bytes", "down_bytes") + 1
+    left = killed(until(raw, bytes=budget), tmp_path, after=2)
+    result = raysim.resume(left, inline=True)
+    assert_same(result, wanted)
+    longer = raysim.resume(left, ["run.until=null"], inline=True)
+    assert_same(longer, run(raw, tmp_path))
+    assert longer.info["resumed"][-1]["round"] >= 2
+
+
+def test_a_run_that_goes_on_ends_no_sooner_than_it_was_to(tmp_path: Path) -> None:
+    raw = override(ASYNCHRONOUS, run={"evaluate_every": 2, "checkpoint": {"at_end": True}})
+    folder = run(until(raw, bytes=1.0), tmp_path).folder
+    for change, told in (
+        ("run.until.bytes=0.5", "run.until.bytes: must be at least 1, as the run was to have, got 0.5"),
+        ("run.until.updates=1", "run.until.updates: must be more than what the run has done, 6, got 1"),
+    ):
+        with pytest.raises(ScenarioError, match=told):
+            raysim.resume(folder, [change], inline=True)
+    with pytest.raises(raysim.CannotGoOn, match="give it more time"):
+        raysim.resume(folder, inline=True)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.slow
+def test_it_is_the_same_on_ray_where_jobs_are_handed_out_ahead(name: str, tmp_path: Path) -> None:
+    raw = override(RUNS[name], run__rounds=10)
+    wanted = run(override(raw, run__rounds=4), tmp_path)
+    assert_same(run(until(raw, bytes=spent(wanted, 3, "up_bytes", "down_bytes") + 1), tmp_path, inline=False), wanted)
+
+
+def test_evaluations_by_time_show_the_model_as_it_is_then(simulate: Simulate) -> None:
+    """Steps are at 2, 4, 6 and 8 s, and the evaluations at 3, 6 and 9 s see 1, 3 and 4 of them."""
+    delay = {"name": "constant", "value": 2.0, "unit": "seconds"}
+    world = {"dispatch": {"concurrency": 1}, "delay": delay}
+    raw = quadratic([1.0], {"name": "fedbuff", "buffer": 1}, world, 9, local__lr=0.5)
+    result = simulate(override(raw, run={"until": {"virtual_time": 9.0}, "evaluate_every": {"virtual_time": 3.0}}))
+    rows = result.pandas("evaluations").query("metric == 'loss'")
+    assert list(zip(rows.virtual_time, rows.step, strict=True)) == [(3.0, 1), (6.0, 3), (9.0, 4)]
+    assert rows.value.tolist() == [0.5 * 0.25**steps for steps in (1, 3, 4)]
+
+
+@pytest.mark.parametrize(("name", "every"), [("asynchronous", 1.0), ("peers", 3.0)])
+def test_evaluations_by_time_and_a_budget_that_they_end_stand_a_kill(name: str, every: float, tmp_path: Path) -> None:
+    raw = override(RUNS[name], world={**RUNS[name]["world"], "delay": GOSSIP["delay"]})
+    raw = override(raw, run={"evaluate_every": {"virtual_time": every}, "checkpoint": {"every_rounds": 1}})
+    wanted = run(until(raw, virtual_time=4 * every), tmp_path)
+    times = sorted(set(wanted.pandas("evaluations").virtual_time))
+    assert [math.ceil(time / every) for time in times] == [1, 2, 3, 4]
+    budget = spent(wanted, 99, "up_bytes", "down_bytes")
+    left = killed(until(raw, bytes=budget), tmp_path, after=2)
+    result = raysim.resume(left, inline=True)
+    assert result.info["totals"]["used"] == wanted.info["totals"]["used"]
+    assert_same(result, run(until(raw, bytes=budget), tmp_path))
+
+
+def test_a_dry_run_knows_its_end(simulate: Simulate) -> None:
+    raw = override(ASYNCHRONOUS, run={})
+    assert simulate(until(raw, virtual_time=9.0), "--dry").info["totals"]["virtual_time"] == 9.0
+    with pytest.raises(ScenarioError, match=r"run.until: must have an end that is known in a dry run"):
+        raysim.run(until(raw, bytes=9.0), dry=True)
+
+
+@pytest.mark.parametrize(
+    ("run_block", "told"),
+    [
+        (
+            {"until": {"metric": "accuracy", "at_least": 0.8}},
+            "run: until.metric may never be reached, so rounds must be",
+        ),
+        (
+            {"rounds": 5, "until": {"metric": "accuracy", "at_least": 0.8}},
+            "run.until.metric: is read on samples that no",
+        ),
+        ({"rounds": 5, "until": {"patience": 3}}, "run.until: metric must be given, for patience is about it"),
+        (
+            {"rounds": 5, "until": {"metric": "accuracy"}},
+            "run.until: metric accuracy needs at_least, at_most or patience",
+        ),
+        ({"until": {}}, "run.until: must have a key"),
+        ({"until": {"virtual_tim": 3}}, "did you mean 'virtual_time'"),
+    ],
+)
+def test_an_end_that_is_unclear_is_refused(run_block: Raw, told: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        raysim.parse_scenario(digits(run=run_block))
+    assert told in str(refused.value)
