@@ -1,17 +1,13 @@
 """The part files of a table. A reader always sees whole rows, and each once, even if the writer was killed.
 
-A part gets its final name only when it is complete. Compaction builds the new folder of a table beside the old one,
-under a hidden name, and swaps the two by two renames, so no folder ever holds a row twice. If the writer is killed
-before the swap, the old folder is whole; if it is killed after the swap, the new one is. If it is killed between the
-renames, the old folder is whole under a hidden name, where `part_files` finds it.
-
-On an object store nothing can be renamed. There the merged file is written beside the parts, which are then removed.
-Its name says which parts it holds, and `part_files` leaves these out.
+A part gets its final name only when it is complete. Compaction writes the merged file beside the parts, and then
+removes them. The name of a merged file says which parts it holds, and `part_files` leaves these out. On a disk, the
+merged file is hidden until the parts are gone, so that other programs that list the folder never read a row twice.
 """
 
 import os
-import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -22,10 +18,11 @@ import pyarrow.parquet as pq
 from results.disk import replacing, writing
 from results.location import is_local
 from results.store import in_arrow, make_folder, remove, stamps
-from results.texts import quoted
 
 _PART = "[0-9][0-9][0-9][0-9][0-9][0-9]"
-_NAMES = (f"{_PART}.parquet", f"{_PART}-{_PART}.parquet")  # names of parts as they were written, and of merged ones
+# Names of parts as they were written, of hidden merged files, and of merged files: in the order in which a file moves
+# through them, so that who lists one after the other misses none.
+_NAMES = (f"{_PART}.parquet", f".{_PART}-{_PART}.parquet", f"{_PART}-{_PART}.parquet")
 GROUP_ROWS = 1 << 18  # about how many rows a row group of a merged file has; they are in memory together
 
 
@@ -33,30 +30,18 @@ class DamagedPart(ValueError):
     """Raised for a part file that cannot be read."""
 
 
-class OtherFile(ValueError):
-    """Raised where rewriting a table would delete a file that is no part of it."""
-
-
 def part_files(run: Path, table: str) -> list[Path]:
     """Returns the files that hold a table's rows, in order of writing; none if no row was written.
 
     Files with names that the writer does not give, such as "copy of 000001.parquet", are left out.
     """
-    folder = run / table
-    if not is_local(run):
-        return _not_merged(_stored(run, table))
-    for candidate in (folder, _old(folder), folder):  # it looks at the first again, in case a swap ended in between
-        if candidate.is_dir():
-            return _not_merged(_named(candidate))
-    return []
+    return _not_merged(_listed(run, table))
 
 
-def _named(folder: Path) -> list[Path]:
-    return sorted(path for pattern in _NAMES for path in folder.glob(pattern))
-
-
-def _stored(run: Path, table: str) -> list[Path]:
-    """Returns all parts of a table on an object store. One request lists the whole run."""
+def _listed(run: Path, table: str) -> list[Path]:
+    """Returns all parts of a table. On an object store, one request lists the whole run."""
+    if is_local(run):
+        return [path for pattern in _NAMES for path in sorted((run / table).glob(pattern))]
     patterns = [f"{table}/{pattern}" for pattern in _NAMES]
     return [run / name for name in stamps(run) if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
@@ -72,20 +57,6 @@ def _serial(file: Path) -> int:
     return int(file.stem[-6:])
 
 
-def require_no_others(run: Path, table: str) -> None:
-    """Raises OtherFile if a table's folder holds a file that is no part, such as a copy.
-
-    Hidden files are allowed. On an object store only parts are ever removed, so other files do no harm.
-    """
-    if not is_local(run):
-        return
-    parts = _named(run / table)
-    for path in sorted((run / table).glob("[!.]*")):
-        if path not in parts:
-            text = "must hold only files of the run, because its tables are written anew"
-            raise OtherFile(f"{path.parent}: {text}, got {quoted(path.name)}; move it elsewhere")
-
-
 def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
     """Writes rows as the part file with this serial number."""
     path = run / table / f"{serial:06d}.parquet"
@@ -98,44 +69,31 @@ def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
 def compact(run: Path, table: str, schema: pa.Schema) -> None:
     """Merges a table's part files into one, with the rows in the same order.
 
-    If a part is damaged, if there is no room for the new file, or if the folder holds other files, the parts stay as
-    they are.
+    If a part is damaged, or if there is no room for the new file, the parts stay as they are.
     """
     parts = part_files(run, table)
     if len(parts) > 1:
-        try:
-            require_no_others(run, table)
+        with suppress(DamagedPart, OSError):
             _rewrite(run, table, parts, schema, _groups(parts, schema))
-        except (DamagedPart, OtherFile, OSError):
-            if is_local(run):
-                shutil.rmtree(run / f".{table}.new", ignore_errors=True)
 
 
 def keep_first(run: Path, table: str, schema: pa.Schema, rows: int, run_id: str) -> Iterator[pa.Table]:
     """Keeps the first rows of a table, gives them the id of a run, and deletes the others. Yields the rows it keeps.
 
-    It also tidies up after a writer that was killed. Raises ValueError if the table holds fewer rows, OtherFile if its
-    folder holds what is no part, and CannotWrite if there is no room for the kept ones; the table then stays as it is.
+    It also deletes what a killed writer left half written. Raises ValueError if the table holds fewer rows, and
+    CannotWrite if there is no room for the kept ones; the table then stays as it is.
     """
-    if is_local(run):
-        _finish_swap(run / table)
-    require_no_others(run, table)
     parts = part_files(run, table)
     kept = list(_first(_groups(parts, schema), rows, run_id)) if rows else []
     if (found := sum(group.num_rows for group in kept)) < rows:
         raise ValueError(f"{run / table}: must hold {rows} rows, which a checkpoint counts on, got {found}")
     with writing(run / table):
         if kept:
-            try:
-                _rewrite(run, table, parts, schema, iter(kept))
-            except OSError:
-                if is_local(run):  # leaves room on the disk for run.json to say that the run failed
-                    shutil.rmtree(run / f".{table}.new", ignore_errors=True)
-                raise
-        elif not is_local(run):
-            remove(_stored(run, table))
-        elif parts:
-            shutil.rmtree(run / table)
+            _rewrite(run, table, parts, schema, iter(kept))
+        else:
+            remove(_listed(run, table))
+        if is_local(run):
+            remove((run / table).glob(".*.tmp"))
     yield from kept
 
 
@@ -176,35 +134,20 @@ def last_serial(run: Path, table: str) -> int:
 
 def _rewrite(run: Path, table: str, parts: list[Path], schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
     """Replaces the part files of a table by one that holds the groups of rows."""
-    folder = run / table
-    # No part has this name: a reader that listed the parts before the swap fails to open them, and reads no row twice.
-    name = f"{parts[0].stem[:6]}-{_serial(parts[-1]) + 1:06d}.parquet"
-    if not is_local(run):
-        with replacing(folder / name) as file:
-            _write_groups(file, schema, groups)
-        remove(file for file in _stored(run, table) if file.name != name)
-        return
-    new = folder.with_name(f".{table}.new")
-    new.mkdir()
-    _write_groups(new / name, schema, groups)
-    os.rename(folder, _old(folder))
-    os.rename(new, folder)
-    shutil.rmtree(_old(folder))
+    # No part has this name: a reader that listed the parts before fails to open them, and reads no row twice.
+    merged = run / table / f"{parts[0].stem.lstrip('.')[:6]}-{_serial(parts[-1]) + 1:06d}.parquet"
+    written = merged.with_name(f".{merged.name}") if is_local(run) else merged
+    with replacing(written) as file:
+        _write_groups(file, schema, groups)
+    remove(file for file in _listed(run, table) if file != written)
+    if written != merged:
+        os.replace(written, merged)
 
 
 def _write_groups(file: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
     with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
         for group in groups:
             writer.write_table(group)
-
-
-def _finish_swap(folder: Path) -> None:
-    """Brings a table's folder to the state before or after a swap in which the writer was killed."""
-    shutil.rmtree(folder.with_name(f".{folder.name}.new"), ignore_errors=True)
-    if folder.is_dir():
-        shutil.rmtree(_old(folder), ignore_errors=True)
-    elif _old(folder).is_dir():
-        os.rename(_old(folder), folder)
 
 
 def _first(groups: Iterator[pa.Table], rows: int, run_id: str) -> Iterator[pa.Table]:
@@ -216,10 +159,6 @@ def _first(groups: Iterator[pa.Table], rows: int, run_id: str) -> Iterator[pa.Ta
         yield group.set_column(group.schema.get_field_index("run"), group.schema.field("run"), ids)
         if rows == 0:
             return
-
-
-def _old(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.old")
 
 
 def _groups(parts: list[Path], schema: pa.Schema) -> Iterator[pa.Table]:

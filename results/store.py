@@ -98,9 +98,12 @@ def overwrite(path: Path, content: bytes) -> None:
 
 
 def remove(files: Iterable[Path]) -> None:
-    """Removes the files of one folder on a store."""
+    """Removes the files of one folder."""
     found = list(files)
-    if found:
+    if found and is_local(found[0]):
+        for file in found:
+            file.unlink()
+    elif found:
         with reaching(found[0]):
             _system(found[0]).rm([_name(file) for file in found])
 

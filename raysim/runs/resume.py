@@ -18,8 +18,6 @@ from raysim.runs.run import launch
 from raysim.scenario import Scenario
 from results import Run, open_run
 from results.location import location
-from results.parts import OtherFile, require_no_others
-from results.schemas import TABLES
 
 
 def resume(
@@ -71,11 +69,6 @@ def _to_resume(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
         text = "must have a checkpoint from its version or later, because its past had other settings, got none"
         raise CannotGoOn(f"{folder}: this is a fork, which {text}; fork again")
     refuse_sooner(source, before.run, after.run, checkpoint)
-    try:
-        for table in TABLES:
-            require_no_others(folder, table)
-    except OtherFile as error:
-        raise CannotGoOn(str(error)) from None
     same = all(getattr(after.run, key) == getattr(before.run, key) for key in ("rounds", "until", "save_clients"))
     if info["status"] == "finished" and same:
         more = "time to go on, such as --set run.until.virtual_time=1000"

@@ -75,7 +75,7 @@ def test_a_disk_that_is_full_when_a_run_goes_on_fails_it_with_one_message(
     assert "No space left on device" in str(caught.value)
     run = open_run(folder)
     assert run.status == "failed" and len(run.table("updates")) == there
-    assert not list(folder.rglob("*.new"))
+    assert not list(folder.rglob("*.tmp"))
     expected = raysim.run(scenario, out=tmp_path / "whole", inline=True)
     assert raysim.resume(folder, inline=True).digest == expected.digest
 
@@ -154,7 +154,7 @@ def test_where_parts_cannot_be_merged_the_run_has_them_all_the_same(
     assert len(result.run.files("updates")) > 1
     rows, whole = result.table("updates"), expected.table("updates")
     assert rows["client"].to_pylist() == whole["client"].to_pylist()
-    assert not list(result.folder.rglob("*.new"))
+    assert not list(result.folder.rglob("*.tmp"))
 
 
 def test_a_model_that_will_not_fit_is_refused_when_the_run_starts(
