@@ -1,6 +1,7 @@
 """What tests share: running a scenario as a user would, and one Ray session for those that need it."""
 
 import copy
+import functools
 import os
 import signal
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer.testing
 from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
@@ -31,6 +33,9 @@ os.environ.setdefault("PYTHONPATH", str(ROOT))  # for the processes that tests s
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # else each of the test processes keeps all cores busy with waiting
 os.environ["RAYSIM_CACHE"] = tempfile.mkdtemp(prefix="raysim-cache-")  # not that of whoever runs the tests
 
+# The runner makes all commands anew for each call, which takes a quarter of the time of a run of a few rounds.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
+
 # Tests interrupt and hang up processes, which do not heed it if `nohup` or a shell's `&` left them ignoring signals.
 # With a handler, not the default, the tests themselves live on when they are hung up; it ends where a process starts.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
@@ -42,9 +47,11 @@ Simulate = Callable[..., raysim.Result]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests that need more than the packages are left out by default, like slow ones."""
+    """Tests that need more than the packages are left out by default, like slow ones. Those on Ray share a session."""
     if any(item.get_closest_marker(name) for name in ("cluster", "docs", "package")):
         item.add_marker("slow")
+    if item.get_closest_marker("ray"):
+        item.add_marker(pytest.mark.xdist_group("ray"))
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no de
     "data": {"name": "quadratic", "centers": [[1.0, -2.0, 3.0]] * 4, "curvatures": [0.5, 1.0, 1.5, 1.0]},
     "model": "vector",
     "local": {"lr": 0.3, "batch_size": None},
-    "run": {"rounds": 100, "evaluate_every": 100, "on_divergence": "go_on"},
+    "run": {"rounds": 30, "evaluate_every": 30, "on_divergence": "go_on"},
 }
 TIERED: Raw = {
     "dispatch": {"per_round": None, "per_tier": 2, "tiers": 2},

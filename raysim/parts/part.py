@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -70,6 +71,7 @@ class Part(BaseModel):
         return schema
 
 
+@cache
 def _descriptions(part: type[Part]) -> dict[str, str]:
     """Returns the strings below the fields of a part, by field.
 

@@ -64,6 +64,7 @@ def test_in_this_process_a_gang_is_of_one() -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_a_gang_meets_again_when_a_member_has_died(ray_pool: Any, tmp_path: Path) -> None:
     """All of them are replaced, and do the job, and others after it."""
     start(ray_pool, 2)
@@ -75,6 +76,7 @@ def test_a_gang_meets_again_when_a_member_has_died(ray_pool: Any, tmp_path: Path
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_who_goes_with_a_member_that_dies_late_leaves_no_job_undone(ray_pool: Any, tmp_path: Path) -> None:
     """The first has answered for the gang, and does a job of its own. That is not to blame."""
     start(ray_pool, 2)
@@ -86,6 +88,7 @@ def test_who_goes_with_a_member_that_dies_late_leaves_no_job_undone(ray_pool: An
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_a_job_that_kills_a_member_again_and_again_is_named(ray_pool: Any) -> None:
     start(ray_pool, 2)
     with pytest.raises(JobFailed, match=r"die: its worker died 3 times; the last time: "):
@@ -104,6 +107,7 @@ def test_what_a_member_raises_is_told(ray_pool: Any, ranks: tuple[int, ...]) -> 
 
 @pytest.mark.ray
 @pytest.mark.parametrize("kind", [PassOn, PassOnTogether])
+@pytest.mark.slow
 def test_a_value_of_the_request_is_not_stored_again(ray_pool: Any, kind: type[PassOn]) -> None:
     import ray
 

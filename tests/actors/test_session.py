@@ -54,6 +54,7 @@ def test_equal_terms_have_the_same_actors_and_others_new_ones_for_which_those_ma
     assert all(map(ended, first))
 
 
+@pytest.mark.slow
 def test_those_that_wait_end_when_they_are_told_to_or_after_a_while(
     session: "Session", monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +72,7 @@ def test_those_that_wait_end_when_they_are_told_to_or_after_a_while(
 
 
 @pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.slow
 def test_an_actor_that_dies_in_between_is_replaced(session: "Session", place: int) -> None:
     """If it is the scheduler, so are its workers."""
     first = processes(session)
@@ -80,12 +82,14 @@ def test_an_actor_that_dies_in_between_is_replaced(session: "Session", place: in
     assert kept == (set(first) - {first[1]} if place else set())
 
 
+@pytest.mark.slow
 def test_a_worker_in_which_code_left_something_behind_is_replaced(session: "Session") -> None:
     first = processes(session, Processes(Pid("changed")))
     second = processes(session)
     assert set(first) - set(second) == {first[1]}
 
 
+@pytest.mark.slow
 def test_after_a_failure_all_are_new(session: "Session") -> None:
     first = processes(session)
     with pytest.raises(JobFailed):
@@ -93,6 +97,7 @@ def test_after_a_failure_all_are_new(session: "Session") -> None:
     assert not set(first) & set(processes(session))
 
 
+@pytest.mark.slow
 def test_after_an_interruption_those_are_left_that_are_soon_done(session: "Session") -> None:
     from actors.placement import Demand
     from actors.workforce import Terms
@@ -109,6 +114,7 @@ def test_after_an_interruption_those_are_left_that_are_soon_done(session: "Sessi
     assert kept == [True, False]
 
 
+@pytest.mark.slow
 def test_programs_at_the_same_time_have_actors_of_their_own(session: "Session") -> None:
     found: list[tuple[int, ...]] = []
     threads = [threading.Thread(target=lambda: found.append(processes(session))) for _ in range(2)]

@@ -44,7 +44,9 @@ def check_interrupted(folder: Path) -> None:
     assert len(open_run(folder).table("updates")) == info["totals"]["dispatched"] > 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_a_signal_ends_a_run_with_all_rows_and_its_number(number: int, tmp_path: Path) -> None:
     running = start("run", write(tmp_path, digits(**ENDLESS)), "--inline", "--out", tmp_path / "runs")
     (folder,) = once_under_way(running, tmp_path / "runs")
@@ -117,6 +119,7 @@ def test_a_sweep_ends_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
     assert runs and {run.standing for run in runs} <= {"interrupted", "failed"}
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_at_once_and_the_run_shows_as_killed(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     raw = digits(**ENDLESS, algorithm={"name": "toys_endings:Stuck", "mark": str(mark)})
@@ -150,21 +153,21 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
 # --- cases that fail --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["SystemExit", "OSError", "KeyError", "die", "kill"])
-def test_a_case_that_fails_in_any_way_stops_no_other(how: str, tmp_path: Path) -> None:
+def test_a_case_that_fails_in_any_way_stops_no_other(tmp_path: Path) -> None:
     """It is named at the end with its reason, and its run.json says that it failed."""
-    cases: Raw = {"bad": {"algorithm": {"name": "toys_endings:Ends", "how": how}}, "good": {"local.lr": 0.1}}
-    path = write(tmp_path, digits(run__rounds=2) | {"sweep": {"cases": cases}})
+    reasons = {how: f"{how}: 3" for how in ("SystemExit", "OSError", "KeyError")}
+    reasons |= {"die": "its process ended with exit code 7", "kill": "its process ended with signal SIGKILL"}
+    cases: Raw = {how: {"algorithm": {"name": "toys_endings:Ends", "how": how}} for how in reasons}
+    path = write(tmp_path, digits(run__rounds=2) | {"sweep": {"cases": {**cases, "good": {"local.lr": 0.1}}}})
     answer = command("sweep", path, "--inline", "--parallel", 1, "--out", tmp_path / "runs")
     assert answer.exit_code == 1
-    assert "2 runs: 1 failed, 1 finished" in answer.stdout
-    died = {"die": "its process ended with exit code 7", "kill": "its process ended with signal SIGKILL"}
-    reason = died.get(how, f"{how}: 3")
-    last = answer.stdout[answer.stdout.index("2 runs:") :].replace("\n", "")
-    assert reason in last.replace("  ", " ")
+    assert "6 runs: 5 failed, 1 finished" in answer.stdout
+    told = " ".join(answer.stdout[answer.stdout.index("6 runs:") :].split())
     infos = {info["name"]: info for info in map(json.loads, (f.read_text() for f in tmp_path.rglob("run.json")))}
-    assert {name: info["status"] for name, info in infos.items()} == {"digits-bad": "failed", "digits-good": "finished"}
-    assert reason in infos["digits-bad"]["error"]
+    assert infos.pop("digits-good")["status"] == "finished"
+    for how, reason in reasons.items():
+        assert reason in told
+        assert (infos[f"digits-{how}"]["status"], reason in infos[f"digits-{how}"]["error"]) == ("failed", True)
 
 
 def test_run_goes_on_to_the_next_scenario(tmp_path: Path) -> None:

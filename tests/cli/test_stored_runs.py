@@ -61,6 +61,7 @@ def test_a_run_on_an_object_store_is_the_run_on_a_disk(
     assert len(raysim.load(out)) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_with_the_bits_of_one_that_was_not(bucket: str, tmp_path: Path) -> None:
     raw = digits(algorithm={**OWN, "mark": str(tmp_path / "mark")}, run__checkpoint__every_rounds=1)
     file, out = write(tmp_path, raw), f"{bucket}/killed"

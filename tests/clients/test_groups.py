@@ -126,6 +126,7 @@ def test_fewer_samples_take_less_time_where_delays_are_computed(simulate: Simula
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_two_actors_give_the_bits_of_one_process(ray_session: None, tmp_path: Path) -> None:
     noisy = {"name": "noisy", "share": 0.3, "behaviour": {"name": "noise", "deviation": 0.1}}
     scenario = parse_scenario(with_groups(noisy, {"name": "wrong", "share": 0.3, "behaviour": "random_labels"}))

@@ -37,6 +37,7 @@ def run(folder: Path, *options: str, **variables: str) -> None:
 
 
 @pytest.mark.skipif(HERE == "default", reason="the CPU has one instruction set only")
+@pytest.mark.slow
 def test_a_pinned_run_has_the_bits_of_that_instruction_set(tmp_path: Path) -> None:
     """Those that one gets by setting the variables of torch, oneDNN and MKL by hand."""
     run(tmp_path, "--inline", "--set", f"resources.cpu_capability={OTHER}")

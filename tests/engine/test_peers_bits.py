@@ -39,7 +39,11 @@ def test_chunks_change_no_bit(simulate: Simulate, algorithm: str, world: Raw) ->
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize(
     ("algorithm", "world", "actors"),
-    [("decfedavg", {}, 2), ("decfedavg", {}, 1), ("decfedprox", GOSSIP, 2), ("fedf_admm", GOSSIP, 2)],
+    [
+        ("decfedavg", {}, 2),
+        ("fedf_admm", GOSSIP, 2),
+        pytest.param("decfedprox", GOSSIP, 1, marks=pytest.mark.slow),
+    ],
 )
 def test_ray_equals_inline(algorithm: str, world: Raw, actors: int, tmp_path: Path) -> None:
     raw = peers(algorithm=algorithm, world=world, public={"samples": 20}, resources__client_actors=actors)
@@ -51,6 +55,7 @@ def test_ray_equals_inline(algorithm: str, world: Raw, actors: int, tmp_path: Pa
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.slow
 def test_a_thousand_peers_run_on_two_actors(tmp_path: Path) -> None:
     """With a training sample or two each."""
     raw = peers(
@@ -70,6 +75,7 @@ def test_a_thousand_peers_run_on_two_actors(tmp_path: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.slow
 def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
     import ray
     from run_actors import actor_of, start_afresh
@@ -91,6 +97,7 @@ def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.slow
 def test_a_task_that_kills_its_worker_again_and_again_is_named(tmp_path: Path) -> None:
     scenario = raysim.parse_scenario(peers(algorithm="toys_peers:Deadly"))
     with pytest.raises(raysim.RunFailed, match=r"mix of round 0: its worker died 3 times"):

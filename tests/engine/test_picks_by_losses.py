@@ -169,6 +169,7 @@ def test_a_replay_has_the_bits_of_a_run_whose_rounds_close_with_the_first_report
 
 @pytest.mark.ray
 @pytest.mark.parametrize("name", BY_LOSSES)
+@pytest.mark.slow
 def test_the_same_bits_on_two_actors(name: str, ray_session: None, tmp_path: Path) -> None:
     dispatch = {"concurrency": 6, "policy": {"name": name, **BY_LOSSES[name]}}
     raw = digits(world={"dispatch": dispatch, "delay": SECONDS}, resources__client_actors=2)

@@ -27,7 +27,12 @@ def run(raw: Raw, out: Path, **options: object) -> raysim.Result:
 
 @pytest.mark.parametrize(
     ("algorithm", "actors"),
-    [*((name, 2) for name in ON_RAY), ("fedbuff", 1), ("toys:Counting", 3), ("toys:Median", 2), ("toys:Heads", 2)],
+    [
+        *((name, 2) for name in ON_RAY),
+        pytest.param("fedbuff", 1, marks=pytest.mark.slow),
+        pytest.param("toys:Counting", 3, marks=pytest.mark.slow),
+        *(pytest.param(toy, 2, marks=pytest.mark.slow) for toy in ("toys:Median", "toys:Heads")),
+    ],
 )
 def test_ray_with_any_number_of_actors_equals_inline(algorithm: str, actors: int, tmp_path: Path) -> None:
     """Clients' own models too, of those that took part and of those that did not."""
@@ -45,6 +50,7 @@ def kill_and_see_another(run_name: str) -> None:
     until(lambda: "client-1.1" in actors_of(run_name))
 
 
+@pytest.mark.slow
 def test_a_killed_client_actor_is_replaced_and_changes_no_bit(tmp_path: Path) -> None:
     raw = digits(run__rounds=150, run__evaluate_every=150, local__epochs=3, algorithm="toys:Counting")
     expected = run(raw, tmp_path / "inline", inline=True).digest
@@ -112,20 +118,10 @@ def test_an_address_of_the_cluster_of_this_process_is_taken(address: str) -> Non
     connect([raysim.parse_scenario(digits())], address.format(host=host, port=port))
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_its_worker_again_and_again_is_named(tmp_path: Path) -> None:
     with pytest.raises(raysim.RunFailed, match=r"train for version \d+: its worker died 3 times"):
         run(digits(algorithm="toys:Deadly"), tmp_path)
-
-
-def test_what_is_never_used_is_never_trained(tmp_path: Path) -> None:
-    """FedAvg at sigma 20: of 200 dispatches about 8 are in time; only they are trained."""
-    world = {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma": 20}}
-    result = run(digits(algorithm="fedavg", world=world, run__rounds=20, data__clients=100), tmp_path)
-    updates = result.pandas("updates")
-    trained = updates[updates.local_steps.notna()]
-    assert set(trained.status) == {"used"}
-    assert len(trained) == result.info["totals"]["used"] < 30
-    assert result.info["totals"]["dispatched"] == len(updates) > 100
 
 
 # --- how a run ends ---------------------------------------------------------------------------------------------------
@@ -143,6 +139,7 @@ def write(folder: Path, raw: Raw) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_run_with_exit_code_130_and_keeps_what_was_recorded(tmp_path: Path) -> None:
     import ray
 
@@ -172,6 +169,7 @@ def test_an_interrupted_run_has_every_row_that_was_told(tmp_path: Path) -> None:
     assert info["totals"]["dispatched"] == len(raysim.Result(folder).table("updates"))
 
 
+@pytest.mark.slow
 def test_a_dead_scheduler_fails_the_run(tmp_path: Path) -> None:
     import ray
 

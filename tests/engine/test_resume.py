@@ -68,6 +68,9 @@ RUNS: dict[str, Raw] = {
     "peers": peers(algorithm="fedf_admm", public={"samples": 20}),
     "peers without waiting": peers(algorithm="dfedadmm", world=GOSSIP),
 }
+# Runs that were killed go on in all these scenarios; stopped, extended and forked ones in the others only if asked.
+FIRST = ("rounds", "asynchronous", "stateful clients", "search", "delays that follow the work", "peers without waiting")
+FIRST_OF_RUNS = [pytest.param(name, marks=[pytest.mark.slow] * (name not in FIRST)) for name in RUNS]
 
 
 @cache
@@ -118,7 +121,7 @@ def assert_same(one: Result, other: Result) -> None:
     assert all((vectors[key] == others[key]).all() for key in vectors)
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", FIRST_OF_RUNS)
 def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path) -> None:
     """It goes on where it was stopped: a stopped run leaves a checkpoint."""
     whole = undisturbed(RUNS[name], tmp_path)
@@ -170,7 +173,7 @@ def test_a_run_without_a_checkpoint_starts_again(tmp_path: Path) -> None:
     assert result.info["resumed"][0]["version"] == 0
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", FIRST_OF_RUNS)
 def test_a_finished_run_can_be_extended(name: str, tmp_path: Path) -> None:
     """It goes on from its end, and the longer run has no sign of the shorter one's last evaluation."""
     rounds = RUNS[name]["run"]["rounds"]
@@ -304,7 +307,7 @@ def test_a_run_that_went_on_with_another_device_is_no_run_of_its_scenario_for_sw
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", FIRST_OF_RUNS)
 @pytest.mark.parametrize("at_end", [True, False])
 def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_path: Path) -> None:
     """Whether the run left a checkpoint from before the version or not."""

@@ -47,6 +47,7 @@ def test_runs_after_one_another_have_the_same_actors_and_the_same_bits_as_in_thi
     assert [result.digest for result in [*results, again]] == [*inline, inline[0], inline[0]]
 
 
+@pytest.mark.slow
 def test_a_run_after_one_that_failed_has_new_actors(tmp_path: Path) -> None:
     first = run(digits(algorithm="toys:Counting"), tmp_path)
     with pytest.raises(raysim.RunFailed, match="divides by zero"):
@@ -86,6 +87,7 @@ def test_other_terms_are_other_resources_threads_instruction_sets_and_code(
     assert terms(**mine) != before
 
 
+@pytest.mark.slow
 def test_memory_and_open_files_stay_as_they_are(tmp_path: Path) -> None:
     """Those of the scheduler and all workers, from the fifth run to the last. The benchmark looks at fifty."""
     import ray

@@ -130,6 +130,7 @@ def test_a_run_is_seen_from_begin_to_end_with_its_rows_as_written(tmp_path: Path
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.slow
 def test_it_is_the_same_on_ray_and_in_processes(tmp_path: Path) -> None:
     alone, on_ray, swept = Recording(), Recording(), Recording()
     result = raysim.run(scenario(), out=tmp_path / "alone", inline=True, observers=[alone])

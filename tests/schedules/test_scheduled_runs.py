@@ -119,6 +119,7 @@ def test_a_run_that_goes_on_has_the_bits_of_one_that_was_not_stopped(family: str
 
 @pytest.mark.ray
 @pytest.mark.parametrize("family", ["asynchronous", "peers"])
+@pytest.mark.slow
 def test_two_actors_give_the_bits_of_one_process(family: str, ray_session: None, tmp_path: Path) -> None:
     scenario = parse_scenario({**SCHEDULED, **FAMILIES[family]})
     inline = raysim.run(scenario, inline=True, out=tmp_path)

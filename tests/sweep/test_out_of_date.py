@@ -135,6 +135,7 @@ def test_a_sweep_runs_again_where_a_file_of_data_changed(tmp_path: Path) -> None
     assert f"digits: runs again: data file {tmp_path / 'images'} changed\n" in sweep(raw, tmp_path / "runs")
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_run_keeps_the_code_and_the_module_is_made_of_it(own: Any, tmp_path: Path) -> None:
     raw, folder, stem = own
     result = raysim.run(raw, out=tmp_path / "runs", inline=True)

@@ -164,6 +164,7 @@ def test_draws_are_the_same_on_ray(raw: Raw, actors: int, tmp_path: Path) -> Non
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.slow
 def test_draws_in_shared_work_do_not_depend_on_who_does_it(tmp_path: Path) -> None:
     """Three shards: one aggregator does all of them; of two, the first does two and the other one."""
     asked = lawless("Sharing", resources={"shards": 3, "aggregators": 2}, **IN_DOMAIN)
