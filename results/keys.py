@@ -11,6 +11,8 @@ import pyarrow as pa
 
 Value: TypeAlias = str | int | float | bool | None
 
+_OF_SCHEDULES = {"name", "over", "warmup", "warmup_from"}  # keys that all schedules have
+
 ORIGIN = {
     "forked_from.run": "The run from which the row's run was forked; null if it is no fork.",
     "forked_from.version": "Server steps, or rounds of peers, that it has in common with that run; null if it is no "
@@ -24,14 +26,28 @@ class UnknownKey(ValueError):
 
 
 def flatten(block: Mapping[str, Any], prefix: str = "") -> dict[str, Value]:
-    """Returns a scenario's values by dotted path. A list is given as its JSON text."""
+    """Returns a scenario's values by dotted path. A list is given as its JSON text.
+
+    A schedule, which stands where a number may, has a text, such as `exponential(start=0.1, factor=0.998)`, beside the
+    values of its own keys.
+    """
     keys: dict[str, Value] = {}
     for name, value in block.items():
         if isinstance(value, Mapping):
+            if value.keys() >= _OF_SCHEDULES:
+                keys[prefix + name] = _schedule(value)
             keys |= flatten(value, f"{prefix}{name}.")
         else:
             keys[prefix + name] = json.dumps(value) if isinstance(value, list) else value
     return keys
+
+
+def _schedule(block: Mapping[str, Any]) -> str:
+    """Returns a schedule as a text, with the keys that tell it from others of its name."""
+    silent = {"over": "rounds", "warmup": 0.0} | ({} if block["warmup"] else {"warmup_from": block["warmup_from"]})
+    told = {key: value for key, value in block.items() if key != "name" and value not in (silent.get(key), None, [])}
+    settings = (f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in told.items())
+    return f"{block['name']}({', '.join(settings)})"
 
 
 def spell_out(key: str, known: Iterable[str]) -> str:
@@ -48,9 +64,11 @@ def spell_out(key: str, known: Iterable[str]) -> str:
 
 
 def varying(scenarios: Sequence[Mapping[str, Value]]) -> list[str]:
-    """Returns the keys whose values differ between the scenarios, in order of appearance."""
+    """Returns the keys whose values differ between the scenarios, in order of appearance. A key within a schedule is
+    left out, for the schedule's own text says as much."""
     order = dict.fromkeys(key for scenario in scenarios for key in scenario)
-    return [key for key in order if len({_distinct(scenario, key) for scenario in scenarios}) > 1]
+    differ = [key for key in order if len({_distinct(scenario, key) for scenario in scenarios}) > 1]
+    return [key for key in differ if key.rpartition(".")[0] not in order]
 
 
 def _distinct(scenario: Mapping[str, Value], key: str) -> tuple[bool, str]:

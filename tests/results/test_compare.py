@@ -180,3 +180,26 @@ def test_a_client_that_diverged_is_left_out_of_nothing(tmp_path: Path, over: str
     made(tmp_path / "a", FEDAVG, [0.5], clients=[[0.9, math.nan, 0.2]])
     (mean,) = load(tmp_path).compare(subject="client", over=over)["mean"]
     assert math.isnan(mean)
+
+
+def test_a_schedule_is_one_value_beside_numbers(tmp_path: Path) -> None:
+    """Whose own keys can be asked for, and pair nothing by themselves."""
+    falling = {"name": "exponential", "start": 0.1, "factor": 0.9, "over": "rounds", "warmup": 0.0, "warmup_from": 0.1}
+    stepwise = {**falling, "name": "step", "milestones": [5, 7], "every": None, "over": "versions", "warmup": 2.0}
+    for place, lr in enumerate([0.1, falling, {**falling, "factor": 0.5}, stepwise]):
+        for seed in (0, 1):
+            made(tmp_path / f"{place}{seed}", {**FEDAVG, "local": {"lr": lr}, "seed": seed}, [0.5 + place / 10])
+    rows = cells(tmp_path)
+    assert [(row["local.lr"], row["runs"]) for row in rows] == [
+        ("0.1", "2"),
+        ("exponential(start=0.1, factor=0.5)", "2"),
+        ("exponential(start=0.1, factor=0.9)", "2"),
+        ("step(start=0.1, factor=0.9, over=versions, warmup=2.0, warmup_from=0.1, milestones=[5, 7])", "2"),
+    ]
+    assert "-  " not in compare(tmp_path).output.replace("---", "")
+    paired = load(tmp_path).paired(baseline="local.lr=0.1")
+    assert paired["local.lr"].tolist()[0].startswith("exponential(") and len(paired) == 3
+    assert [row["local.lr.factor"] for row in cells(tmp_path / "00", tmp_path / "10", "--by", "local.lr.factor")] == [
+        "",
+        "0.9",
+    ]
