@@ -86,7 +86,23 @@ def nested() -> Raw:
     )
 
 
-SCENARIOS = {"server": server, "peers": peers, "nested": nested}
+def recipe() -> Raw:
+    """Parts from outside of a training recipe."""
+    return override(
+        server(),
+        algorithm={"name": "fedavg", "server": "outside_halfway", "aggregate": "outside_shortest"},
+        local={
+            "optimizer": {"name": "outside_signs", "keep": True},
+            "lr": {"name": "outside_harmonic", "start": 0.05},
+            "gradients": ["outside_doubled"],
+            "augment": [{"name": "outside_jitter", "spread": 0.2}],
+            "batch_size": 8,
+        },
+        clients=[{"name": "loud", "share": 0.5, "behaviour": {"name": "outside_louder", "factor": 3.0}}],
+    )
+
+
+SCENARIOS = {"server": server, "peers": peers, "nested": nested, "recipe": recipe}
 
 
 def by_path(raw: Any) -> Any:
