@@ -13,6 +13,9 @@ from results.run_set import RunSet, whole
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+
+    from results.plot import Curves
 
 
 class How(TypedDict, total=False):
@@ -74,6 +77,33 @@ class Runs(RunSet):
         """
         keys, measure = _listed_or_none(by), self.measure(**how)
         return self._frame_of(lambda runs: paired(runs, keys, _listed(baseline), measure, unfinished))
+
+    def plot(self, metric: str = "accuracy", x: str = "round", axes: Axes | None = None, **how: Unpack[Curves]) -> Axes:
+        """Draws learning curves as reports do, with a band over seeds, and returns matplotlib's axes.
+
+        A line is the mean over the runs of a group, which by default differ in their seed alone.
+
+        x: round, virtual_time, bytes or seconds. axes: where to draw; None: in a new figure of pyplot.
+        how: by, keys whose values make the lines; split; subject, whose own models (client, unseen or peer); band,
+            which is min-max, std, ci (95 %) or none; order, of the lines by their labels; labels, other texts for the
+            legend by the lines' labels.
+
+        Raises NotComparable (a ValueError) for what cannot be drawn, and UnknownKey.
+        """
+        from results.plot import plot
+
+        return plot(self, metric, x, axes, **how)
+
+    def clients(self, metric: str = "accuracy", keys: Iterable[str] | None = None) -> pd.DataFrame:
+        """Returns one row for each client, or peer, of each run.
+
+        Columns: run; the keys, as in `table`; client; samples, how many it trains on; labels, how many labels these
+        have; picked, how often it was dispatched; used, how many of its updates were used; staleness, their mean, NaN
+        if none was used; and the metric, the last of its own model on its test samples, NaN if that was not evaluated.
+        """
+        from results.clients import clients
+
+        return clients(self, metric, keys)
 
     def measure(self, **how: Unpack[How]) -> Measure:
         """Returns how these runs are measured. Raises NotComparable for settings that make no sense together."""

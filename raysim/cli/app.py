@@ -22,6 +22,7 @@ from raysim.cli.log import log
 from raysim.cli.new import new
 from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
+from raysim.cli.plot import plot
 from raysim.cli.resume import fork, resume
 from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
@@ -50,6 +51,7 @@ app.command()(fork)
 app.command()(show)
 app.command()(compare)
 app.command()(report)
+app.command()(plot)
 app.command()(log)
 app.command()(new)
 app.command()(test)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from raysim.runs.folder import digest_of
-from results import NotARun, Run, open_run
+from results import NotARun, Run, Runs, open_run
 from results.store import local_copy
 from results.texts import cut
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from matplotlib.axes import Axes
     from torch import nn
 
     from raysim.models.part import ModelPart
+    from results.plot import Curves
 
 
 class Result:
@@ -53,6 +55,10 @@ class Result:
     def pandas(self, name: str) -> pd.DataFrame:
         """Returns a table by its name, as a pandas data frame."""
         return self.run.pandas(name)
+
+    def plot(self, metric: str = "accuracy", x: str = "round", axes: Axes | None = None, **how: Unpack[Curves]) -> Axes:
+        """Draws the learning curve of a metric, and returns matplotlib's axes. See `Runs.plot` for the arguments."""
+        return Runs([self.run]).plot(metric, x, axes, **how)
 
     def vectors(self) -> dict[str, Any]:
         """Returns the final model as float32 vectors `w` and `buffers`; after a run of peers, a row for each peer."""

@@ -18,7 +18,7 @@ from results.report.section import Panel, Section
 if TYPE_CHECKING:
     import pandas as pd
 
-_AXES = {
+AXES = {
     "round": "round",
     "virtual_time": "virtual time",
     "bytes": "bytes, up and down",
@@ -39,26 +39,39 @@ def curves(groups: Groups) -> Section | None:
         "used and the messages that their clients had received; between peers, each message counts where it is sent "
         "and where it arrives. The runs of a group are averaged round by round, on both axes."
     )
-    panels = (Panel(axis.split(",")[0], list(_pictures(groups, table, axis, name))) for name, axis in _AXES.items())
+    panels = (Panel(axis.split(",")[0], list(_pictures(groups, table, name))) for name, axis in AXES.items())
     text += groups.band + gaps(table["mean"])
     return Section("curves", "Learning curves", text, tabs=[panel for panel in panels if panel.pictures])
 
 
-def points(groups: Groups) -> pd.DataFrame:
+def points(groups: Groups, subject: str | None = None) -> pd.DataFrame:
     """Returns one row for each group, metric, split and round.
 
-    mean, min and max are those of the metric over runs, NaN if one of them has none; virtual_time, bytes and seconds
-    are means over runs.
+    mean, min, max, std and count are those of the metric over runs, NaN if one of them has none; virtual_time, bytes
+    and seconds are means over runs. std is the sample standard deviation, NaN for a single run.
+
+    subject: client, unseen or peer, whose mean in each run is taken; None: the global model or, in runs without one,
+    the mean over all peers.
     """
+    frame = _of_members(groups, subject) if subject else _of_models(groups)
+    frame = frame.assign(**_spent(groups, frame))
+    means = {name: (name, "mean") for name in AXES if name != "round"}
+    by = frame.groupby([*_KEY, "round"], observed=True)
+    values = with_nan(by["value"].agg(["mean", "min", "max", "std", "count"]), by["value"])
+    return values.join(by.agg(**means)).reset_index()
+
+
+def _of_models(groups: Groups) -> pd.DataFrame:
     frame = groups.frame("evaluations", _COLUMNS, pc.field("subject").isin(["global", "peers"]))
     frame = frame[~frame["metric"].str.contains(_OF_MEMBERS)]
     with_model = frame["run"][frame["subject"] == "global"].unique()
-    frame = frame[(frame["subject"] == "global") | ~frame["run"].isin(with_model)]
-    frame = frame.assign(**_spent(groups, frame))
-    means = {name: (name, "mean") for name in _AXES if name != "round"}
-    by = frame.groupby([*_KEY, "round"], observed=True)
-    values = with_nan(by["value"].agg(["mean", "min", "max"]), by["value"])
-    return values.join(by.agg(**means)).reset_index()
+    return frame[(frame["subject"] == "global") | ~frame["run"].isin(with_model)]
+
+
+def _of_members(groups: Groups, subject: str) -> pd.DataFrame:
+    frame = groups.frame("evaluations", _COLUMNS, pc.field("subject") == subject)
+    of_run = frame.groupby(["run", *_KEY, "round", "step", "virtual_time"], observed=True)["value"]
+    return with_nan(of_run.mean().to_frame("value"), of_run).reset_index()
 
 
 def _spent(groups: Groups, frame: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -74,8 +87,7 @@ def _spent(groups: Groups, frame: pd.DataFrame) -> dict[str, np.ndarray]:
     return spent
 
 
-def _pictures(groups: Groups, table: pd.DataFrame, axis: str, name: str) -> Iterator[Picture]:
-    axis = axis + groups.unit if name == "virtual_time" else axis
+def _pictures(groups: Groups, table: pd.DataFrame, name: str) -> Iterator[Picture]:
     for (metric, split), of_metric in by_text(table, "metric", "split"):
         known = of_metric[of_metric[name].notna()]
         if known.empty or (name != "round" and not known[name].any()):  # the first round is 0
@@ -83,12 +95,17 @@ def _pictures(groups: Groups, table: pd.DataFrame, axis: str, name: str) -> Iter
 
         def draw(axes: Axes, known: pd.DataFrame = known, metric: str = metric) -> None:
             series(axes, groups, known, name, "mean", "min", "max")
-            axes.set(xlabel=axis, ylabel=metric)
-            wide_scale(axes, known["mean"])
-            if name == "bytes":
-                bytes_along(axes)
-            elif name == "round":
-                whole_numbers(axes)
+            finish(axes, groups, name, metric, known["mean"])
 
         title = f"{metric.capitalize()}, {split}"
         yield picture(f"{metric}-{split}-by-{name.replace('_', '-')}", title, "", draw)
+
+
+def finish(axes: Axes, groups: Groups, x: str, metric: str, values: pd.Series[float]) -> None:
+    """Labels the axes of a learning curve, and chooses their scales. x: a key of AXES."""
+    axes.set(xlabel=AXES[x] + (groups.unit if x == "virtual_time" else ""), ylabel=metric)
+    wide_scale(axes, values)
+    if x == "bytes":
+        bytes_along(axes)
+    elif x == "round":
+        whole_numbers(axes)

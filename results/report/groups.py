@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from results.compare import tells
 from results.keys import Value
 from results.reader import Run
-from results.runs import Runs
+from results.run_set import RunSet
 from results.texts import short_names, written
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Groups:
     keys: the scenario keys that tell them apart. picked: whether clients are left out until they have taken part.
     """
 
-    def __init__(self, runs: Runs, keys: Sequence[str], groups: Sequence[RunGroup], picked: bool = False) -> None:
+    def __init__(self, runs: RunSet, keys: Sequence[str], groups: Sequence[RunGroup], picked: bool = False) -> None:
         self.runs, self.keys, self.groups, self.picked = runs, tuple(keys), tuple(groups), picked
         self.drawn = runs.only(run for group in groups for run in group.drawn)
 
@@ -95,7 +95,7 @@ class Groups:
         )
 
 
-def grouped(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) -> Groups:
+def grouped(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False) -> Groups:
     """Groups runs by the values of keys; by default of all keys that differ and change numbers, except the seed.
 
     picked: whether clients are left out until they have taken part. Raises UnknownKey for a key that no run has.

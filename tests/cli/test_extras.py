@@ -22,13 +22,18 @@ def resolved(folder: Path, *wanted: str) -> dict[str, str]:
     done = subprocess.run([sys.executable, "-m", "pip", *command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(report.read_text())["install"]
-    return {item["metadata"]["name"].lower(): item["metadata"]["version"] for item in found}
+    return {plain(item["metadata"]["name"]): item["metadata"]["version"] for item in found}
+
+
+def plain(requirement: str) -> str:
+    """The name of a package as all spellings of it are compared, without extras and versions."""
+    return re.sub("[-_.]+", "-", re.split(r"[\[><=~ ]", requirement)[0]).lower()
 
 
 def test_no_extra_holds_back_what_raysim_gets_without_it(tmp_path: Path) -> None:
     """The full package mlflow would hold back pyarrow, and trackio Pillow: pip would find no versions that fit."""
     alone = resolved(tmp_path, *PROJECT["dependencies"])
-    asked = [re.split(r"[\[><=~ ]", text)[0].lower() for text in PROJECT["dependencies"]]
+    asked = map(plain, PROJECT["dependencies"])
     pins = tmp_path / "constraints.txt"
     pins.write_text("".join(f"{name}=={alone[name]}\n" for name in asked))
     beside = resolved(tmp_path, "--constraint", str(pins), *(text for wanted in EXTRAS.values() for text in wanted))

@@ -1,0 +1,42 @@
+"""Joins the tables of runs to a row for each client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from results.run_set import RunSet
+
+_MEMBER = ["run", "client"]
+
+
+def clients(runs: RunSet, metric: str, keys: Iterable[str] | None = None) -> pd.DataFrame:
+    """Returns what `Runs.clients` says."""
+    held = runs.pandas("partition", ["run", "client", "label", "samples"], pc.field("split") == "train", keys=keys)
+    extra = [name for name in held if name not in ("run", "client", "label", "samples")]
+    named = held[["run", *extra]].drop_duplicates()
+    of_client = held[held["samples"] > 0].groupby(_MEMBER, observed=True)
+    table = of_client.agg(samples=("samples", "sum"), labels=("label", "nunique"))
+    updates = runs.pandas("updates", ["run", "client", "status", "staleness"], keys=[])
+    used = updates[updates["status"] == "used"].groupby(_MEMBER, observed=True)
+    table = table.join(updates.groupby(_MEMBER, observed=True).size().rename("picked"), how="outer")
+    table = table.join(used.agg(used=("staleness", "size"), staleness=("staleness", "mean")))
+    counts = ["samples", "labels", "picked", "used"]
+    table[counts] = table[counts].fillna(0).astype("int64")
+    table = table.join(_last(runs, metric))
+    return table.reset_index().merge(named, on="run", how="left")[["run", *extra, "client", *table.columns]]
+
+
+def _last(runs: RunSet, metric: str) -> pd.Series[float]:
+    """Returns the last value of a metric of each client's or peer's own model on test samples."""
+    own = pc.field("subject").isin(["client", "unseen", "peer"]) & (pc.field("split") == "test")
+    columns = ["run", "round", "member", "value"]
+    rows = runs.pandas("evaluations", columns, own & (pc.field("metric") == metric), keys=[])
+    last = rows.sort_values("round", kind="stable").drop_duplicates(["run", "member"], keep="last")
+    values: pd.Series[float] = last.rename(columns={"member": "client"}).set_index(_MEMBER)["value"].rename(metric)
+    return values

@@ -1,0 +1,113 @@
+"""Learning curves on matplotlib's axes, and as files for papers."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import command
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from reported_runs import evaluation, made, step
+
+from results import NotComparable, Runs, load
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    """FedAvg with two seeds, FedBuff with one; steps of 20 bytes up and down together before each evaluation."""
+    values = {("fedavg", 0): (0.1, 0.5), ("fedavg", 1): (0.3, 0.9), ("fedbuff", 0): (0.4, 0.6)}
+    for (algorithm, seed), of_run in values.items():
+        rows = [evaluation(number, value) for number, value in enumerate(of_run)]
+        rows += [evaluation(number, 1 - value, metric="loss") for number, value in enumerate(of_run)]
+        own = [evaluation(1, value, member, subject="client") for member, value in enumerate((0.2, seed))]
+        steps = [step(number, 10, 1.0) for number in range(2)]
+        scenario = {"seed": seed, "algorithm": {"name": algorithm}, "world": {"delay": {"unit": "seconds"}}}
+        made(tmp_path / f"{algorithm}-{seed}", {"evaluations": rows + own, "steps": steps}, scenario)
+    return load(tmp_path)
+
+
+def lines(axes: Axes) -> dict[str, list[tuple[float, float]]]:
+    return {
+        str(line.get_label()): [(float(x), pytest.approx(float(y))) for x, y in zip(*line.get_data(), strict=True)]
+        for line in axes.lines
+    }
+
+
+def band(axes: Axes) -> list[tuple[float, float]]:
+    """The lowest and the highest value of the only band at each x."""
+    (found,) = (child for child in axes.collections if isinstance(child, PolyCollection))
+    corners = found.get_paths()[0].vertices
+    at = sorted({float(x) for x, _ in corners})
+    return [(min(y for x, y in corners if x == a), max(y for x, y in corners if x == a)) for a in at]
+
+
+def test_a_line_is_the_mean_over_seeds(runs: Runs) -> None:
+    axes = Figure().subplots()
+    assert runs.plot("accuracy", axes=axes) is axes
+    assert lines(axes) == {"fedavg": [(0, 0.2), (1, 0.7)], "fedbuff": [(0, 0.4), (1, 0.6)]}
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("round", "accuracy")
+    over = {x: runs.plot("loss", x, axes=Figure().subplots()) for x in ("virtual_time", "bytes", "seconds")}
+    assert lines(over["bytes"])["fedbuff"] == [(20, 0.6), (40, 0.4)]
+    assert over["virtual_time"].get_xlabel() == "virtual time (seconds)"
+    own = runs.plot(subject="client", axes=Figure().subplots())
+    assert lines(own) == {"fedavg": [(1, 0.35)], "fedbuff": [(1, 0.1)]}  # means of 0.2 and the seed
+
+
+@pytest.mark.parametrize(
+    "how, half",
+    [
+        ("min-max", (0.1, 0.2)),
+        ("std", (0.1 * math.sqrt(2), 0.2 * math.sqrt(2))),
+        ("ci", (12.706 * 0.1, 12.706 * 0.2)),  # the quantile of t with one degree of freedom, and std / sqrt(2)
+    ],
+)
+def test_bands(how: str, half: tuple[float, float], runs: Runs) -> None:
+    axes = runs.plot(band=how, axes=Figure().subplots())
+    expected = [(mean - h, mean + h) for mean, h in zip((0.2, 0.7), half, strict=True)]
+    assert band(axes) == [pytest.approx(pair, rel=1e-4) for pair in expected]
+
+
+def test_lines_can_be_ordered_and_named(runs: Runs) -> None:
+    axes = runs.plot(order=["fedbuff"], labels={"fedavg": "FedAvg"}, band="none", axes=Figure().subplots())
+    assert list(lines(axes)) == ["fedbuff", "FedAvg"]
+    assert not axes.collections
+    legend = axes.get_legend()
+    assert legend and [text.get_text() for text in legend.get_texts()] == ["fedbuff", "FedAvg"]
+    alone = runs.only([runs[2]]).plot(axes=Figure().subplots())
+    assert alone.get_legend() is None
+
+
+@pytest.mark.parametrize(
+    "how, text",
+    [
+        ({"metric": "acuracy"}, "metric: must be one of accuracy on test, loss on test, got 'acuracy' on test"),
+        ({"x": "time"}, "x: must be one of round, virtual_time, bytes, seconds, got 'time'"),
+        ({"band": "sem"}, "band: must be one of min-max, std, ci, none, got 'sem'"),
+        ({"order": ["x"]}, "order: must name lines of the figure, which are 'fedavg', 'fedbuff', got 'x'"),
+        ({"subject": "unseen"}, "metric: must be one of these models, of which there is no evaluation"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(how: dict[str, Any], text: str, runs: Runs) -> None:
+    with pytest.raises(NotComparable) as refused:
+        runs.plot(**how)
+    assert text in str(refused.value)
+
+
+def test_the_command_writes_files_of_a_given_size(runs: Runs, tmp_path: Path) -> None:
+    folder = runs[0].folder.parent
+    for name in ("one.pdf", "two.pdf"):
+        options = ("--x", "virtual_time", "--width", "8.4cm", "--height", "50 mm", "--out", tmp_path / name)
+        answer = command("plot", folder, *options, "--label", "fedavg=FedAvg")
+        assert (answer.exit_code, answer.stdout) == (0, f"accuracy over virtual_time in {tmp_path / name}\n")
+    pdf = (tmp_path / "one.pdf").read_bytes()
+    assert pdf == (tmp_path / "two.pdf").read_bytes()
+    box = f"/MediaBox [ 0 0 {8.4 / 2.54 * 72:.6f}".encode()
+    assert pdf.startswith(b"%PDF") and box[:20] in pdf
+    assert command("plot", folder, "--out", tmp_path / "three.svg").exit_code == 0
+    assert "<svg" in (tmp_path / "three.svg").read_text()
+    for wrong, text in ((("--width", "3"), "width: must be"), (("--label", "a"), "--label: must be LABEL=TEXT")):
+        answer = command("plot", folder, *wrong, "--out", tmp_path / "four.png")
+        assert answer.exit_code == 2 and text in answer.stderr
+    assert command("plot", folder, "--out", tmp_path / "four.gif").exit_code == 2
