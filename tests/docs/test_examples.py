@@ -33,7 +33,7 @@ def run(place: Path, *words: str) -> str:
 
 def test_every_example_is_here() -> None:
     assert {path.name for path in EXAMPLES.iterdir()} - {"README.md", "__pycache__"} == {
-        *("asyncfeded.py", "asyncfeded.yaml", "feddyn.yaml"),
+        *("asyncfeded.py", "asyncfeded.yaml", "fedvarp.yaml"),
         *("directions.py", "directions.yaml"),
         "bring_your_own.ipynb",
         "first_steps.ipynb",
