@@ -14,26 +14,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from raysim.algorithms.moving import Moving
-from raysim.parts.part import Count, Positive
+from raysim.algorithms.mifa import MIFA
+from raysim.parts.part import Count
 from raysim.terms import Arrival, Buffer, Population, Record
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raysim.local.model import Model
     from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
-class CA2FL(Moving):
+class CA2FL(MIFA):
     """FedBuff, with every step calibrated by the last updates of all clients (Wang et al. 2024)."""
 
     name: str = "ca2fl"
     buffer: Count = 10
     """How many updates make a server step (M)."""
-    server_lr: Positive = 1.0
-    """Factor of the server's step (eta)."""
     scale_buffers: bool = False
     """Whether BatchNorm's statistics move to the mean of those that arrived by the factor `server_lr` only. false: they
     become that mean."""
@@ -42,30 +38,15 @@ class CA2FL(Moving):
     def trigger(self) -> Buffer:
         return Buffer(self.buffer)
 
-    @property
-    def caches_clients(self) -> bool:
-        return True
-
-    def init(self, model: Model, population: Population) -> Record:
-        return {**self.starting(model.w), "mean_cache": model.w * 0}
-
-    def client(self, model: Model) -> Record:
-        return {"cache": model.w * 0}
-
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
         return None  # because the step needs two different sums of the updates
-
-    def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
-        trained = task.train(task.received)
-        delta = trained.w - message["w"]
-        return trained.send(change=delta - state["cache"]), {"cache": delta}
 
     def direction(
         self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
     ) -> tuple[Tensor, Record]:
-        changes, mean = updates["change"], state["mean_cache"]
+        changes, mean = updates["change"], state["mean"]
         weights = changes.new_tensor(_multiplicities(arrivals)) / len(arrivals)
-        others = {"mean_cache": mean + changes.sum(0) / task.population.clients}
+        others = {"mean": mean + changes.sum(0) / task.population.clients}
         if self.scale_buffers:
             others["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)
         return self.server_lr * (mean + weights @ changes), others

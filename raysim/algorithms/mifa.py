@@ -46,7 +46,7 @@ class MIFA(Moving):
     def client(self, model: Model) -> Record:
         return {"last": model.w * 0}
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float] | None:
         return [1 / population.clients] * len(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
