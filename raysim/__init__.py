@@ -17,6 +17,7 @@ require_own_packages()  # before anything imports them
 with one_line_if_interrupted():  # it takes a second
     from raysim.parts.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
     from raysim.runs.fork import fork
+    from raysim.runs.interrupted import Interrupted
     from raysim.runs.on_ray import session, shutdown
     from raysim.runs.result import Result
     from raysim.runs.resume import resume
@@ -29,6 +30,7 @@ with one_line_if_interrupted():  # it takes a second
 __all__ = [
     "BadInput",
     "CannotGoOn",
+    "Interrupted",
     "Plan",
     "RaysimError",
     "Result",

@@ -55,14 +55,15 @@ def named_observers(observe: list[str] | None, log: list[str] | None) -> list[Ob
     from raysim.scenario.schema import RunSettings
     from results.yaml import parse
 
-    block = {"rounds": 1, "observers": [*map(parse, observe or [])], "log": [*map(parse, log or [])]}
-    try:
-        settings = RunSettings.model_validate(as_tuples(block))
-    except ValidationError as error:
-        refuse([ScenarioError("--observe, --log", explain(error, RunSettings, block))])
-        raise AssertionError from error  # refuse has ended the command
-    refuse([ValueError(problem) for tracker in settings.log for problem in tracker.problems()])
-    return [*settings.observers, *settings.log]
+    found: list[Observer] = []
+    for option, key, texts in (("--observe", "observers", observe), ("--log", "log", log)):
+        block = {"rounds": 1, key: [*map(parse, texts or [])]}
+        try:
+            found += getattr(RunSettings.model_validate(as_tuples(block)), key)
+        except ValidationError as error:
+            refuse([ScenarioError(option, explain(error, RunSettings, block))])
+    refuse([ValueError(problem) for observer in found for problem in observer.problems()])
+    return found
 
 
 def to_location(text: str) -> Path:

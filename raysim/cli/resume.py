@@ -35,11 +35,12 @@ def resume(
     checkpoint = Checkpoint.read(folder)
     where = f"round {checkpoint.round + 1}" if checkpoint else "its beginning, because it has no checkpoint"
     typer.echo(f"{folder.name} goes on from {where}")
+    how: dict[str, Any] = {"inline": inline, "address": address, "progress": False}
     with ending_by_signals():
         _connect(scenario, address, inline)
         result = watch(
             scenario,
-            lambda shown: go_on(folder, overrides or [], observers=[shown, *watchers], inline=inline, address=address),
+            lambda shown: go_on(folder, overrides or [], observers=[shown, *watchers], **how),
             where="this process" if inline else "Ray",
         )
     raise typer.Exit(exit_code(result))
@@ -63,7 +64,7 @@ def fork(
     watchers = named_observers(observe, log)
     with refusing_wrong_runs():
         _, scenario = scenario_to_fork(folder, at, overrides or [])
-    where: dict[str, Any] = {"inline": inline, "address": address}
+    where: dict[str, Any] = {"inline": inline, "address": address, "progress": False}
     with ending_by_signals():
         _connect(scenario, address, inline)
         result = watch(

@@ -38,7 +38,14 @@ def run(
     from raysim.runs.result import Result
     from raysim.runs.run import run as start
 
-    how: dict[str, Any] = {"inline": inline, "dry": dry, "address": address, "out": out, "resume": resume}
+    how: dict[str, Any] = {
+        "inline": inline,
+        "dry": dry,
+        "address": address,
+        "out": out,
+        "resume": resume,
+        "progress": False,
+    }
     where = "this process" if inline or dry else "Ray"
 
     def carry_out(scenario: Scenario) -> Result:

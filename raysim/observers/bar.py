@@ -26,10 +26,10 @@ class Bar(Observer):
     _line: TaskID | None
     _kept: bool  # whether the line stays when the run is over
 
-    def __init__(self, bars: Bars, line: TaskID | None = None) -> None:
-        """line: of the display, which then stays; None: one that comes and goes with the run."""
+    def __init__(self, bars: Bars, line: TaskID | None = None, *, kept: bool = False) -> None:
+        """line: of the display, which then stays; None: one that comes with the run, and goes with it unless `kept`."""
         super().__init__()
-        self._bars, self._line, self._kept = bars, line, line is not None
+        self._bars, self._line, self._kept = bars, line, kept or line is not None
 
     def for_run(self) -> Bar:
         return Bar(self._bars)

@@ -8,9 +8,11 @@ from typing import Any
 
 from raysim.engine.checkpoint import FOLDER, Checkpoint
 from raysim.observers.callback import Watcher
+from raysim.observers.live import showing
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.changes import BITS, LATER, changed, differences, refuse, require_ended
 from raysim.runs.execution import Execution
+from raysim.runs.interrupted import leaving_result
 from raysim.runs.lock import locked
 from raysim.runs.observing import Observing, observers_of
 from raysim.runs.result import Result
@@ -27,6 +29,7 @@ from results.store import copy_folder
 _FORKED = (*LATER, "algorithm.", "local.", "run.", "name")
 
 
+@leaving_result
 def fork(
     folder: str | Path,
     at: int,
@@ -36,6 +39,7 @@ def fork(
     inline: bool = False,
     address: str | None = None,
     observers: Sequence[Watcher] = (),
+    progress: bool = True,
 ) -> Result:
     """Starts a new run from a version of another one, with other settings from there on, and returns its result.
 
@@ -62,14 +66,15 @@ def fork(
             goes_on = _copy(source, made[0], at, origin)
         return Execution(old, made[0], goes_on=goes_on, until=at, facts={"forking": origin})
 
-    observing = Observing(after, observers_of(after, observers))
-    where: dict[str, Any] = {"inline": inline, "address": address, "observing": observing}
-    past = launch(old, first, **where)
-    if past.info["status"] != "forking":  # it was stopped before, or has diverged
-        return past
-    facts = {"forked_from": origin}
-    with locked(made[0]):
-        return launch(after, lambda: Execution(after, made[0], goes_on=True, facts=facts), **where)
+    with showing(progress) as shown:
+        observing = Observing(after, observers_of(after, [*shown.observers, *observers]))
+        where: dict[str, Any] = {"inline": inline, "address": address, "observing": observing}
+        past = launch(old, first, **where)
+        if past.info["status"] != "forking":  # it was stopped before, or has diverged
+            return past
+        facts = {"forked_from": origin}
+        with locked(made[0]):
+            return launch(after, lambda: Execution(after, made[0], goes_on=True, facts=facts), **where)
 
 
 def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:

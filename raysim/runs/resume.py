@@ -8,9 +8,11 @@ from typing import Any
 
 from raysim.engine.checkpoint import Checkpoint
 from raysim.observers.callback import Watcher
+from raysim.observers.live import showing
 from raysim.parts.errors import CannotGoOn
 from raysim.runs.changes import BITS, LATER, changed, refuse, refuse_sooner, require_ended, require_no_links
 from raysim.runs.execution import Execution
+from raysim.runs.interrupted import leaving_result
 from raysim.runs.lock import locked
 from raysim.runs.observing import Observing, observers_of
 from raysim.runs.result import Result
@@ -20,6 +22,7 @@ from results import Run, open_run
 from results.location import location
 
 
+@leaving_result
 def resume(
     folder: str | Path,
     overrides: Sequence[str] = (),
@@ -27,6 +30,7 @@ def resume(
     inline: bool = False,
     address: str | None = None,
     observers: Sequence[Watcher] = (),
+    progress: bool = True,
 ) -> Result:
     """Goes on with a run that ended early, or with a finished one for more rounds, and returns its result.
 
@@ -44,8 +48,9 @@ def resume(
         execution = Execution(scenario, folder, goes_on=True)
         sweep = run.info.get("sweep") or {}
         told: dict[str, Any] = {"sweep": sweep.get("name"), "label": sweep.get("label")}
-        observing = Observing(scenario, observers_of(scenario, observers), **told)
-        return launch(scenario, lambda: execution, inline=inline, address=address, observing=observing)
+        with showing(progress) as shown:
+            observing = Observing(scenario, observers_of(scenario, [*shown.observers, *observers]), **told)
+            return launch(scenario, lambda: execution, inline=inline, address=address, observing=observing)
 
 
 def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:

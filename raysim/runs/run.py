@@ -15,11 +15,13 @@ from actors import InlinePool, JobFailed, SchedulerDied, ValuesLost
 from actors.interrupt import deferring
 from raysim.engine.progress import Progress
 from raysim.observers.callback import Watcher
+from raysim.observers.live import showing
 from raysim.parts.errors import RunFailed, ScenarioError, StopRun
 from raysim.parts.standard_state import standard_state
 from raysim.runs.dry import dry_run, require_plan
 from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
+from raysim.runs.interrupted import Interrupted, leaving_result
 from raysim.runs.lock import locked
 from raysim.runs.machines import pin
 from raysim.runs.observing import NewRows, Observing, observers_of
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from actors.workforce import Workforce
 
 
+@leaving_result
 def run(
     scenario: Scenario | dict[str, Any] | str | Path,
     *,
@@ -52,6 +55,7 @@ def run(
     address: str | None = None,
     resume: bool = False,
     observers: Sequence[Watcher] = (),
+    progress: bool = True,
 ) -> Result:
     """Runs a scenario and returns its result. Everything that the run writes goes to a new folder below `out`,
     which may also be a URI, such as s3://bucket/runs.
@@ -67,6 +71,11 @@ def run(
     resume: if `out` holds a run of the scenario that is over and not out of date, return its result; if it holds one
     that ended early, go on with that. A run that diverges ends there with the status "diverged", unless
     `run.on_divergence` is go_on.
+    progress: show how far the run is, by a bar in a terminal or a notebook, and elsewhere by a line on standard error
+    every ten seconds.
+
+    If the run is interrupted, as by Ctrl-C, it raises Interrupted, a KeyboardInterrupt with a `result`. In a notebook
+    and at Python's prompt, it returns that result instead: its status is "interrupted", and `resume` goes on with it.
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
@@ -86,13 +95,13 @@ def run(
         if over is not None and not isinstance(over, OutOfDate):
             return Result(over)
         before = earlier.to_resume(scenario)
-    with going_on(before, scenario) if before else nullcontext():
+    with going_on(before, scenario) if before else nullcontext(), showing(progress) as shown:
         return launch(
             scenario,
             lambda: Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None),
             inline=inline,
             address=address,
-            observing=Observing(scenario, observers_of(scenario, observers)),
+            observing=Observing(scenario, observers_of(scenario, [*shown.observers, *observers])),
         )
 
 
@@ -154,10 +163,12 @@ def _carry_out(execution: Execution, workforce: Workforce | None, take: Callable
         raise RunFailed(told.label, cause, told.traceback, execution.folder) from None
     except StopRun as stop:
         execution.settle("stopped", early=str(stop))
-    except BaseException:  # such as Ctrl-C
+    except BaseException as end:  # such as Ctrl-C
         status = execution.settle("interrupted")
         then = execution.cure if status == "interrupted" else f"it had {status} by then"
         _log.info(f"{execution.run} was interrupted; {then}")
+        if isinstance(end, KeyboardInterrupt):
+            raise Interrupted(Result(execution.folder, execution.scenario.model)) from end
         raise
     return Result(execution.folder, execution.scenario.model)
 

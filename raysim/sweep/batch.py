@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
 from raysim.observers.callback import Watcher
+from raysim.observers.live import showing
 from raysim.observers.observer import Observer
 from raysim.parts.errors import Problem, RunFailed, ScenarioError
 from raysim.runs.observing import observers_of
@@ -36,6 +37,7 @@ def run_all(
     address: str | None = None,
     parallel: int | None = None,
     observers: Sequence[Watcher] = (),
+    progress: bool = True,
 ) -> list[RunOutcome]:
     """Runs scenarios side by side and returns their outcomes, in order. A run that fails does not stop the others.
 
@@ -46,12 +48,19 @@ def run_all(
 
     inline: without Ray, in processes of this machine. parallel: number of runs at a time; by default as many as the
     cluster has room for or, inline, as this machine has cores. observers: see `run`; each run has copies of its own,
-    but functions are called for all of them, from many threads. Raises actors.MissingResources if there is no cluster.
+    but functions are called for all of them, from many threads. progress: see `run`. Raises actors.MissingResources
+    if there is no cluster.
     """
     scenarios = _of_file(scenarios) if isinstance(scenarios, str | Path) else [*map(scenario_of, scenarios)]
     where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
-    outcomes = dict(outcomes_of(scenarios, labels(scenarios), location(out), observers, **where))
-    return [outcomes[place] for place in range(len(scenarios))]  # type: ignore[misc]  # the last one of each place
+    outcomes: dict[int, RunOutcome] = {}
+    with showing(progress, len(scenarios)) as shown:
+        told = [*shown.observers, *observers]
+        for place, news in outcomes_of(scenarios, labels(scenarios), location(out), told, **where):
+            if isinstance(news, RunOutcome):
+                outcomes[place] = news
+                shown.over()
+    return [outcomes[place] for place in range(len(scenarios))]
 
 
 def outcomes_of(

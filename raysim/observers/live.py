@@ -1,0 +1,136 @@
+"""Progress in Python programs: bars in a terminal or a notebook, and a line every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+import html
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from raysim.engine.progress import Progress
+from raysim.observers.lines import Lines
+from raysim.observers.observer import Observer, RunBegin
+
+_EVERY_S = 0.2  # least wall seconds between two changes of a notebook's output
+
+
+class Shown(NamedTuple):
+    """What shows how runs go on."""
+
+    observers: list[Observer]  # for one run, or each of several
+    over: Callable[[], Any]  # to be called when one of several runs is over
+
+
+@contextmanager
+def showing(wanted: bool, runs: int | None = None) -> Iterator[Shown]:
+    """Shows progress within the block, on standard error or in a notebook's output.
+
+    wanted: whether anything is to be shown. runs: how many there are to be; None: one, which is no sweep.
+    """
+    if not wanted:
+        yield Shown([], lambda: None)
+    elif in_notebook():
+        with NotebookBars() as display:
+            yield _on_bars(display, runs)
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        from raysim.observers.bar import bars
+
+        with bars(Console(stderr=True), transient=False) as terminal:
+            yield _on_bars(terminal, runs)
+    else:
+        yield Shown([LateLines()], lambda: None)
+
+
+def in_notebook() -> bool:
+    """Tells whether the program is run by a notebook, or by what shows its output as one does."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+
+
+def _on_bars(display: Any, runs: int | None) -> Shown:
+    from raysim.observers.bar import Bar
+
+    if runs is None:
+        return Shown([Bar(display, kept=True)], lambda: None)
+    line = display.add_task("[bold]runs", total=runs, state="")
+    return Shown([Bar(display)], lambda: display.advance(line))
+
+
+class LateLines(Lines):
+    """Prints lines on standard error, the first after `every_s`, so that short runs print nothing."""
+
+    _began: float = 0.0
+
+    def begin(self, run: RunBegin) -> None:
+        from rich.console import Console
+
+        self._console, self._label, self._began = Console(stderr=True), run.label, time.monotonic()
+
+    def progress(self, progress: Progress) -> None:
+        if time.monotonic() - self._began >= self.every_s:
+            super().progress(progress)
+
+
+class NotebookBars:
+    """Bars in the output of a notebook's cell, with the methods of rich's display that `Bar` calls.
+
+    It needs no widgets: the output is replaced by a new one a few times a second.
+    """
+
+    def __init__(self) -> None:
+        from IPython.display import DisplayHandle
+
+        self._handle, self._lock = DisplayHandle(), threading.Lock()
+        self._lines: dict[int, dict[str, Any]] = {}
+        self._number, self._shown = 0, 0.0
+
+    def __enter__(self) -> NotebookBars:
+        self._handle.display({"text/html": ""}, raw=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._show(at_once=True)
+
+    def add_task(self, description: str, *, total: float | None, state: str) -> int:
+        """Adds a line, and returns its number. description: as rich's markup. total: None if it is not known."""
+        from rich.markup import render
+
+        self._number += 1
+        self._lines[self._number] = {"text": str(render(description)), "done": 0, "total": total, "state": state}
+        self._show()
+        return self._number
+
+    def update(self, line: int, *, completed: float, state: str) -> None:
+        """Changes how far a line is."""
+        self._lines[line] |= {"done": completed, "state": state}
+        self._show()
+
+    def advance(self, line: int) -> None:
+        """Moves a line on by one."""
+        self._lines[line]["done"] += 1
+        self._show()
+
+    def remove_task(self, line: int) -> None:
+        """Takes a line away."""
+        del self._lines[line]
+        self._show()
+
+    def _show(self, *, at_once: bool = False) -> None:
+        with self._lock:  # runs of a sweep are shown from several threads
+            now = time.monotonic()
+            if at_once or now - self._shown >= _EVERY_S:
+                self._shown = now
+                self._handle.update({"text/html": "".join(map(_line, list(self._lines.values())))}, raw=True)
+
+
+def _line(line: dict[str, Any]) -> str:
+    total = line["total"]
+    bar = "" if total is None else f'<progress value="{line["done"]}" max="{total}"></progress> '
+    of_all = f"{line['done']}" if total is None else f"{line['done']}/{total}"
+    words = "  ".join(filter(None, (line["text"], of_all, line["state"])))
+    return f'<div style="font-family: monospace; white-space: pre">{bar}{html.escape(words)}</div>'
