@@ -16,6 +16,7 @@ require_own_packages()  # before anything imports them
 
 with one_line_if_interrupted():  # it takes a second
     from raysim.parts.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
+    from raysim.runs.end import end
     from raysim.runs.fork import fork
     from raysim.runs.interrupted import Interrupted
     from raysim.runs.on_ray import session, shutdown
@@ -40,6 +41,7 @@ __all__ = [
     "ScenarioError",
     "StopRun",
     "__version__",
+    "end",
     "fork",
     "load",
     "load_scenario",

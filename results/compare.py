@@ -93,18 +93,20 @@ def grouped(runs: RunSet, keys: list[str], notes: list[str]) -> dict[Values, lis
 
 
 def counted_runs(runs: RunSet, unfinished: bool) -> tuple[RunSet, list[str]]:
-    """Returns the finished runs, or all of them, and a note on each that is not finished."""
+    """Returns the runs that are over, or all of them, and a note on each that is not finished."""
     notes = []
     for run in runs.runs:
+        declared = ", declared over" if run.info.get("declared_over") else ""
+        then = f"{declared}; {'counts' if unfinished or run.over else 'left out'}"
         if run.diverged:
-            counts = unfinished or run.status == "finished"
-            notes.append(f"{run.folder}: diverged, {run.diverged}; {'counts' if counts else 'left out'}")
+            notes.append(f"{run.folder}: diverged, {run.diverged}{then}")
         elif run.status != "finished":
-            note = f", {run.note}" if run.note else ""
-            notes.append(f"{run.folder}: {run.standing}{note}; {'counts' if unfinished else 'left out'}")
-    counted = runs if unfinished else runs.only(run for run in runs.runs if run.status == "finished")
+            note = f", {run.note}" if run.note and not declared else ""
+            notes.append(f"{run.folder}: {run.standing}{note}{then}")
+    counted = runs if unfinished else runs.only(run for run in runs.runs if run.over)
     if not len(counted):
-        raise NotComparable("\n".join([*notes, "runs: must be finished to be compared, got none; add --unfinished"]))
+        text = "runs: must be over to be compared, got none; add --unfinished, or declare them over with `raysim end`"
+        raise NotComparable("\n".join([*notes, text]))
     return counted, notes
 
 
@@ -171,7 +173,7 @@ def _require_alike(values: Values, group: RunSet, keys: list[str]) -> None:
 def _once_a_seed(group: RunSet) -> tuple[list[Run], list[str]]:
     """Returns the newest run of each seed, finished ones first, and a note on each run that is left out."""
     seeds = {run: scenario.get("seed") for run, scenario in zip(group.runs, group.scenarios, strict=True)}
-    oldest_first = sorted(seeds, key=lambda run: (run.status == "finished", run.info.get("finished_at") or "", run.id))
+    oldest_first = sorted(seeds, key=lambda run: (run.over, run.info.get("finished_at") or "", run.id))
     kept = {seeds[run]: run for run in oldest_first}
     notes = [
         f"{run.folder}: left out, because {kept[seed].folder} has the same scenario and seed"

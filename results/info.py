@@ -14,9 +14,11 @@ _GIVEN: dict[str, Kind] = {
     **dict.fromkeys(("scenario", "seconds", "totals", "holder", "rows"), dict),
 }
 _OR_NULL: dict[str, Kind] = {
-    **dict.fromkeys(("name", "scenario_hash", "started_at", "finished_at", "ended_early", "ended_by", "error"), str),
+    **dict.fromkeys(
+        ("name", "scenario_hash", "started_at", "finished_at", "ended_early", "ended_by", "error", "declared_over"), str
+    ),
     **dict.fromkeys(("seed", "parameters", "classes"), int),
-    **dict.fromkeys(("versions", "forked_from", "depends_on", "diverged", "digest", "sweep"), dict),
+    **dict.fromkeys(("versions", "forked_from", "depends_on", "diverged", "digest", "sweep", "left", "best"), dict),
     **dict.fromkeys(("input_shape", "machines", "notes", "resumed", "workers"), list),
 }
 _NUMBER = (int, float)

@@ -97,6 +97,11 @@ class Run:
         return str(self.info.get("status", "unknown"))
 
     @property
+    def over(self) -> bool:
+        """Whether it finished, or was declared over."""
+        return self.status == "finished" or bool(self.info.get("declared_over"))
+
+    @property
     def diverged(self) -> str | None:
         """Says what was not finite first, and when; None if all was finite."""
         found = self.info.get("diverged")

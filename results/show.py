@@ -54,6 +54,10 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "ended by", summary.ended_by
     if summary.ended_early:
         yield "ended early", summary.ended_early
+    if summary.left:
+        yield "left", summary.left
+    if summary.best:
+        yield "best", summary.best
     if summary.diverged:
         yield "diverged", summary.diverged
     whom = "clients" if summary.topology is None else f"peers ({summary.topology})"

@@ -50,6 +50,8 @@ class Summary:
     ended_by: str | None  # the key of `run` that ended it, and its value; None if something else did
     diverged: str | None  # what was not finite first, and when, if anything was
     error: str | None
+    left: str | None  # which model a run that ended early has left
+    best: str | None  # the evaluation whose model is kept as the best
     notes: tuple[str, ...]  # what was done otherwise than the scenario asks, and what changed where the run went on
     algorithm: str | None
     data: str | None
@@ -95,6 +97,8 @@ def summary(run: Run) -> Summary:
         ended_by=_ended_by(info),
         diverged=run.diverged,
         error=info.get("error"),
+        left=_left(info),
+        best=_best(info),
         notes=tuple(map(str, info.get("notes") or ())),
         algorithm=_at(info, "scenario", "algorithm", "name"),
         data=_at(info, "scenario", "data", "name"),
@@ -140,6 +144,20 @@ def _ended_by(info: Mapping[str, Any]) -> str | None:
         return None
     about = f", {until['metric']}" if key in ("at_least", "at_most", "patience") else ""
     return f"run.until.{key}={until[key]:g}{about}"
+
+
+def _left(info: Mapping[str, Any]) -> str | None:
+    left = info.get("left")
+    over = f", declared over {info['declared_over']}" if info.get("declared_over") else ""
+    if not left:
+        return over.removeprefix(", ") or None
+    return f"the model of step {left['step']}, virtual time {left['virtual_time']:g}{over}"
+
+
+def _best(info: Mapping[str, Any]) -> str | None:
+    if not (best := info.get("best")):
+        return None
+    return f"{best['split']} {best['metric']} {best['value']:.4g} at step {best['step']}, in best.safetensors"
 
 
 def _largest(*columns: pa.ChunkedArray[Any]) -> Any:

@@ -23,7 +23,7 @@ from raysim.cli.new import new
 from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
 from raysim.cli.plot import plot
-from raysim.cli.resume import fork, resume
+from raysim.cli.resume import end, fork, resume
 from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.sweep import sweep
@@ -48,6 +48,7 @@ app.command()(run)
 app.command()(sweep)
 app.command()(resume)
 app.command()(fork)
+app.command()(end)
 app.command()(show)
 app.command()(compare)
 app.command()(report)

@@ -1,4 +1,4 @@
-"""The commands `resume` and `fork`, which go on with runs."""
+"""The commands `resume` and `fork`, which go on with runs, and `end`, after which none does."""
 
 from __future__ import annotations
 
@@ -73,6 +73,15 @@ def fork(
             where="this process" if inline else "Ray",
         )
     raise typer.Exit(exit_code(result))
+
+
+def end(folder: RunFolder) -> None:
+    """Declare a run over that ended early, so that comparisons count it and sweeps do not go on with it."""
+    from raysim.runs.end import end as declare
+
+    with refusing_wrong_runs():
+        result = declare(folder)
+    typer.echo(f"{result.folder.name} is over, {result.run.status}; `raysim resume` would go on with it")
 
 
 def _connect(scenario: Scenario, address: str | None, inline: bool) -> None:

@@ -119,7 +119,7 @@ class Checkpoint:
         for key in self.files:
             first, *numbers = key.split("/")
             if first == kind:
-                yield key, [int(number) for number in numbers]
+                yield key, [int(number) for number in numbers if number.isdigit()]
 
     def fetch(self) -> None:
         """Reads the records, which the next call of `records` returns, and the rows that the checkpoint counts on.

@@ -6,13 +6,16 @@ to the last row of its tables. So the changes that a happening makes are applied
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors import Value
 
 if TYPE_CHECKING:
     from raysim.workers.wire import Wire
+
+
+BEST = "best/"  # what keys of the best model begin with
 
 
 class Kept(NamedTuple):
@@ -41,6 +44,17 @@ class Committed:
 
     def __init__(self, records: dict[str, Kept]) -> None:
         self.records = records
+
+    def keep_best(self, keys: Iterable[str]) -> None:
+        """Keeps the records of these keys as those of the best model, instead of those before, as best/ and the key."""
+        for key in [key for key in self.records if key.startswith(BEST)]:
+            del self.records[key]
+        self.records.update({f"{BEST}{key}": self.records[key] for key in keys})
+
+    @property
+    def best(self) -> dict[str, Kept]:
+        """The records of the best model, by their keys before; {} if none is kept."""
+        return {key.removeprefix(BEST): kept for key, kept in self.records.items() if key.startswith(BEST)}
 
     def numbered(self, kind: str) -> dict[int, Value[Any]]:
         """Returns the values of the records of a kind with one number, such as message/3, by that number."""

@@ -30,7 +30,8 @@ class Final(NamedTuple):
     """
 
     model: dict[str, np.ndarray]
-    clients: dict[str, np.ndarray] | None  # clients' own models, with their numbers under `client`; None: not kept
+    clients: dict[str, np.ndarray] | None = None  # clients' own, with their numbers under `client`; None: not kept
+    best: dict[str, np.ndarray] | None = None  # those of the best evaluation; None: not kept
 
 
 class Simulation(Protocol[HappeningT, PendingT]):
@@ -63,8 +64,18 @@ class Simulation(Protocol[HappeningT, PendingT]):
     def memory(self) -> dict[str, Any]:
         """Returns what a checkpoint must hold beside records, as plain data."""
 
+    def model_keys(self) -> list[str]:
+        """Returns the keys of the records of the last model, or of the models of peers when they were last kept."""
+
     def finish(self) -> Final:
         """Does the work that is left after the timeline, and returns the final models."""
+
+    def left(self) -> tuple[Final, dict[str, Any]] | None:
+        """Returns the last good models of a run that ends early, and their step, round and virtual time.
+
+        That is the last model that was written or, after a divergence, the last one whose evaluation was finite, if
+        there was one. None: there is no model yet.
+        """
 
 
 class Family(Protocol[RecorderT]):

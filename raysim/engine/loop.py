@@ -11,6 +11,7 @@ from raysim.engine.committed import Change
 from raysim.engine.family import HappeningT, PendingT, Simulation
 from raysim.engine.progress import Mark, Progress, Stopwatch
 from raysim.engine.recorder import Recorder
+from raysim.engine.rows import when
 from raysim.engine.saver import Saver
 from raysim.workers.shared_requests import CLIENT
 
@@ -65,11 +66,12 @@ class Loop(Generic[HappeningT, PendingT]):
     def _record(self, happening: HappeningT, pending: PendingT | None, change: Change) -> Mark | None:
         self._saver.before(last=self._simulation.is_last(happening))
         mark = self._simulation.record(happening, pending)
-        budget = self._recorder.budget
-        if mark and mark.metrics is not None:
-            budget.evaluated(mark.metrics)
-        self._saver.after(happening, change, mark)
-        if mark and mark.metrics is not None and not mark.ends and budget.ended_by:
+        recorder, metrics = self._recorder, mark.metrics if mark else None
+        best = metrics is not None and recorder.best.evaluated(metrics, when(happening))
+        if metrics is not None:
+            recorder.budget.evaluated(metrics)
+        self._saver.after(happening, change, mark, best=best)
+        if mark and metrics is not None and not mark.ends and recorder.budget.ended_by:
             self._end()
         return mark
 

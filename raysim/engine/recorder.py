@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from actors import Job
 from raysim.engine import rows
+from raysim.engine.best import Best
 from raysim.engine.budget import RunBudget
 from raysim.scenario.schema import RunSettings
 from raysim.workers.replies import Numbers
@@ -27,14 +28,14 @@ class Recorder:
 
     totals: counts of what happened so far. virtual_time: that of the last round or step. early: why the run ended
     before all its rounds because nobody could be dispatched; None if it did not. ended_by: what ended the timeline, as
-    run.json will hold it; None before that. budget: what was spent so far. diverged: what was not finite first, as
-    run.json will hold it; None if all was finite. traffic: bytes of the simulated messages since the run began or went
-    on, up and down. staleness: that of the last step; None if it used nothing.
+    run.json will hold it; None before that. budget: what was spent so far. best: the best evaluation. diverged: what
+    was not finite first, as run.json will hold it; None if all was finite. traffic: bytes of the simulated messages
+    since the run began or went on, up and down. staleness: that of the last step; None if it used nothing.
     """
 
     def __init__(self, writer: Writer, run: RunSettings, *counts: str) -> None:
         """run: how long the run lasts. counts: the names of the totals."""
-        self.writer, self.budget = writer, RunBudget(run)
+        self.writer, self.budget, self.best = writer, RunBudget(run), Best(run)
         self._samples: list[int] = []  # number of samples that each client or peer trains on; `held` sets it
         self.totals = Counter(dict.fromkeys(counts, 0))
         self.virtual_time = 0.0
@@ -81,19 +82,21 @@ class Recorder:
 
     def memory(self) -> dict[str, Any]:
         """Returns what the recorder remembers beside the totals, as plain data, for a checkpoint."""
-        return {"diverged": self.diverged, "budget": self.budget.memory()}
+        return {"diverged": self.diverged, "budget": self.budget.memory(), "best": self.best.found}
 
     def recall(self, totals: dict[str, int], memory: dict[str, Any]) -> None:
         """Goes on from a checkpoint. totals and memory: what it holds of them."""
         self.totals.update(totals)
         self.diverged = memory["diverged"]
         self.budget.recall(memory["budget"])
+        self.best.found = memory["best"]
 
     def outcome(self) -> dict[str, Any]:
         """Returns what run.json says of all that happened."""
         totals = {**self.totals, "virtual_time": self.virtual_time}
         ended_by = self.budget.ended_by or self.ended_by
-        return {"totals": totals, "ended_early": self.early, "ended_by": ended_by, "diverged": self.diverged}
+        best = {"best": self.best.found} if self.best.found else {}
+        return {"totals": totals, "ended_early": self.early, "ended_by": ended_by, "diverged": self.diverged, **best}
 
     def add(self, new: Iterable[Row]) -> None:
         """Writes rows."""

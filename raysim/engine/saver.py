@@ -33,6 +33,9 @@ class Saved(Protocol):
     stopwatch: Stopwatch
     described: Described
 
+    def model_keys(self) -> list[str]:
+        """Returns the keys of the records of the last model, or of the models of peers when they were last kept."""
+
     def memory(self) -> dict[str, Any]:
         """Returns what it remembers of the happenings that were written, as plain data."""
 
@@ -81,10 +84,13 @@ class Saver:
                 self.save()
             self._open = False
 
-    def after(self, happening: Happened, change: Change, mark: Mark | None) -> None:
-        """Called after a happening was written. change: what it changes. mark: given if it ends a round."""
+    def after(self, happening: Happened, change: Change, mark: Mark | None, *, best: bool = False) -> None:
+        """Called after a happening was written. change: what it changes. mark: given if it ends a round. best: whether
+        its evaluation is the best so far."""
         self._whole = True
         self._simulation.committed.apply(change)
+        if best:
+            self._simulation.committed.keep_best(self._simulation.model_keys())
         if not self._open:
             return
         self._happenings += 1

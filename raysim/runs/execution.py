@@ -22,7 +22,7 @@ from raysim.engine.saver import Saver
 from raysim.observers.gauges import Gauges
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.runs.explained import explained
-from raysim.runs.folder import digest, digest_of, now, run_info, save
+from raysim.runs.folder import digest, digests, now, run_info, save
 from raysim.runs.machines import differences, kinds_of, workers_of
 from raysim.runs.observing import NewRows
 from raysim.scenario import Scenario
@@ -110,8 +110,8 @@ class Execution:
                 raise JobFailed("fork", f"the run {text}; take an earlier version, or more rounds", "")
             loop_s = simulation.stopwatch.seconds
         except Diverged:
-            described = simulation.described
-            info |= {"status": "diverged", "parameters": described.parameters, "digest": digest({}, writer.digest())}
+            info |= {"status": "diverged", "parameters": simulation.described.parameters}
+            info["digest"] = digest({}, writer.digest())
         except TakenOver:
             info["status"] = "taken over"
             raise
@@ -133,6 +133,8 @@ class Execution:
         finally:
             if saver and info["status"] not in ("finished", "taken over"):
                 self._save_if_possible(saver, pool, info)
+                if info["status"] != "forking":
+                    self._leave(simulation, info)
             info["machines"] = kinds_of(pool.machines) or info.get("machines", [])
             info["workers"] = _workers(pool, before)
             info |= {"finished_at": now(), **recorder.outcome()}
@@ -265,14 +267,21 @@ class Execution:
         self._require_mine()
         described = simulation.described
         save(self.folder, final, described.entries)
-        clients = {} if final.clients is None else {"clients": digest_of(final.clients)}
-        return {
-            "status": "finished",
-            "parameters": described.parameters,
-            "input_shape": list(described.shape),
-            "classes": described.classes,
-            "digest": digest(final.model, writer.digest()) | clients,
-        }
+        found = digest(final.model, writer.digest()) | digests(final)
+        return {"status": "finished", **_of_model(described), "digest": found}
+
+    def _leave(self, simulation: Simulation[Any, Any], info: dict[str, Any]) -> None:
+        """Writes the last good models of a run that ends early, if that is still possible."""
+        try:
+            if left := simulation.left():
+                final, made = left
+                self._require_mine()
+                save(self.folder, final, simulation.described.entries)
+                info |= {**_of_model(simulation.described), "left": made | digests(final)}
+        except TakenOver:
+            raise
+        except (Exception, KeyboardInterrupt):  # what ended the run, such as a lost cluster or a full disk, may be why
+            pass
 
     def _check_workers(self, pool: Pool, info: dict[str, Any], before: dict[str, Any]) -> None:
         """Updates run.json's list of workers and their machines, if workers have come or gone.
@@ -322,6 +331,12 @@ class Execution:
             with suppress(CannotWrite):  # a reader then sees that the process is gone
                 write_json(self.folder, info)
         return str(info["status"])
+
+
+def _of_model(described: Described) -> dict[str, Any]:
+    """Returns what run.json says of the model, with which `Result` builds it anew."""
+    shape, classes = list(described.shape), described.classes
+    return {"parameters": described.parameters, "input_shape": shape, "classes": classes}
 
 
 def _workers(pool: Pool, before: dict[str, Any]) -> list[dict[str, Any]]:

@@ -61,20 +61,21 @@ def now() -> str:
 
 
 def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...], int]]) -> None:
-    """Writes model.safetensors and, if clients' own models are kept, clients.safetensors.
+    """Writes model.safetensors and, if there are any, clients' own models and the best one beside it.
 
-    Both hold flat vectors `w` and `buffers`, with a row for each peer or client if there are several. Their metadata
+    All hold flat vectors `w` and `buffers`, with a row for each peer or client if there are several. Their metadata
     say where in `w` each parameter lies. entries: the name, shape and offset in `w` of each parameter.
     """
     parameters = json.dumps([list(entry) for entry in entries])
     order = "parameters of four dimensions (O, I, H, W) are stored as (O, H, W, I), except by the model `module`"
     metadata = {"parameters": parameters, "order": order}
     _save(final.model, folder / "model.safetensors", metadata)
-    clients = folder / "clients.safetensors"
-    if final.clients is not None:
-        _save(final.clients, clients, metadata)
-    else:
-        clients.unlink(missing_ok=True)  # files of an earlier end, before the run was extended
+    for name, vectors in (("clients", final.clients), ("best", final.best)):
+        file = folder / f"{name}.safetensors"
+        if vectors is not None:
+            _save(vectors, file, metadata)
+        else:
+            file.unlink(missing_ok=True)  # that of an earlier end, before the run was extended
 
 
 def _save(vectors: dict[str, np.ndarray], path: Path, metadata: dict[str, str]) -> None:
@@ -96,6 +97,12 @@ def digest(model: dict[str, np.ndarray], tables: str) -> dict[str, str]:
     """
     parts = {"model": digest_of(model), "tables": tables}
     return {**parts, "run": hashlib.sha256("".join(parts.values()).encode()).hexdigest()}
+
+
+def digests(final: Final) -> dict[str, str]:
+    """Returns the SHA-256 digest of each file of models that a run leaves, by its name without the suffix."""
+    files = {"model": final.model, "clients": final.clients, "best": final.best}
+    return {name: digest_of(vectors) for name, vectors in files.items() if vectors is not None}
 
 
 def digest_of(vectors: dict[str, np.ndarray]) -> str:

@@ -17,6 +17,10 @@ from results import Run, open_run
 _OVER = ("finished", "diverged")  # statuses of runs that would end in the same way again
 
 
+def _is_over(run: Run) -> bool:
+    return run.status in _OVER or bool(run.info.get("declared_over"))
+
+
 class OutOfDate(NamedTuple):
     """The reason why a scenario that has been run before is run again."""
 
@@ -33,7 +37,7 @@ def going_on(folder: Path, scenario: Scenario) -> Iterator[None]:
     with locked(folder):
         run = open_run(folder)
         require_no_links(folder)
-        if run.status in _OVER or run.info.get("scenario_hash") != scenario.hash:
+        if _is_over(run) or run.info.get("scenario_hash") != scenario.hash:
             text = f"must be a run that ended early, but another process went on with it, and it is {run.standing} now"
             raise CannotGoOn(f"{folder}: {text}; run the scenario again to use it")
         yield
@@ -42,8 +46,8 @@ def going_on(folder: Path, scenario: Scenario) -> Iterator[None]:
 class EarlierRuns:
     """The last run of each scenario below a folder that is over, and the last one that ended early.
 
-    A run is over if it finished or diverged, because it would end in the same way again. It ended early if it was
-    interrupted, killed or stopped, or failed.
+    A run is over if it finished or diverged, because it would end in the same way again, or if it was declared over. It
+    ended early if it was interrupted, killed or stopped, or failed.
     """
 
     def __init__(self, out: Path) -> None:
@@ -54,7 +58,7 @@ class EarlierRuns:
                 if run.info.get("forked_from") or run.info.get("dry"):  # its past had other settings, or it has none
                     continue
                 hash, found = str(run.info["scenario_hash"]), (run.folder, run.info.get("depends_on") or {})
-                if run.status in _OVER:
+                if _is_over(run):
                     self._over[hash] = found
                 elif run.standing in ("interrupted", "killed", "stopped", "failed"):
                     self._early[hash] = found

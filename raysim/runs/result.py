@@ -60,9 +60,14 @@ class Result:
         """Draws the learning curve of a metric, and returns matplotlib's axes. See `Runs.plot` for the arguments."""
         return Runs([self.run]).plot(metric, x, axes, **how)
 
-    def vectors(self) -> dict[str, Any]:
-        """Returns the final model as float32 vectors `w` and `buffers`; after a run of peers, a row for each peer."""
-        return self._final("model.safetensors")
+    def vectors(self, *, best: bool = False) -> dict[str, Any]:
+        """Returns the last model as float32 vectors `w` and `buffers`; after a run of peers, a row for each peer.
+
+        It is the final one or, of a run that ended early, the last good one, of the step that run.json says under
+        `left`. best: the best one instead, which `run.keep_best` keeps. Raises FileNotFoundError if there is no such
+        model.
+        """
+        return self._final("best.safetensors" if best else "model.safetensors")
 
     def clients(self) -> dict[str, Any]:
         """Returns each client's own last model, if the scenario had `run.save_clients`.
@@ -72,23 +77,23 @@ class Result:
         """
         return self._final("clients.safetensors")
 
-    def state_dict(self, peer: int | None = None) -> dict[str, Any]:
-        """Returns the final model's tensors by name, in torch's standard layout, as `load_state_dict` takes them.
+    def state_dict(self, peer: int | None = None, *, best: bool = False) -> dict[str, Any]:
+        """Returns the last model's tensors by name, in torch's standard layout, as `load_state_dict` takes them.
 
-        peer: see `module`.
+        peer, best: see `module`.
         """
         import torch
 
-        named = self.module(peer).state_dict()
+        named = self.module(peer, best=best).state_dict()
         standard = torch.contiguous_format
         return {n: t.clone(memory_format=standard) if isinstance(t, torch.Tensor) else t for n, t in named.items()}
 
-    def module(self, peer: int | None = None) -> nn.Module:
-        """Returns the final global model, or in a run of peers the model of one peer, in eval mode.
+    def module(self, peer: int | None = None, *, best: bool = False) -> nn.Module:
+        """Returns the last global model, or in a run of peers the model of one peer, in eval mode.
 
-        peer: the peer's number, by default 0. Raises ValueError if there is no such peer.
+        peer: the peer's number, by default 0. best: see `vectors`. Raises ValueError if there is no such peer.
         """
-        return self._bound(self._of_peer(peer)).eval()
+        return self._bound(self._of_peer(peer, best=best)).eval()
 
     def client_module(self, client: int) -> nn.Module:
         """Returns a client's own last model in eval mode, if the scenario had `run.save_clients`.
@@ -107,19 +112,23 @@ class Result:
 
         A run that is being extended has the file of its earlier end.
         """
-        if self.run.status != "finished":
+        left = self.info.get("digest" if self.run.status == "finished" else "left") or {}
+        which = name.removesuffix(".safetensors")
+        if which not in left and self.run.status != "finished":
             raise FileNotFoundError(
-                f"{self.folder}: must be finished to have {name}, got a run that is {self.run.standing}"
+                f"{self.folder}: must be finished to have {name}, got a run that is {self.run.standing}, and left none"
             )
+        if which == "best" and which not in left:
+            raise FileNotFoundError(f"{self.folder}: must be a run with run.keep_best to have {name}, got one without")
         tensors = _tensors(self.folder / name)
-        known, found = self.info["digest"].get(name.removesuffix(".safetensors")), digest_of(tensors)
+        known, found = left.get(which), digest_of(tensors)
         if known not in (None, found):
             text = f"must be as the run wrote it, with the digest {known} that run.json names, got {found}"
             raise NotARun(f"{self.folder / name}: {text}; copy it again from where it is whole, or run it again")
         return tensors
 
-    def _of_peer(self, peer: int | None) -> dict[str, Any]:
-        vectors = self.vectors()
+    def _of_peer(self, peer: int | None, *, best: bool) -> dict[str, Any]:
+        vectors = self.vectors(best=best)
         if vectors["w"].ndim == 1:
             if peer is not None:
                 raise ValueError(f"peer: must not be given, because the run had a server, got {peer}; leave it out")

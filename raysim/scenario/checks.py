@@ -98,16 +98,19 @@ def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _until_problems(scenario: Scenario) -> Iterator[Problem]:
-    until, data = scenario.run.until, scenario.data
-    if until is None or until.metric is None:
-        return
-    if not data.validation:
-        text = "is read on samples that no client trains on and no result is reported on, of which there are none"
-        yield Problem("run.until.metric", f"{text}; set data.validation to a share, such as 0.1")
-    larger = directions({"larger_is_better": scenario.run.directions}).get(until.metric)
-    if until.patience is not None and larger is None:
-        text = f"needs a metric of which it is known whether larger is better, got {until.metric!r}"
-        yield Problem("run.until.patience", f"{text}; take accuracy or loss, or set larger_is_better of your own")
+    run = scenario.run
+    known = directions({"larger_is_better": run.directions})
+    asked = {} if run.keep_best is None else {"run.keep_best": run.keep_best.partition(" ")[2]}
+    if run.until and run.until.metric is not None:
+        asked["run.until.metric"] = run.until.metric
+    for path, metric in asked.items():
+        if not scenario.data.validation:
+            text = "is read on samples that no client trains on and no result is reported on, of which there are none"
+            yield Problem(path, f"{text}; set data.validation to a share, such as 0.1")
+        ordered = path == "run.keep_best" or (run.until and run.until.patience is not None)
+        if ordered and metric not in known:
+            text = f"needs a metric of which it is known whether larger is better, got {metric!r}"
+            yield Problem(path, f"{text}; take accuracy or loss, or set larger_is_better of your own")
 
 
 def _measured_problems(scenario: Scenario, path: str, measured: Metric | TrainingLoss) -> Iterator[Problem]:

@@ -61,6 +61,9 @@ class RunSettings(Part):
     evaluate_every: Rounds | EveryTime = 10
     """Rounds from one evaluation to the next or, such as {virtual_time: 100}, virtual time. The last model is always
     evaluated."""
+    keep_best: Annotated[str, Field(pattern=r"^validation [A-Za-z]\w*$")] | None = None
+    """Metric by which the best model is kept beside the last one, in best.safetensors: the word validation and its
+    name, such as validation accuracy. It is read as that of `until` is. null: only the last model is kept."""
     evaluate_on: Annotated[tuple[Literal["test", "train", "validation"], ...], Field(min_length=1)] = ("test",)
     """Splits on which the global model, or the peers' models, are evaluated. train: all samples that clients train on.
     validation: what `data.validation` sets aside, which is always evaluated, and first, named or not. Progress shows

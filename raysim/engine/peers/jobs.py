@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -147,6 +147,8 @@ class PeersJobs:
         for key, (peer,) in checkpoint.keys("state"):
             self._states[peer] = Place(self.pool.put((({}, records[key]),)), 0)
             committed[key] = Kept(self._states[peer].value, (0, 1))
+        for key, _ in checkpoint.keys("best"):
+            committed[key] = Kept(self.pool.put((({}, records[key]),)), (0, 1))
         for key, (peer,) in checkpoint.keys("draft"):
             self._drafts[peer] = Place(self.pool.put(((records[key], {}),)), 0)
             self._trained[peer] = TrainedAt.noted(checkpoint.files[key][1])
@@ -161,7 +163,7 @@ class PeersJobs:
         round before that."""
         for key, kept in committed.records.items():
             if key.startswith("state/"):
-                self._states[int(key.removeprefix("state/"))] = Place(kept.value, kept.place[0])
+                self._states[int(key.removeprefix("state/"))] = _place_of(kept)
         self.now = now
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
@@ -188,11 +190,23 @@ class PeersJobs:
 
     def final_models(self) -> dict[str, np.ndarray]:
         """Returns the final models as flat vectors `w` and `buffers`, with a row for each peer."""
+        return self._models_of(self._states, self.now)
+
+    def models_in(self, kept: Mapping[str, Kept], moment: Moment) -> dict[str, np.ndarray]:
+        """Returns the models of the peers' states in records, as those of a moment, as `final_models` does."""
+        return self._models_of({peer: _place_of(kept[f"state/{peer}"]) for peer in range(self.peers)}, moment)
+
+    def _models_of(self, states: Mapping[int, Place[Own]], moment: Moment) -> dict[str, np.ndarray]:
         parts = []
         for peers in _chunks(range(self.peers), COMPARED):
-            request = FinishPeersRequest(self.now.version, self._states_of(peers))
+            asked = tuple(PeerState(peer, states[peer], moment) for peer in peers)
+            request = FinishPeersRequest(moment.version, asked)
             parts.append(finished(self.pool, self.pool.submit(CLIENT, request, label="fetch final models")).result)
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def _place_of(state: Kept) -> Place[Own]:
+    return Place(state.value, state.place[0])
 
 
 def _first_turn(peer: int, first: Next) -> Turn:

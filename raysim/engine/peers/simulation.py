@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from raysim.engine import rows
 from raysim.engine.checkpoint import Checkpoint, skip
@@ -16,6 +18,7 @@ from raysim.engine.peers.recorder import PeersRecorder, spread
 from raysim.engine.peers.timeline import new_timeline
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.scenario import Scenario
+from raysim.terms import Moment
 from raysim.workers.replies import Numbers
 from raysim.world.peers_timeline import Exchanged
 
@@ -31,12 +34,14 @@ class PeersSimulation:
         recorder.held(self.described.samples)
         recorder.budget.require_countable(self.described.forward_flops)
         self._last: Exchanged | None = None  # the round that was written last
+        self._kept: dict[str, Any] | None = None  # when peers' states were kept last
         self._timeline = new_timeline(scenario, self.described.samples, jobs.cost)
         self._happenings: Iterator[Exchanged] = iter(self._timeline)
         if checkpoint:
             self.committed = jobs.recall(checkpoint)
             for happening in skip(self._happenings, checkpoint):
                 jobs.now, self._last = happening.moment, happening
+                self._kept = rows.when(happening) if happening.evaluated else self._kept
         else:
             recorder.partition(self.described.partition)
         self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)
@@ -76,6 +81,7 @@ class PeersSimulation:
         self._recorder.jobs(happening, pending.mixes, self.stopwatch.began)
         metrics = self._record_evaluation(happening, pending.evaluation) if pending.evaluation else None
         self._record_divergence(happening, pending)
+        self._kept = rows.when(happening) if happening.evaluated else self._kept
         in_flight = 0 if self.scenario.world.synchronous else self._jobs.peers
         return Mark(happening.version, happening.time, in_flight, metrics, happening.ends is not None)
 
@@ -104,5 +110,25 @@ class PeersSimulation:
                 version, what = exchanged.version, f"the loss of peer {peer}"
                 self._recorder.diverge(exchanged, what, version=version, client=peer, go_on=go_on)
 
+    # --- the end ------------------------------------------------------------------------------------------------------
+
     def finish(self) -> Final:
-        return Final(self._jobs.final_models(), None)
+        return Final(self._jobs.final_models(), None, self._best())
+
+    def _best(self) -> dict[str, np.ndarray] | None:
+        found, kept = self._recorder.best.found, self.committed.best
+        return self._jobs.models_in(kept, _moment(found)) if found and kept else None
+
+    def model_keys(self) -> list[str]:
+        return [f"state/{peer}" for peer in range(self._jobs.peers)]
+
+    def left(self) -> tuple[Final, dict[str, Any]] | None:
+        """Peers' states are kept when they are evaluated; after a divergence, those of the last evaluation are left."""
+        if self._kept is None:
+            return None
+        return Final(self._jobs.models_in(self.committed.records, _moment(self._kept)), None, self._best()), self._kept
+
+
+def _moment(when: Mapping[str, Any]) -> Moment:
+    """Returns the end of the round at which peers were evaluated."""
+    return Moment(when["step"], when["step"], when["virtual_time"])

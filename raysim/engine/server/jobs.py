@@ -229,9 +229,13 @@ class ServerJobs(Visitor):
             del self._messages[version]
         return gone
 
-    def final_model(self, version: int) -> dict[str, np.ndarray]:
-        """Returns the final model as flat vectors `w` and `buffers`."""
-        request = FinishRequest(self._messages[version])
+    def message(self, version: int) -> Value[Wire]:
+        """Returns the message of the newest version."""
+        return self._messages[version]
+
+    def model_in(self, message: Value[Wire]) -> dict[str, np.ndarray]:
+        """Returns the model in a message as flat vectors `w` and `buffers`."""
+        request = FinishRequest(message)
         return finished(self.pool, self.pool.submit(SERVER, request, label="fetch the final model")).result
 
     def own_models(self, version: int) -> dict[str, np.ndarray]:

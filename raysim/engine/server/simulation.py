@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from actors import finished
+import numpy as np
+
+from actors import Value, finished
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.committed import Change, Committed
 from raysim.engine.family import Final
@@ -39,6 +41,8 @@ class ServerSimulation(Visitor):
         self._evaluated: int | None = None  # version of the last evaluation that was written
         self._end: Closed | Due | None = None  # the last end of a round, or evaluation, that was written
         self._written = 0  # happenings that were written
+        self._made: dict[str, Any] = {"round": 0, "virtual_time": 0.0}  # when the last version written was made
+        self._good: tuple[Value[Any], dict[str, Any]] | None = None  # the last model that was evaluated as finite
         recorder.budget.require_countable(described.forward_flops)
         self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
         self._measurements = 0  # those before the last happening that was written
@@ -86,6 +90,7 @@ class ServerSimulation(Visitor):
         training = _Training()
         deque(training.follow(skip(self._happenings, checkpoint)), maxlen=0)
         self._jobs.made, self._end, self._written = training.made, training.end, checkpoint.happenings
+        self._made |= {"round": training.made.round, "virtual_time": training.made.time}
         for dispatched in training.begun.values():  # in order of dispatch: a client's next state follows from its last
             self._jobs.training.begin(dispatched)
 
@@ -154,6 +159,7 @@ class ServerSimulation(Visitor):
                 self._diverge(stepped, what, arrival.version, arrival.client)
         if reply.diverged:
             self._diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
+        self._made = {"round": stepped.round, "virtual_time": stepped.time}
 
     def _record_divergence(self, closed: Closed | Due, pending: PendingEvaluation) -> None:
         """Notes losses that are not finite: of the server's model, then of clients' own models."""
@@ -162,6 +168,8 @@ class ServerSimulation(Visitor):
         for client, _, found in pending.of_clients:
             if not math.isfinite(found.sums["loss"]):
                 self._diverge(closed, f"the loss of client {client}'s own model", closed.version, client)
+        if not self._recorder.diverged:
+            self._good = self._newest()
 
     def _diverge(self, happening: Stepped | Closed | Due, what: str, version: int, client: int | None = None) -> None:
         go_on = self.scenario.run.on_divergence == "go_on"
@@ -183,9 +191,27 @@ class ServerSimulation(Visitor):
     def finish(self) -> Final:
         assert self._end is not None  # every timeline closes a round
         self._evaluate_unseen(self._end)
-        model = self._jobs.final_model(self._timeline.version)
-        save = self.scenario.run.save_clients
-        return Final(model, self._jobs.own_models(self._timeline.version) if save else None)
+        version = self._timeline.version
+        model = self._jobs.model_in(self._jobs.message(version))
+        own = self._jobs.own_models(version) if self.scenario.run.save_clients else None
+        return Final(model, own, self._best())
+
+    def _best(self) -> dict[str, np.ndarray] | None:
+        messages = [kept.value for kept in self.committed.best.values()]
+        return self._jobs.model_in(messages[0]) if messages else None
+
+    def model_keys(self) -> list[str]:
+        return [f"message/{max(self.committed.numbered('message'))}"]
+
+    def left(self) -> tuple[Final, dict[str, Any]]:
+        found = self._good if self._recorder.diverged and self._good else self._newest()
+        return Final(self._jobs.model_in(found[0]), None, self._best()), found[1]
+
+    def _newest(self) -> tuple[Value[Any], dict[str, Any]]:
+        """Returns the message of the last version that was written, and its step, round and virtual time."""
+        messages = self.committed.numbered("message")
+        version = max(messages)
+        return messages[version], {"step": version, **self._made}
 
     def _evaluate_unseen(self, closed: Closed | Due) -> None:
         pending = self._jobs.evaluate_unseen(closed.version)
