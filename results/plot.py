@@ -11,11 +11,11 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from results.disk import replacing
+from results.groups import Groups, RunGroup, grouped
 from results.measure import NotComparable
 from results.report import style
 from results.report.curves import AXES, finish, points
 from results.report.draw import band as draw_band
-from results.report.groups import Groups, RunGroup, grouped
 from results.texts import quoted
 
 if TYPE_CHECKING:
@@ -56,10 +56,12 @@ def plot(
     """
     table, groups = _table(runs, metric, x, how)
     if axes is None:
-        from matplotlib import pyplot  # chooses a backend
+        from matplotlib import pyplot
 
+        # Outside of the context, which would take back what a notebook's backend sets when the first figure loads it.
+        figure = pyplot.figure(figsize=(5.0, 3.0), layout="constrained")
         with rc_context(style.RC):
-            _, axes = pyplot.subplots(figsize=(5.0, 3.0), layout="constrained")
+            axes = figure.subplots()
     _draw(axes, groups, table, metric, x, how)
     return axes
 
@@ -141,7 +143,7 @@ def _draw(axes: Axes, groups: Groups, table: pd.DataFrame, metric: str, x: str, 
         draw_band(axes, place, label, of_group[x], of_group["mean"], *edges, strength=strength)
     finish(axes, groups, x, metric, table["mean"])
     if axes.get_legend_handles_labels()[1]:
-        axes.legend()
+        axes.legend(frameon=False)
 
 
 def _in_order(groups: Groups, order: Sequence[str]) -> list[RunGroup]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from results import html
 from results.compare import Comparison
 from results.paired import Paired
 from results.paired_table import paired_table
@@ -29,14 +30,16 @@ _LATEX = {
 
 
 def render(comparison: Comparison | Paired, format: str, percent: bool = False, width: int = 80) -> RenderableType:
-    """Renders a comparison as `table`, for a terminal of this width, or as text: `markdown`, `latex` or `csv`.
+    """Renders a comparison as `table`, for a terminal of this width, or as text: `markdown`, `latex`, `html` or `csv`.
 
     percent: whether to give accuracies in percent; csv always gives fractions.
     """
     shown = paired_table(comparison, percent) if isinstance(comparison, Paired) else text_table(comparison, percent)
     if format == "csv":  # one row for each group and metric, with nothing rounded
         return str(comparison.frame.to_csv(index=False, lineterminator="\n")).rstrip("\n")
-    return table(shown, width) if format == "table" else {"markdown": markdown, "latex": latex}[format](shown)
+    if format == "table":
+        return table(shown, width)
+    return {"markdown": markdown, "latex": latex, "html": as_html}[format](shown)
 
 
 def table(shown: TextTable, width: int) -> RenderableType:
@@ -116,6 +119,13 @@ def markdown(shown: TextTable) -> str:
     body = [[*labels, *map(_plain, cells)] for labels, cells in shown.rows]
     lines = ["| " + " | ".join(text.replace("|", r"\|") for text in line) + " |" for line in (head, rule, *body)]
     return "\n".join([*lines, "", *(f"{line}  " for line in shown.caption)]).rstrip()
+
+
+def as_html(shown: TextTable) -> str:
+    """Renders a table for a notebook, with the best numbers bold and the caption below."""
+    heads = [*shown.labels, *(", ".join(levels) for levels in shown.heads)]
+    rows = [[*labels, *(html.Bold(_plain(c)) if c.best else _plain(c) for c in cells)] for labels, cells in shown.rows]
+    return html.table(heads, rows, words=len(shown.labels)) + html.text("\n".join(shown.caption))
 
 
 def latex(shown: TextTable) -> str:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
+from results import html
 from results.compare import Comparison, compare
+from results.listing import HEADS, lines
 from results.measure import Measure
 from results.paired import Paired, paired
 from results.run_set import RunSet, whole
+from results.tabulated import Tabulated
+from results.texts import count
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
     from results.plot import Curves
+
+Compared = TypeVar("Compared", bound=Comparison | Paired)
+
+SHOWN = 50  # runs that a notebook lists at most
 
 
 class How(TypedDict, total=False):
@@ -32,6 +40,15 @@ class How(TypedDict, total=False):
 
 class Runs(RunSet):
     """Several runs, in the order in which they were given, with comparisons of them."""
+
+    def __repr__(self) -> str:
+        return f"Runs({len(self)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a line for each run, for the first 50."""
+        more = f", of which the first {SHOWN} are shown" if len(self) > SHOWN else ""
+        shown = html.table(HEADS, lines(self.only(self.runs[:SHOWN])), words=3)
+        return html.heading(count(len(self), "run"), more) + shown
 
     def compare(
         self,
@@ -53,7 +70,24 @@ class Runs(RunSet):
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
         rows, measure = _listed_or_none(by), self.measure(**how)
-        return self._frame_of(lambda runs: compare(runs, rows, _listed(columns), measure, unfinished))
+        return self._whole(lambda runs: compare(runs, rows, _listed(columns), measure, unfinished)).frame
+
+    def tabulate(
+        self,
+        by: str | Iterable[str] | None = None,
+        columns: str | Iterable[str] = (),
+        *,
+        percent: bool = False,
+        unfinished: bool = False,
+        **how: Unpack[How],
+    ) -> Tabulated:
+        """Compares groups of runs as `compare` does, and returns the table that `raysim compare` prints.
+
+        Notebooks show it; its `markdown()` and `latex()` are texts for a paper, and its `frame` is not rounded.
+        percent: whether accuracies are in percent. For the other arguments, see `compare`.
+        """
+        rows, measure = _listed_or_none(by), self.measure(**how)
+        return Tabulated(self._whole(lambda runs: compare(runs, rows, _listed(columns), measure, unfinished)), percent)
 
     def paired(
         self,
@@ -76,7 +110,7 @@ class Runs(RunSet):
         Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
         """
         keys, measure = _listed_or_none(by), self.measure(**how)
-        return self._frame_of(lambda runs: paired(runs, keys, _listed(baseline), measure, unfinished))
+        return self._whole(lambda runs: paired(runs, keys, _listed(baseline), measure, unfinished)).frame
 
     def plot(self, metric: str = "accuracy", x: str = "round", axes: Axes | None = None, **how: Unpack[Curves]) -> Axes:
         """Draws learning curves as reports do, with a band over seeds, and returns matplotlib's axes.
@@ -112,13 +146,13 @@ class Runs(RunSet):
         subject = others.pop("subject", None) or self.subject
         return Measure(metrics, targets=targets, subject=subject, larger=self.directions, **others)
 
-    def _frame_of(self, comparing: Callable[[Runs], Comparison | Paired]) -> pd.DataFrame:
-        """Returns the frame of a comparison, and warns the caller's caller of what it leaves out."""
+    def _whole(self, comparing: Callable[[Runs], Compared]) -> Compared:
+        """Returns a comparison, and warns the user of what it leaves out."""
         notes: list[str] = []
         found = whole(self, comparing, notes)
         for note in (*notes, *found.notes):
             warnings.warn(note, stacklevel=3)
-        return found.frame
+        return found
 
 
 def _listed(names: str | Iterable[str]) -> tuple[str, ...]:

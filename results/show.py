@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from results import html
 from results.summary import Score, Summary
 
 if TYPE_CHECKING:
@@ -28,13 +29,26 @@ def render(summary: Summary) -> RenderableType:
         facts.add_row(Text(name, style="dim"), Text(value))
     if not summary.scores:
         return Group(title, facts)
+    heads, rows = _scores(summary)
     scores = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    shown = None if any(score.members for score in summary.scores) else -2  # the last two columns are about members
-    for place, heading in enumerate(_HEADINGS[:shown]):
-        scores.add_column(heading, justify="left" if place < 3 else "right")
-    for score in summary.scores:
-        scores.add_row(*map(Text, _cells(score)[:shown]))
+    for place, head in enumerate(heads):
+        scores.add_column(head, justify="left" if place < 3 else "right")
+    for row in rows:
+        scores.add_row(*map(Text, row))
     return Group(title, facts, Text(), scores)
+
+
+def render_html(summary: Summary) -> str:
+    """Renders a summary for a notebook."""
+    scores = html.table(*_scores(summary), words=3) if summary.scores else ""
+    facts = html.table((), _facts(summary), words=2)
+    return html.heading(summary.name or summary.run, summary.status) + facts + scores
+
+
+def _scores(summary: Summary) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Returns the heads and the rows of the table of scores."""
+    shown = None if any(score.members for score in summary.scores) else -2  # the last two columns are about members
+    return _HEADINGS[:shown], [_cells(score)[:shown] for score in summary.scores]
 
 
 def _facts(summary: Summary) -> Iterator[tuple[str, str]]:

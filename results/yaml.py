@@ -1,7 +1,8 @@
-"""Reads texts in YAML, and refuses those that would take too much time or memory."""
+"""Reads texts in YAML, and refuses those that would take too much time or memory; and writes them."""
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
@@ -30,6 +31,16 @@ def parse(text: str) -> Any:
         raise ValueError("keys must be text; put them in quotes") from None
     except Exception as error:  # the library lets errors of functions such as chr() through
         raise ValueError(_one_line(error)) from error
+
+
+def as_yaml(value: Any) -> str:
+    """Returns plain data as YAML, with the innermost blocks and lists in one line."""
+    yaml = YAML()
+    yaml.default_flow_style = None
+    yaml.width = 100
+    text = StringIO()
+    yaml.dump(value, text)
+    return text.getvalue()
 
 
 def _one_line(error: Exception) -> str:

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 
 def show(run: RunFolder) -> None:
-    """Summarise a finished, running or killed run."""
+    """Summarise a finished, running or killed run; or the runs in a folder, such as that of a sweep."""
     from rich.console import Console
 
+    from raysim.cli.ls import ls
     from results import open_run, summary
     from results.show import render
 
+    if run.is_dir() and not (run / "run.json").exists():
+        ls(run)
+        return
     with refusing_wrong_runs():
         Console().print(render(summary(open_run(run))))
 

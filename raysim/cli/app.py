@@ -19,6 +19,7 @@ from raysim.cli.columns import columns
 from raysim.cli.dashboard import dashboard
 from raysim.cli.doctor import doctor
 from raysim.cli.log import log
+from raysim.cli.ls import ls
 from raysim.cli.new import new
 from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
@@ -28,6 +29,7 @@ from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.sweep import sweep
 from raysim.cli.test import test
+from raysim.cli.watch import watch
 from raysim.parts.errors import CannotGoOn, RunFailed, ScenarioError
 from raysim.startup import HiddenPackage, require_own_packages
 from raysim.version import __version__
@@ -49,6 +51,8 @@ app.command()(sweep)
 app.command()(resume)
 app.command()(fork)
 app.command()(end)
+app.command()(ls)
+app.command()(watch)
 app.command()(show)
 app.command()(compare)
 app.command()(report)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from raysim.runs.folder import digest_of
-from results import NotARun, Run, Runs, open_run
+from results import NotARun, Run, Runs, open_run, summary
+from results.show import render_html
 from results.store import local_copy
 from results.texts import cut
 
@@ -36,6 +37,10 @@ class Result:
 
     def __repr__(self) -> str:
         return f"Result({str(self.folder)!r}), {self.run.standing}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary, as `raysim show` prints it."""
+        return render_html(summary(self.run))
 
     @property
     def info(self) -> dict[str, Any]:

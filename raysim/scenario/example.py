@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any, get_origin
-
-from ruamel.yaml import YAML
 
 from raysim.parts.part import Part, names_of
 from raysim.parts.plain import as_tuples
 from raysim.scenario.kinds import Kind
 from raysim.scenario.schema import Scenario
 from raysim.scenario.words import Schema
+from results.yaml import as_yaml
 
 
 def example(kind: Kind, part: type[Part], name: str) -> str:
@@ -20,12 +18,7 @@ def example(kind: Kind, part: type[Part], name: str) -> str:
     name: the name that chooses the part, such as fedbuff or my_module:MyClass.
     """
     block = {key: value for key, value in filled(part, name).items() if value is not None}
-    text = StringIO()
-    yaml = YAML()
-    yaml.default_flow_style = None  # the innermost blocks and lists take one line
-    yaml.width = 100
-    yaml.dump(placed(kind, block), text)
-    return text.getvalue()
+    return as_yaml(placed(kind, block))
 
 
 def placed(kind: Kind, block: Any) -> dict[str, Any]:

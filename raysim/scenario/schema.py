@@ -31,6 +31,8 @@ from raysim.scenario.until import EveryTime, Until
 from raysim.terms import Population
 from raysim.world import TOPOLOGIES, Topology, World
 from raysim.world.horizon import Horizon
+from results import html
+from results.yaml import as_yaml
 
 
 class Checkpointing(Part):
@@ -248,6 +250,11 @@ class Scenario(Part):
         roots = {str(root) for module in own_modules(self) if (root := root_of(module))}
         known = _Known(tuple(sorted(roots)), main_source(self), main_objects(self))
         return _restore, (known, type(self), dict(self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the keys that were given, as YAML, and all others folded away."""
+        given = self.model_dump(mode="json", exclude_unset=True, serialize_as_any=True)
+        return html.text(as_yaml(given)) + html.text(as_yaml(self.resolved()), "all keys")
 
     def resolved(self) -> dict[str, Any]:
         """Returns all keys as plain data, with defaults filled in."""

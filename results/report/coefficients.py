@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
+from results.groups import Groups
 from results.report import style
 from results.report.draw import band, whole_numbers
 from results.report.frames import gaps, quantiles, with_nan, without
-from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
+from results.groups import Groups
 from results.report.draw import bytes_along, series, whole_numbers, wide_scale
 from results.report.frames import by_text, gaps, with_nan
-from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
 

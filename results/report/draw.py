@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
+from results.groups import Groups
 from results.report import style
 from results.report.frames import by_group
-from results.report.groups import Groups
 
 if TYPE_CHECKING:
     import pandas as pd

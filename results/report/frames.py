@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pandas.core.groupby import SeriesGroupBy
 
-    from results.report.groups import Groups
+    from results.groups import Groups
 
 _STRETCHES = 40  # stretches of rounds in a figure, at most
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
+from results.groups import Groups
 from results.picked import never_picked
 from results.report.draw import ranks, series, whole_numbers, wide_scale
 from results.report.frames import by_group, by_text, gaps, with_nan
-from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Section
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from rich.filesize import decimal
 
+from results.groups import Groups, RunGroup, text
 from results.keys import flatten
 from results.reader import Run
-from results.report.groups import Groups, RunGroup, text
 from results.summary import Score, Summary, summary
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 
+from results.groups import Groups
 from results.own_columns import OWN
 from results.report.draw import series, whole_numbers, wide_scale
 from results.report.frames import left_out, quantiles
-from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Section
 from results.schemas import TABLES

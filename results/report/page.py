@@ -9,12 +9,12 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from results.disk import replacing, writing
+from results.groups import grouped
 from results.location import is_local
 from results.reader import open_run
 from results.report import style
 from results.report.coefficients import coefficients
 from results.report.curves import curves
-from results.report.groups import grouped
 from results.report.members import members
 from results.report.overview import overview
 from results.report.own_columns import own_columns

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.ticker import MaxNLocator
 
+from results.groups import Groups, RunGroup
 from results.report import style
 from results.report.draw import ranks, whole_numbers
-from results.report.groups import Groups, RunGroup
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
+from results.groups import Groups
 from results.reader import Run
 from results.report.draw import series, whole_numbers, wide_scale
 from results.report.frames import gaps, with_nan
-from results.report.groups import Groups
 from results.report.picture import Picture, picture
 
 if TYPE_CHECKING:

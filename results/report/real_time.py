@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
+from results.groups import Groups
 from results.reader import Run
 from results.report import style
-from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
+from results.groups import Groups
 from results.report import style
 from results.report.draw import band, whole_numbers
 from results.report.frames import by_group
-from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Section
 

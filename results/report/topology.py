@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
+from results.groups import Groups
 from results.reader import Run
 from results.report import style
 from results.report.draw import bytes_along, ranks
-from results.report.groups import Groups
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
+from results.groups import Groups
 from results.report.draw import series, whole_numbers, wide_scale
 from results.report.frames import left_out, quantiles
-from results.report.groups import Groups
 from results.report.penalties import penalties
 from results.report.picture import Picture, picture
 from results.report.section import Section

@@ -18,9 +18,9 @@ from table_rows import update
 from typer.testing import Result
 
 from results import CannotWrite, Writer, load, write_json
+from results.groups import grouped
 from results.report import report, style
 from results.report.curves import points
-from results.report.groups import grouped
 from results.report.members import over_rounds
 from results.report.partition import divergences
 from results.report.penalties import of_all_clients

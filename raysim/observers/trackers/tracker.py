@@ -20,7 +20,7 @@ from results import Run
 from results.keys import Value, flatten
 from results.store import local_copy
 
-FILES = ("run.json", "model.safetensors")  # of a run's folder, that a tracker keeps
+FILES = ("run.json", "model.safetensors", "best.safetensors")  # of a run's folder, that a tracker keeps
 
 
 class Tracker(Observer):

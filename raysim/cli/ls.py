@@ -1,0 +1,52 @@
+"""The command `ls`: the runs and sweeps in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raysim.cli.bad_input import refusing_wrong_runs
+from raysim.cli.options import to_location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import JustifyMethod
+    from rich.table import Table
+
+
+def ls(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder of runs, or its URI.", parser=to_location, show_default=False)
+    ] = Path("runs"),
+) -> None:
+    """List the runs in a folder, runs/ by default, with a line for each sweep: how far they are, and how good."""
+    from rich.console import Console
+
+    from results import load
+    from results.listing import HEADS, lines_below
+
+    notes: list[str] = []
+    with refusing_wrong_runs():
+        found = lines_below(folder.resolve(), load(folder.resolve(), damaged=notes))
+    Console().print(listed(HEADS, found))
+    for note in notes:
+        typer.echo(note, err=True)
+
+
+def listed(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
+    """Returns lines as a table for the terminal, without the columns in which all are empty."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(lines)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    shown = [place for place in range(len(heads)) if any(row[place] for row in rows)]
+    for place in shown:
+        side: JustifyMethod = "left" if place < 3 else "right"
+        table.add_column(heads[place], overflow="fold", justify=side, no_wrap=not place)  # to be copied as one word
+    for row in rows:
+        table.add_row(*(Text(row[place]) for place in shown))
+    return table

@@ -1,0 +1,159 @@
+"""The command `watch`: how runs go on, in the terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raysim.cli.bad_input import refusing_wrong_runs
+from raysim.cli.options import to_location
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from results.glance import Glance
+    from results.run_set import RunSet
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_UNDER_WAY = ("running", "forking", "killed?")  # what a run may say that still goes on
+_CURVES = 6  # of a run that are shown
+_COLOURS = {"finished": "green", "running": "cyan", "failed": "red", "killed": "red", "diverged": "yellow"}
+
+
+def watch(
+    folder: Annotated[
+        Path,
+        typer.Argument(help="A run's folder, or one that holds runs, or its URI.", parser=to_location),
+    ] = Path("runs"),
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Look once, and do not wait for the end.")] = False,
+) -> None:
+    """Watch a run, or all runs in a folder, until they end: curves, who works, and what is waited for."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    with refusing_wrong_runs():
+        shown, goes_on = look(folder, console.width, console.height)
+        if once or not console.is_interactive:
+            console.print(shown)
+            return
+        try:
+            with Live(shown, console=console, auto_refresh=False) as live:
+                while goes_on:
+                    time.sleep(every)
+                    shown, goes_on = look(folder, console.width, console.height)
+                    live.update(shown, refresh=True)
+        except KeyboardInterrupt:  # the runs go on
+            raise typer.Exit(130) from None
+
+
+def look(folder: Path, width: int, height: int) -> tuple[RenderableType, bool]:
+    """Returns what there is to see of the runs in a folder, and whether one of them goes on.
+
+    width, height: of the terminal, in letters and lines.
+    """
+    from results import load
+    from results.glance import glance
+
+    runs = load(folder, damaged=[])
+    if len(runs) == 1:
+        found = glance(runs[0])
+        return one(found, width), found.standing in _UNDER_WAY
+    return several(runs, width, height)
+
+
+def one(found: Glance, width: int) -> RenderableType:
+    """Returns a run: how far it is, its curves, its workers, and what it waits for."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from results.at_work import at_work
+
+    head = Text.assemble((found.run.id, "bold"), "  ", _status(found.standing))
+    head.append(f"  round {found.progress}  t={found.virtual_time:.6g}")
+    curves = Table.grid(padding=(0, 2))
+    for curve in found.curves[:_CURVES]:
+        curves.add_row(Text(curve.label), Text(sparkline(curve.values, width // 2), "cyan"), f"{curve.values[-1]:.4g}")
+    workers = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for heading in ("worker", "node", "busy", "last job"):
+        workers.add_column(heading)
+    for worker in at_work(found.run):
+        job = f"{worker.task}, {worker.seconds:.3g} s" + (f", {worker.ago_s:.0f} s before" if worker.ago_s > 1 else "")
+        workers.add_row(worker.worker, worker.node, f"{worker.share:.0%}", job)
+    parts: list[RenderableType] = [head, *_nonempty(curves), *_nonempty(workers)]
+    if waits := waiting(found):
+        parts.append(Text(waits, "dim"))
+    return Group(*parts)
+
+
+def _nonempty(table: Table) -> list[RenderableType]:
+    return [table] if table.row_count else []
+
+
+def several(runs: RunSet, width: int, height: int) -> tuple[RenderableType, bool]:
+    """Returns a line for each of several runs, those that go on first, as many as there is room for."""
+    from collections import Counter
+
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from results.glance import glances
+    from results.listing import labels
+
+    names, found = labels(runs), glances(runs.runs)
+    found.sort(key=lambda one: one.standing not in _UNDER_WAY)
+    states = Counter(one.standing for one in found)
+    head = Text(f"{len(found)} runs: " + ", ".join(f"{number} {state}" for state, number in states.items()), "bold")
+    table = Table.grid(padding=(0, 2))
+    room = max(height - 3, 1)
+    for one_run in found[:room]:
+        curve = one_run.curves[0] if one_run.curves else None
+        line = Text(sparkline(curve.values, width // 4) if curve else "", "cyan")
+        last = f"{curve.label} {curve.values[-1]:.4g}" if curve else ""
+        table.add_row(Text(names[one_run.run.id]), _status(one_run.standing), one_run.progress, line, last)
+    rest = [Text(f"and {len(found) - room} more", "dim")] if len(found) > room else []
+    return Group(head, table, *rest), any(one.standing in _UNDER_WAY for one in found)
+
+
+def waiting(found: Glance) -> str:
+    """Says what a run waits for, since when, and how long it took before; empty for one that has ended."""
+    if found.standing not in _UNDER_WAY:
+        return found.why or ""
+    silent = (datetime.now(UTC) - found.run.last_written).total_seconds()
+    if not found.rounds:
+        return f"waits for its first round, {silent:.0f} s since it wrote"
+    elapsed = found.run.table("steps", ["elapsed_s"])["elapsed_s"].to_pylist()
+    pace = f"; a round takes {elapsed[-1] / found.rounds:.2g} s" if elapsed and elapsed[-1] else ""
+    return f"waits for round {found.rounds + 1}, {silent:.0f} s since it wrote{pace}"
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Draws finite values as blocks, from the lowest to the highest, in at most `width` letters: those of more values
+    are means of neighbours."""
+    means = list(_means([value for value in values if abs(value) < float("inf")], width))
+    low, high = min(means, default=0.0), max(means, default=0.0)
+    scale = (len(_BLOCKS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BLOCKS[round((value - low) * scale)] for value in means)
+
+
+def _means(values: Sequence[float], count: int) -> Iterator[float]:
+    count = min(count, len(values))
+    for place in range(count):
+        part = values[place * len(values) // count : (place + 1) * len(values) // count]
+        yield sum(part) / len(part)
+
+
+def _status(standing: str) -> Text:
+    from rich.text import Text
+
+    return Text(standing, _COLOURS.get(standing, "yellow"))

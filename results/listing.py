@@ -1,0 +1,73 @@
+"""Lists of runs, with a line for each run, or for each folder of several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from results.glance import Glance, glances
+from results.groups import grouped
+from results.reader import Run
+from results.run_set import RunSet
+from results.texts import count
+
+HEADS = ("run", "what", "status", "rounds", "t", "last")
+Line = tuple[str, ...]  # a text for each of HEADS
+
+
+def lines(runs: RunSet) -> list[Line]:
+    """Returns a line for each run: its id, what tells it from the others, and how far it is."""
+    names = labels(runs)
+    return [_line(found, found.run.id, names[found.run.id]) for found in glances(runs.runs)]
+
+
+def lines_below(folder: Path, runs: RunSet) -> list[Line]:
+    """Returns a line for each run that lies in a folder, and one for each folder of runs in it."""
+    names = labels(runs)
+    below: dict[str, list[Run]] = {}
+    for run in runs.runs:
+        first = next(iter(run.folder.relative_to(folder).parts), ".")
+        below.setdefault(first, []).append(run)
+    found: list[Line] = []
+    for name, inside in below.items():
+        seen = glances(inside)
+        if len(inside) == 1 and inside[0].folder == folder / name:
+            found += [_line(one, name, names[one.run.id]) for one in seen]
+        else:
+            found.append(_of_folder(name, seen))
+    return found
+
+
+def labels(runs: RunSet) -> dict[str, str]:
+    """Returns, by a run's id, what tells it from the others: values of the keys in which they differ."""
+    groups = grouped(runs)
+    seeds = "seed" in runs.varying
+    label = {run.id: group.label for group in groups.groups for run in group.runs}
+    return {run.id: f"{label[run.id]}, seed={run.info.get('seed')}" if seeds else label[run.id] for run in runs.runs}
+
+
+def _line(found: Glance, name: str, label: str) -> Line:
+    last = ""
+    if found.curves:
+        first = found.curves[0]
+        last = f"{first.label} {first.values[-1]:.4g}"
+    why = f": {found.why}" if found.why and found.standing != "running" else ""
+    return name, label, found.standing + why, found.progress, f"{found.virtual_time:.6g}", last
+
+
+def _of_folder(name: str, found: Sequence[Glance]) -> Line:
+    """Returns the line of a folder, such as that of a sweep."""
+    states = Counter(one.standing for one in found)
+    status = ", ".join(f"{number} {state}" for state, number in states.items())
+    rounds, times = ([getattr(one, key) for one in found] for key in ("rounds", "virtual_time"))
+    ends = [(one.curves[0].label, one.curves[0].values[-1]) for one in found if one.curves]
+    last = ""
+    if ends and len({label for label, _ in ends}) == 1:
+        last = f"{ends[0][0]} {_range([value for _, value in ends], '.4g')}"
+    return f"{name}/", count(len(found), "run"), status, _range(rounds, "d"), _range(times, ".6g"), last
+
+
+def _range(values: Sequence[float], form: str) -> str:
+    low, high = (f"{end:{form}}" for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,111 @@
+"""Runs are listed and watched while they go on, on disks and on stores."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import command
+from reported_runs import Rows, evaluation, made, step
+from rich.console import Console
+
+from raysim.cli.watch import sparkline
+from results import this_process, write_json
+from results.reader import Run
+
+HERE = {"status": "running", "holder": this_process()}
+
+
+def rows(*accuracies: float) -> Rows:
+    jobs = [("client-0", "train", 0.0, 2.0), ("client-1", "train", 0.0, 1.0), ("client-0", "step", 3.0, 1.0)]
+    tasks = [
+        {"step": 0, "round": 0, "virtual_time": 0.0, "task": task, "worker": worker, "node": "here", "pid": 1}
+        | {"started_s": started, "seconds": seconds}
+        for worker, task, started, seconds in jobs
+    ]
+    number = len(accuracies)
+    return {
+        "evaluations": [evaluation(place, value) for place, value in enumerate(accuracies)],
+        "steps": [step(place, 10, place + 1.0) for place in range(number)],
+        "tasks": tasks,
+    }
+
+
+def several(folder: Path) -> None:
+    """A sweep of three runs, one of which goes on and one of which failed, and a run by itself."""
+    of = {"run": {"rounds": 4}}
+    for seed, info in enumerate([{}, HERE, {"status": "failed", "error": "client 3: no data\nTraceback"}]):
+        made(folder / "sweep" / f"s-{seed}", rows(0.1, 0.5 + seed / 10), {"seed": seed, **of}, **info)
+    made(folder / "alone", rows(0.25), {"algorithm": {"name": "fedbuff"}, **of})
+
+
+def told(*words: object) -> str:
+    answer = command(*words)
+    assert answer.exit_code == 0, answer.output
+    return "\n".join(" ".join(line.split()) for line in answer.stdout.splitlines())
+
+
+def test_a_list_has_a_line_for_each_sweep_and_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    several(tmp_path)
+    assert told("ls", tmp_path).splitlines() == [
+        "run what status rounds t last",
+        "alone fedbuff, seed=0 finished 1/4 0 accuracy 0.25",
+        "sweep/ 3 runs 1 finished, 1 running, 1 failed 2 1 accuracy 0.5 to 0.7",
+    ]
+    lines = told("show", tmp_path / "sweep").splitlines()
+    assert lines == told("ls", tmp_path / "sweep").splitlines()
+    assert lines[1] == "s-0 made, seed=0 finished 2/4 1 accuracy 0.5"
+    assert lines[3] == "s-2 made, seed=2 failed: client 3: no data 2/4 1 accuracy 0.7"
+    assert told("ls", tmp_path / "alone").splitlines()[1].startswith(". made finished")
+    assert command("ls", tmp_path / "nothing").exit_code == 2
+
+
+def test_a_run_that_goes_on_is_watched(tmp_path: Path) -> None:
+    folder = made(tmp_path / "r", rows(0.1, 0.2, 0.8), {"run": {"rounds": 9}}, **HERE)
+    lines = told("watch", folder, "--once").splitlines()
+    assert lines[:2] == ["r running round 3/9 t=2", "accuracy ▁▂█ 0.8"]
+    assert lines[2:5] == [
+        "worker node busy last job",
+        "client-0 here 75% step, 1 s",  # three of the four seconds from the first job to the last one's end
+        "client-1 here 25% train, 1 s, 3 s before",
+    ]
+    assert lines[5].startswith("waits for round 4, ") and lines[5].endswith("since it wrote; a round takes 1 s")
+
+
+def test_several_runs_are_watched_until_the_last_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    several(tmp_path)
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        folder = tmp_path / "sweep" / "s-1"
+        write_json(folder, {**Run(folder).info, "status": "finished"})
+
+    assert told("watch", tmp_path, "--once").splitlines()[0] == "4 runs: 1 running, 2 finished, 1 failed"
+    screen = Console(file=io.StringIO(), force_terminal=True, width=80, height=5)
+    monkeypatch.setattr("rich.console.Console", lambda: screen)
+    monkeypatch.setattr("raysim.cli.watch.time.sleep", sleep)
+    assert command("watch", tmp_path, "--every", "1.5").exit_code == 0
+    assert looks == [1.5]
+    shown = screen.file.getvalue()
+    assert "4 runs: 1 running, 2 finished, 1 failed" in shown and "4 runs: 3 finished, 1 failed" in shown
+    assert "and 2 more" in shown  # the terminal has room for two
+
+
+def test_runs_on_a_store_are_listed_and_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from upath import UPath
+
+    monkeypatch.setenv("COLUMNS", "200")
+    folder: Any = UPath("memory://watched/runs")
+    (folder / "r").mkdir(parents=True)
+    made(folder / "r", rows(0.1, 0.5), {"run": {"rounds": 4}})
+    assert told("ls", "memory://watched/runs").splitlines()[1] == "r made finished 2/4 1 accuracy 0.5"
+    assert told("watch", "memory://watched/runs", "--once").splitlines()[1] == "accuracy ▁█ 0.5"
+
+
+@pytest.mark.parametrize(
+    "values, drawn", [([], ""), ([2.0], "▁"), ([0, 7, float("nan"), 3], "▁█▄"), ([0, 0, 1, 1, 2, 2, 7, 7], "▁▂▃█")]
+)
+def test_a_sparkline_is_at_most_so_wide(values: list[float], drawn: str) -> None:
+    assert sparkline(values, 4) == drawn
