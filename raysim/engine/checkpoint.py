@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -70,7 +70,6 @@ class Checkpoint:
                 raise ValueError("its content has changed since it was written")
             content["files"] = {key: (file, note) for key, (file, note) in content["files"].items()}
             checkpoint = cls(folder=path.parent, **content)
-            checkpoint._require_types()
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -83,19 +82,6 @@ class Checkpoint:
                 raise DamagedCheckpoint(_told(file, "it is not there"))
         checkpoint._require_rows()
         return checkpoint
-
-    def _require_types(self) -> None:
-        """Raises TypeError for a value of another type than `write` writes."""
-        kinds: dict[type, Iterable[Any]] = {
-            int: (self.happenings, self.version, self.round, *self.rows.values(), *self.totals.values()),
-            float: (float(self.virtual_time), float(self.seconds)),
-            dict: (self.memory["recorder"], self.memory["simulation"]),
-            str: (*self.digests.values(), *(file for file, _ in self.files.values())),
-        }
-        for kind, values in kinds.items():
-            for value in values:
-                if type(value) is not kind:
-                    raise TypeError(f"it holds {value!r} instead of {kind.__name__}")
 
     def _require_rows(self) -> None:
         run = self.folder.parent

@@ -38,4 +38,4 @@ def check(subject: Subject, *, ray: bool = True) -> Iterator[Judgement]:
 def _groups(subject: Subject) -> Groups:
     if subject.kind.key == "algorithm":
         return algorithm.SERVER if issubclass(subject.part, Central) else algorithm.PEERS
-    return LAWS.get(subject.kind.key, world.RUNS)  # of a kind without laws of its own
+    return LAWS.get(subject.kind.key, runs.RUNS)  # of a kind without laws of its own

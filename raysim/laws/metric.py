@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from raysim.laws import runs
 from raysim.laws.law import Broken, Groups
+from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
 
 SAMPLES, CLASSES = 40, 10
@@ -89,6 +89,5 @@ def it_has_gradients(subject: Subject) -> None:
         raise Broken("each: the gradient must be finite and not zero everywhere, but is not")
 
 
-RUNS: Groups = ((runs.a_scenario_can_name_it,), (runs.it_runs,), (runs.the_same_bits_again,))
 METRIC: Groups = ((it_gives_a_number,), (the_same_in_any_order, it_changes_nothing), *RUNS)
 LOSS: Groups = ((a_loss_for_each_sample,), (it_changes_nothing, it_has_gradients), *RUNS)

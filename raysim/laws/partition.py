@@ -6,8 +6,8 @@ import numpy as np
 
 from raysim.data.dataset import Split
 from raysim.data.federation.partition import Partitioner
-from raysim.laws import runs
 from raysim.laws.law import Broken, Groups, NotTried
+from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
 from raysim.parts.rng import seed_globals
 from raysim.parts.standard_state import standard_state
@@ -88,7 +88,5 @@ LAWS: Groups = (
         samples_are_not_changed,
         its_column_is_there,
     ),
-    (runs.a_scenario_can_name_it,),
-    (runs.it_runs,),
-    (runs.the_same_bits_again,),
+    *RUNS,
 )

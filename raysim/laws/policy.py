@@ -7,8 +7,9 @@ import pickle
 import numpy as np
 
 from raysim.laws.law import Broken, Groups
+from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
-from raysim.laws.world import RUNS, part
+from raysim.laws.world import part
 from raysim.world import Candidates, Reports
 
 CLIENTS = 8

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from actors import InlinePool, Job, JobFailed, Request
-from raysim.laws.law import Broken
+from raysim.laws.law import Broken, Groups
 from raysim.laws.small_scenarios import Raw, merged
 from raysim.laws.subject import Subject
 from raysim.parts.errors import RunFailed
@@ -106,3 +106,7 @@ def same(one: Finished, other: Finished, which: str) -> None:
         f"{which}: {text}; {' and '.join(parts)} differ. Draw from the generators that are given, and keep nothing "
         "outside of the states"
     )
+
+
+RUNS: Groups = ((a_scenario_can_name_it,), (it_runs,), (the_same_bits_again,))
+"""The laws of a part that takes part in runs. Each builds on the one before it."""

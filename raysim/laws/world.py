@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from raysim.laws import runs
 from raysim.laws.law import Broken, Groups
+from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
 from raysim.parts.rng import Stream
 from raysim.world.delay import Cost
@@ -165,7 +165,6 @@ def _require_number(where: str, value: Any) -> None:
         raise Broken(f"{where}: must be a finite number of at least 0, got {value!r}")
 
 
-RUNS: Groups = ((runs.a_scenario_can_name_it,), (runs.it_runs,), (runs.the_same_bits_again,))
 DELAY: Groups = (
     (delays_are_numbers, costs_are_asked_for),
     (delays_are_at_least_the_least, delays_follow_their_key),
