@@ -10,6 +10,7 @@ import pyarrow as pa
 TEXT = pa.dictionary(pa.int32(), pa.string())
 _TYPES = {TEXT: "text", pa.int32(): "integer", pa.int64(): "integer", pa.float64(): "number"}
 
+# The types of columns. Another one also goes into `_TYPES`; `_bytes` in writer.py hashes numbers as 64 bits.
 Text = Annotated[str, TEXT]
 Int = Annotated[int, pa.int32()]
 Long = Annotated[int, pa.int64()]

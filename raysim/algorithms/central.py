@@ -99,7 +99,8 @@ class Central(Schedulable):
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float] | None:
         """Returns the weight of each update in the sums that `step` gets, or None if `step` needs every update.
 
-        These weights do not apply to buffers, such as BatchNorm's statistics: they are averaged by samples.
+        They need not sum to 1: with weights of 1, `step` gets plain sums, also of entries that are single numbers. They
+        do not apply to buffers, such as BatchNorm's statistics: these are averaged by samples.
         """
 
     @abstractmethod

@@ -9,15 +9,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from raysim.laws.small_scenarios import Raw, merged, trials
-from raysim.parts.errors import ScenarioError
+from raysim.parts.errors import ScenarioError, nearest
 from raysim.parts.own import WrongClass, import_class, require_part
 from raysim.parts.own_function import find
-from raysim.parts.part import Part
+from raysim.parts.part import Part, names_of
 from raysim.parts.plain import as_tuples
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.example import placed, required
 from raysim.scenario.explain import explain
-from raysim.scenario.kinds import Kind, find_parts, kind_of
+from raysim.scenario.kinds import Kind, find_parts, kind_of, kinds
 from raysim.scenario.yaml import override, read
 
 
@@ -112,5 +112,10 @@ def shipped_part(name: str) -> tuple[Kind, type[Part]]:
     found = [(kind, part) for kind, part in find_parts(last) if key in ("", kind.key, kind.word)]
     if len(found) != 1:
         several = " or ".join(f"{kind.word}/{last}" for kind, _ in found) or "one that `raysim list` shows"
-        raise WrongClass(f"must be module:Class, or the name of a part, {several}, got {name!r}")
+        hint = (
+            ""
+            if found
+            else nearest(last, [known for kind in kinds() for part in kind.parts for known in names_of(part)])
+        )
+        raise WrongClass(f"must be module:Class, or the name of a part, {several}, got {name!r}{hint}")
     return found[0]

@@ -281,7 +281,7 @@ class Workbench:
             sums["unconverged"] = samples * solves.unconverged / solves.solves
         return sums
 
-    def measured(self, client: int, **numbers: float) -> Numbers:
+    def measured(self, client: int, **numbers: float | None) -> Numbers:
         """Returns what the table `updates` shows of a client's training: these numbers, what its task logged, the
         solves of deep equilibrium layers in it and, where there are groups, the place of its group among `clients`."""
         of_group = {"group": self.groups.place(client)} if self.scenario.clients else {}

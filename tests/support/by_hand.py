@@ -20,7 +20,7 @@ def x(simulate: Simulate, raw: Raw) -> float:
 
 
 def final(simulate: Simulate, algorithm: Any, rounds: int, local: Raw, world: Raw = BOTH, **more: Any) -> list[float]:
-    """The last vector, from x = 1 on."""
+    """The last vector of two clients with the losses x^2 / 2 and (x - 4)^2 / 2, from x = 1 on, with whole batches."""
     raw = quadratic([0.0, 4.0], algorithm, world, rounds, start=1.0, **more)
     vector: list[float] = simulate({**raw, "local": {"batch_size": None, **local}}).vectors()["w"].tolist()
     return vector
