@@ -45,18 +45,20 @@ def curves(groups: Groups) -> Section | None:
 
 
 def points(groups: Groups, subject: str | None = None) -> pd.DataFrame:
-    """Returns one row for each group, metric, split and round.
+    """Returns one row for each group, metric, split and round; or virtual time, where all runs were evaluated by it.
 
-    mean, min, max, std and count are those of the metric over runs, NaN if one of them has none; virtual_time, bytes
-    and seconds are means over runs. std is the sample standard deviation, NaN for a single run.
+    mean, min, max, std and count are those of the metric over runs, NaN if one of them has none; round, virtual_time,
+    bytes and seconds are means over runs. std is the sample standard deviation, NaN for a single run.
 
     subject: client, unseen or peer, whose mean in each run is taken; None: the global model or, in runs without one,
     the mean over all peers.
     """
     frame = _of_members(groups, subject) if subject else _of_models(groups)
     frame = frame.assign(**_spent(groups, frame))
-    means = {name: (name, "mean") for name in AXES if name != "round"}
-    by = frame.groupby([*_KEY, "round"], observed=True)
+    timed = all("run.evaluate_every.virtual_time" in run.keys for run in groups.drawn.runs)
+    at = "virtual_time" if timed else "round"
+    means = {name: (name, "mean") for name in AXES if name != at}
+    by = frame.groupby([*_KEY, at], observed=True)
     values = with_nan(by["value"].agg(["mean", "min", "max", "std", "count"]), by["value"])
     return values.join(by.agg(**means)).reset_index()
 

@@ -55,6 +55,16 @@ def test_a_line_is_the_mean_over_seeds(runs: Runs) -> None:
     assert lines(own) == {"fedavg": [(1, 0.35)], "fedbuff": [(1, 0.1)]}  # means of 0.2 and the seed
 
 
+def test_runs_that_are_evaluated_at_equal_times_are_averaged_time_by_time(tmp_path: Path) -> None:
+    """In a seed's run, round 1 is over by then; in the other's, round 3."""
+    of = {"run": {"evaluate_every": {"virtual_time": 50.0}}}
+    for seed, (round, value) in enumerate([(1, 0.2), (3, 0.4)]):
+        row = evaluation(round, value, virtual_time=50.0)
+        made(tmp_path / str(seed), {"evaluations": [row]}, {"seed": seed, **of})
+    axes = load(tmp_path).plot(x="virtual_time", axes=Figure().subplots())
+    assert list(lines(axes).values()) == [[(50.0, 0.3)]]
+
+
 @pytest.mark.parametrize(
     "how, half",
     [
