@@ -94,7 +94,7 @@ class Execution:
             simulation = family.start(pool, recorder, checkpoint)
             self._check_workers(pool, info, before)
             self._check_space(simulation.described)
-            self._tell(pool, info, simulation.described)
+            self._note(pool, info, simulation.described)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
             for progress in Loop(simulation, pool, saver, recorder, self.scenario.run.rounds):
                 self._check_workers(pool, info, before)
@@ -112,24 +112,11 @@ class Execution:
         except Diverged:
             info |= {"status": "diverged", "parameters": simulation.described.parameters}
             info["digest"] = digest({}, writer.digest())
-        except TakenOver:
-            info["status"] = "taken over"
-            raise
-        except JobFailed as failed:
-            told = explained(failed, self.scenario)
-            info |= {"status": "failed", "error": f"{told}\n{told.traceback}".strip()}
-            if told is failed:
+        except BaseException as error:
+            told = self._told(error, info)
+            if told is error:
                 raise
-            raise told from failed
-        except CannotWrite as problem:
-            info |= {"status": "failed", "error": str(problem)}
-            raise self._unwritten(problem) from None
-        except (Exception, SystemExit):  # raised by the timeline, such as when scripted picks cannot be followed
-            info |= {"status": "failed", "error": traceback.format_exc()}
-            raise
-        except BaseException:  # such as Ctrl-C, or GeneratorExit when the caller stops iterating
-            info["status"] = "interrupted"
-            raise
+            raise told from (error if isinstance(error, JobFailed) else None)
         finally:
             if saver and info["status"] not in ("finished", "taken over"):
                 self._save_if_possible(saver, pool, info)
@@ -145,6 +132,23 @@ class Execution:
                 self._conclude(writer, pool, info)
         for table, rows in writer.new_rows().items():
             yield NewRows(table, rows)
+
+    def _told(self, error: BaseException, info: dict[str, Any]) -> BaseException:
+        """Notes how an exception has ended the run in run.json's content. Returns what to raise for it."""
+        told: BaseException = error
+        if isinstance(error, TakenOver):
+            info["status"] = "taken over"
+        elif isinstance(error, JobFailed):
+            told = failed = explained(error, self.scenario)
+            info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
+        elif isinstance(error, CannotWrite):
+            told = self._unwritten(error)
+            info |= {"status": "failed", "error": str(error)}
+        elif isinstance(error, Exception | SystemExit):  # of the timeline, such as picks that cannot be followed
+            info |= {"status": "failed", "error": "".join(traceback.format_exception(error))}
+        else:  # such as Ctrl-C, or GeneratorExit when the caller stops iterating
+            info["status"] = "interrupted"
+        return told
 
     def _checkpoint(self) -> Checkpoint | None:
         """Returns the checkpoint to go on from, with all that it needs read, before anything is written."""
@@ -216,7 +220,7 @@ class Execution:
         several = self.scenario.run.save_clients or not self.scenario.has_server
         require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
 
-    def _tell(self, pool: Pool, info: dict[str, Any], described: Described) -> None:
+    def _note(self, pool: Pool, info: dict[str, Any], described: Described) -> None:
         """Notes what the data were taken for, and where the run does not do exactly what the scenario asks for."""
         info["data"] = list(described.meaning)
         pool.warnings += [f"{self.run}: {note}" for note in described.notes]

@@ -304,6 +304,12 @@ class Scenario(Part):
         return self.delays_follow_training or self.needs_losses
 
     @property
+    def server_sums(self) -> bool:
+        """Whether the server sums updates, instead of the workers that train clients: it compares each with the
+        others, or their weights were not known when they were trained."""
+        return self.run.compare_updates or self.follows_training
+
+    @property
     def has_server(self) -> bool:
         """Whether the algorithm has a server. If not, it is one of peers."""
         return isinstance(self.algorithm, Central)

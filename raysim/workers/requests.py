@@ -6,6 +6,7 @@ worker that carries out the request finds it in the value's `content`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -93,6 +94,12 @@ class ChunkMember(NamedTuple):
     share: float  # its part of the step's samples, which is the weight of its buffers
 
 
+def shares(arrivals: Sequence[Arrival]) -> list[float]:
+    """Returns the part of a step's samples that each of its members has."""
+    samples = sum(arrival.samples for arrival in arrivals)
+    return [arrival.samples / samples for arrival in arrivals]
+
+
 class TrainedChunk(NamedTuple):
     """What the training of a chunk leaves."""
 
@@ -134,14 +141,7 @@ class StepRequest(Request[StepReply, SteppedState]):
     version: int  # version of the model that the step makes
     moment: Moment  # before the step
     arrivals: tuple[Arrival, ...]
-    summed: bool  # whether the algorithm gets the sum of updates; otherwise it gets a stack of them
-    weights: tuple[float, ...] | None
-    """The weights with which the server sums the updates, which the chunks left stacked. None: the chunks have summed
-    them already, or nobody is to."""
-    shares: tuple[float, ...] | None
-    """The weights of the chunks' buffers, if each chunk is one client that was trained at its dispatch. None: the
-    chunks have weighed them already."""
-    compared: bool  # whether the reply compares the updates; they must then be stacked
+    weights: tuple[float, ...] | None  # of the updates in their sum; None: the algorithm gets every update, stacked
     message: Value[Wire]  # what clients were sent before it
     state: StateValues  # before it
     chunks: tuple[Value[Update], ...]  # what the training jobs left

@@ -21,7 +21,7 @@ from raysim.workers.client import ClientWorker
 from raysim.workers.comparison import compare
 from raysim.workers.finite import not_finite
 from raysim.workers.replies import Numbers, ServerDescribed, StepReply, UpdateCost
-from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest
+from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest, shares
 from raysim.workers.stored_state import load, store
 
 
@@ -83,7 +83,7 @@ class ServerWorker(ClientWorker):
         with self.calling("step", request.version, state=before, updates=given) as where:
             step = returned.step(where, self.algorithm.step(before, request.arrivals, given, task), before)
         after = {**before, **buffers, **step.state}
-        one = updates if request.summed else {key: stack[0] for key, stack in updates.items()}
+        one = updates if request.weights is not None else {key: stack[0] for key, stack in updates.items()}
         flops = task.passes * self.forward_flops if task.passes else 0.0
         flops += 2.0 * len(request.arrivals) * records.elements(one, self.net.layout) + task.vector_flops
         reply = StepReply(
@@ -102,15 +102,17 @@ class ServerWorker(ClientWorker):
         # Borrowed, because sums and stacks are new tensors, and the chunks' values are only read.
         vectors = [wire.borrow(chunk.content[0], self.device) for chunk in request.chunks]
         buffers = [wire.borrow(chunk.content[1], self.device) for chunk in request.chunks]
-        stacked = request.weights is not None or not request.summed
-        returned.same_updates(f"{type(self.algorithm).__name__}.update", vectors, not stacked)
-        compared = compare(vectors, request.arrivals) if request.compared else []
-        sizes = [] if request.summed else [records.length([stack]) for stack in vectors]
-        if request.weights is not None:
-            vectors = records.weighed(vectors, request.weights)
-        if request.shares is not None:
-            buffers = [records.scale(own, share) for own, share in zip(buffers, request.shares, strict=True)]
-        return records.merge(vectors, request.summed), records.merge(buffers, summed=True), sizes, compared
+        weights, server_sums = request.weights, self.scenario.server_sums
+        returned.same_updates(
+            f"{type(self.algorithm).__name__}.update", vectors, weights is not None and not server_sums
+        )
+        compared = compare(vectors, request.arrivals) if self.scenario.run.compare_updates else []
+        sizes = [records.length([stack]) for stack in vectors] if weights is None else []
+        if weights is not None and server_sums:
+            vectors = records.weighed(vectors, weights)
+        if self.scenario.follows_training:  # each chunk is one client, whose share was not known when it trained
+            buffers = [records.scale(own, share) for own, share in zip(buffers, shares(request.arrivals), strict=True)]
+        return records.merge(vectors, weights is not None), records.merge(buffers, summed=True), sizes, compared
 
     def server_task(self, gang: Gang, version: int, state: Record, chunks: Sequence[int] = ()) -> ServerTask:
         """Returns the task of the step that makes this version of the model.

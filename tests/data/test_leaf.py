@@ -136,7 +136,7 @@ def test_users_may_be_in_the_test_files_alone(tmp_path: Path) -> None:
         if evaluating:
             assert len(federate(data, NoServerData(), seed=0).evaluation_rows) == evaluating
             continue
-        with pytest.raises(ValueError, match=r"data.local_test: a test sample must be some client's.*take a share"):
+        with pytest.raises(ValueError, match=r"data.local_test: must leave test samples that evaluate.*take a share"):
             federate(data, NoServerData(), seed=0)
 
 
@@ -228,6 +228,6 @@ def test_files_that_are_divided_by_user_lead_to_a_run_as_they_are_advised(tmp_pa
     write_leaf(tmp_path / "train/0.json", {user: users[user] for user in ("u0", "u1", "u2", "u3")})
     write_leaf(tmp_path / "test/0.json", {user: users[user] for user in ("u4", "u5")})
     block = {"name": "femnist", "path": str(tmp_path), "clients": 4}
-    with pytest.raises(ValueError, match=r"data.local_test: .*take a share, such as 0.2, instead of 'test'"):
+    with pytest.raises(ValueError, match=r"data.local_test: .*for .test.; take a share, such as 0.2"):
         federate(DATA.validate_python(block), NoServerData(), 0)
     assert len(federate(DATA.validate_python(block | {"local_test": 0.2}), NoServerData(), 0).evaluation_rows) == 4

@@ -151,12 +151,7 @@ def divide(
     """Divides a loaded data set as `federate` does. Raises BadInput if the settings do not fit it."""
     with located("data.partition"):
         held, held_out, tested = _divide(data, dataset, seed)
-        trained = held.rows[: held.offsets[data.participants]]
-        if not len(trained):
-            raise BadValue(
-                f"a client that trains must get samples, got none for any of {data.participants}; give "
-                "some to one of them at least"
-            )
+    trained = held.rows[: held.offsets[data.participants]]
     evaluated = distinct(held_out.rows, len(dataset.test)) if tested == "test" else np.arange(len(dataset.test))
     available = {"train": distinct(trained, len(dataset.train)), "test": evaluated}
     with located("server_data"):
@@ -172,18 +167,7 @@ def divide(
     server, validation = _validation(data.validation, dataset.train.take(aside.rows), server, seed)
     evaluation_rows = evaluated[~np.isin(evaluated, taken["test"])]
     with located("data"):
-        if not len(evaluation_rows):
-            raise BadValue(
-                f"a test sample must be some client's, or none evaluates, got none of "
-                f"{len(dataset.test)}; take a share, such as 0.2, instead of {data.local_test!r}",
-                "local_test",
-            )
-        if data.validation and not len(validation):
-            raise BadValue(
-                f"must set a sample aside, got none for {data.validation!r}, because nobody has two "
-                "samples; give clients more of them, or leave it out",
-                "validation",
-            )
+        _require_samples(data, len(evaluation_rows), len(validation))
         train = replace(dataset.train, y=_labels(data, dataset, held, seed))
         skew = _skew(data, dataset)
     return Federation(
@@ -207,6 +191,16 @@ def divide(
         meaning=dataset.meaning,
         notes=dataset.notes,
     )
+
+
+def _require_samples(data: Federated | Quadratic, evaluated: int, validation: int) -> None:
+    """Raises ValueError if there are no samples for what needs some. evaluated, validation: their numbers."""
+    if not evaluated:
+        text = "must leave test samples that evaluate models, got none that is some client's"
+        raise BadValue(f"{text} for {data.local_test!r}; take a share, such as 0.2", "local_test")
+    if data.validation and not validation:
+        text = f"must set a sample aside, got none for {data.validation!r}, because nobody has two samples"
+        raise BadValue(f"{text}; give clients more of them, or leave it out", "validation")
 
 
 def _shared(data: Federated | Quadratic, dataset: Dataset, public: Public) -> Split:
@@ -273,6 +267,9 @@ def _divide(
 ) -> tuple[Holdings, Holdings, Literal["train", "test"]]:
     """Returns what clients train on, what they test on, and the split that they test on."""
     parts = data.divide(dataset.train, generator(seed, "partition"))
+    if not any(map(len, parts[: data.participants])):
+        text = f"a client that trains must get samples, got none for any of {data.participants}"
+        raise BadValue(f"{text}; give some to one of them at least")
     if data.local_test == "test":
         assert isinstance(data, Federated)
         tests = data.divide_test(dataset.train, parts, dataset.test, generator(seed, "test partition"))

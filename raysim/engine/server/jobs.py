@@ -85,20 +85,15 @@ class ServerJobs(Visitor):
     def stepped(self, stepped: Stepped) -> PendingStep:
         """Trains the clients of a server step, unless they were trained at their dispatch, and then does the step."""
         weights = weigh(self.scenario, stepped, self.population)
-        shares, compared = None, self.scenario.run.compare_updates
-        stacked = compared or self.scenario.follows_training
         if self.scenario.follows_training:
-            chunks, shares = self.training.take(stepped)
+            chunks = self.training.take(stepped)
         else:
-            chunks = self.training.train(stepped, None if stacked else weights)
+            chunks = self.training.train(stepped, None if self.scenario.server_sums else weights)
         request = StepRequest(
             version=stepped.version,
             moment=stepped.moment,
             arrivals=stepped.arrivals,
-            summed=weights is not None,
-            weights=tuple(weights) if stacked and weights is not None else None,
-            shares=shares,
-            compared=compared,
+            weights=None if weights is None else tuple(weights),
             message=self._messages[stepped.version - 1],
             state=self._state,
             chunks=tuple(chunk.left.update for chunk in chunks),

@@ -11,7 +11,7 @@ from raysim.engine.committed import Kept
 from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
 from raysim.workers.replies import TrainedClient, UpdateCost
-from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest
+from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest, shares
 from raysim.workers.shared_requests import CLIENT
 from raysim.world import Cost
 from raysim.world.server_happening import Dispatched, Stepped
@@ -126,13 +126,13 @@ class Training:
         if begun and (state := self._state(dispatched.client)):
             self._next[dispatched.client] = state
 
-    def take(self, stepped: Stepped) -> tuple[list[TrainJob], tuple[float, ...]]:
-        """Returns the jobs of a step's members, which were all begun, and the weights of their buffers."""
+    def take(self, stepped: Stepped) -> list[TrainJob]:
+        """Returns the jobs of a step's members, which were all begun."""
         jobs = [self._begun.pop(dispatched.serial) for dispatched in stepped.members]
         if self._fresh:
             for dispatched, job in zip(stepped.members, jobs, strict=True):
                 (self._states[dispatched.client],) = job.left.states
-        return jobs, tuple(_shares(stepped))
+        return jobs
 
     # --- for a step ---------------------------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class Training:
 
         weights: the weights with which their updates are summed; None: the updates are stacked instead.
         """
-        factors = zip(weights or [1.0] * len(stepped.members), _shares(stepped), strict=True)
+        factors = zip(weights or [1.0] * len(stepped.members), shares(stepped.arrivals), strict=True)
         jobs = []
         for dispatches in chunk(stepped.members, self._scenario.resources.chunk):
             members = tuple(
@@ -169,12 +169,6 @@ class Training:
 
     def _submit(self, request: TrainRequest, priority: tuple[int, ...]) -> TrainJob:
         return self._pool.submit(CLIENT, request, priority=priority, label=f"train for version {priority[0]}")
-
-
-def _shares(stepped: Stepped) -> list[float]:
-    """Each member's part of the step's samples."""
-    samples = sum(arrival.samples for arrival in stepped.arrivals)
-    return [arrival.samples / samples for arrival in stepped.arrivals]
 
 
 def chunk(members: tuple[Dispatched, ...], size: int) -> list[list[Dispatched]]:
