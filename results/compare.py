@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from results.cost import Costs
 from results.keys import Value, spell_out, varying
 from results.measure import Measure, NotComparable
 from results.picked import never_picked
 from results.reader import Run
-from results.score import score
+from results.score import Above, evaluated, score
 from results.texts import count
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ class Comparison:
 
     frame: pd.DataFrame
     """One row for each group and metric. Columns: the group's keys; metric; mean; std, the sample standard deviation
-    over runs, NaN for one run; runs, how many have the number; missing, how many do not. Published numbers add paper,
-    paper_std and difference, which is mean - paper."""
+    over runs, NaN for one run; runs, how many have the number; missing, how many do not. With targets also censored,
+    how many runs have not reached one: their cost is above what they have spent, with which they count in the mean, so
+    that it is a lower bound, and has no std. Published numbers add paper, paper_std and difference, mean - paper."""
     by: tuple[str, ...]
     """The keys whose values make rows."""
     columns: tuple[str, ...]
@@ -63,8 +65,10 @@ def compare(
     keys = [*rows, *heads]
     groups = grouped(counted, keys, notes)
     ordered = runs.only(run for group in groups.values() for run in group)
-    notes += note_picked(ordered, measure)
-    return Comparison(_frame(keys, groups, numbers), tuple(rows), tuple(heads), measure, tuple(notes))
+    notes += [*note_picked(ordered, measure), *note_short(ordered, measure)]
+    return Comparison(
+        _frame(keys, groups, numbers, targets=bool(measure.targets)), tuple(rows), tuple(heads), measure, tuple(notes)
+    )
 
 
 def _scored(runs: RunSet, measure: Measure, notes: list[str]) -> tuple[RunSet, dict[str, dict[Run, float | None]]]:
@@ -115,6 +119,21 @@ def note_picked(runs: RunSet, measure: Measure) -> list[str]:
     if measure.subject != "client" or measure.picked or not (note := never_picked(runs)):
         return []
     return [f"{note}; --picked leaves them out"]
+
+
+def note_short(runs: RunSet, measure: Measure) -> list[str]:
+    """Returns a note on each run that ended before it had spent the budget by which runs are compared."""
+    if measure.at is None:
+        return []
+    (name, most), costs, points = measure.at, Costs(runs), evaluated(runs)
+    notes = []
+    for run in runs.runs:
+        spent = costs.by(run, points[run.id][-1], name) if run.id in points else None
+        if spent is None:
+            notes.append(f"{run.folder}: has no number, because it does not say its {name}")
+        elif spent < most and run.info.get("ended_by") != name:
+            notes.append(f"{run.folder}: ended at {name} {spent:g}, before {most:g}; counts with what it had by then")
+    return notes
 
 
 def axes(runs: RunSet, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -184,16 +203,21 @@ def _once_a_seed(group: RunSet) -> tuple[list[Run], list[str]]:
 
 
 def _frame(
-    keys: list[str], groups: dict[Values, list[Run]], numbers: dict[str, dict[Run, float | None]]
+    keys: list[str], groups: dict[Values, list[Run]], numbers: dict[str, dict[Run, float | None]], *, targets: bool
 ) -> pd.DataFrame:
+    """targets: whether some numbers are costs of a target, which runs may not reach."""
     import pandas as pd
 
     rows: list[tuple[Any, ...]] = []
     for values, group in groups.items():
         for metric, of_runs in numbers.items():
             found = [number for run in group if (number := of_runs[run]) is not None]
-            rows.append((*values, metric, *_mean_and_std(found), len(found), len(group) - len(found)))
-    return pd.DataFrame(rows, columns=[*keys, "metric", "mean", "std", "runs", "missing"])
+            above = sum(isinstance(number, Above) for number in found)
+            mean, std = _mean_and_std(found)
+            counts = (len(found) - above, len(group) - len(found), above)
+            rows.append((*values, metric, mean, np.nan if above else std, *counts))
+    frame = pd.DataFrame(rows, columns=[*keys, "metric", "mean", "std", "runs", "missing", "censored"])
+    return frame if targets else frame.drop(columns="censored")
 
 
 def _mean_and_std(numbers: list[float]) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from results.cost import COSTS
 from results.metrics import directions
 
 # Metrics that are totals of a whole run, and not evaluations of a model. seconds: real time.
@@ -16,6 +17,7 @@ TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "seconds")
 _SUBJECTS = ("global", "client", "unseen", "peer")
 QUANTILES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
 _OVER = ("mean", "micro", "min", "max", "gap", *QUANTILES)
+_BEST = ("best", "at_best_validation")
 _OF_LAST = re.compile(r"(max|min|mean)_of_last_([1-9]\d*)")
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"max": np.max, "min": np.min, "mean": np.mean}
 
@@ -31,10 +33,16 @@ class Measure:
     metrics: tuple[str, ...] = ("accuracy",)
     """Names of evaluated metrics, or of totals of a run (TOTALS)."""
     reduce: str = "last"
-    """How to take one number from the evaluations of a run: last, best, max_of_last_K, min_of_last_K or mean_of_last_K.
-    Where there are fewer than K evaluations, all are taken."""
+    """How to take one number from the evaluations of a run: last, best, at_best_validation, max_of_last_K,
+    min_of_last_K or mean_of_last_K. Where there are fewer than K evaluations, all are taken. at_best_validation: the
+    value of the evaluation that is best on the validation split."""
     targets: tuple[tuple[str, float], ...] = ()
     """Metrics and values to reach, such as ("accuracy", 0.8)."""
+    costs: tuple[str, ...] = ("rounds", "virtual_time", "bytes")
+    """What is told of the way to a target, of COSTS. A run that never reaches it is censored: it counts with what it
+    had spent by its last evaluation, which its cost is above."""
+    at: tuple[str, float] | None = None
+    """A budget, such as ("virtual_time", 3600): later evaluations do not count. None: all count."""
     subject: str = "global"
     """Whose model was evaluated: global, client, unseen or peer."""
     split: str = "test"
@@ -62,17 +70,28 @@ class Measure:
                 f"picked: must be given for subject client only, whose models it is about, got {self.subject!r}; "
                 "add --subject client, or leave --picked out"
             )
-        if self.reduce not in ("last", "best") and not _OF_LAST.fullmatch(self.reduce):
+        if self.reduce not in ("last", *_BEST) and not _OF_LAST.fullmatch(self.reduce):
             raise NotComparable(
-                "reduce: must be last, best, max_of_last_K, min_of_last_K or mean_of_last_K, K from 1, "
+                f"reduce: must be last, {', '.join(_BEST)}, max_of_last_K, min_of_last_K or mean_of_last_K, K from 1, "
                 f"got {self.reduce!r}; for example max_of_last_5"
             )
         unclear = [metric for metric in self.evaluated if self.larger_is_better(metric) is None]
-        if self.reduce == "best" and unclear:
+        if self.reduce in _BEST and unclear:
             raise NotComparable(
-                f"reduce: must not be best for {unclear[0]!r}, for it is not known whether larger is better; "
+                f"reduce: must not be {self.reduce} for {unclear[0]!r}, for it is not known whether larger is better; "
                 "use max_of_last_K or min_of_last_K"
             )
+        if self.reduce == "at_best_validation" and self.split == "validation":
+            text = "must be another one than that by which at_best_validation picks, got validation"
+            raise NotComparable(f"split: {text}; take test, or reduce best")
+        asked = [("cost", cost) for cost in self.costs] + ([("at", self.at[0])] if self.at else [])
+        for name, cost in asked:
+            if cost not in COSTS:
+                raise NotComparable(f"{name}: must be one of {', '.join(COSTS)}, got {cost!r}")
+        if self.at and not (math.isfinite(self.at[1]) and self.at[1] > 0):
+            raise NotComparable(f"at: must be more than 0, got {self.at[0]}={self.at[1]:g}")
+        if self.at and "seconds" in self.metrics:
+            raise NotComparable("metric: must not be seconds beside `at`, for real time is known of whole runs only")
         for metric, value in self.targets:
             if self.larger_is_better(metric) is None or not math.isfinite(value):
                 names = " or ".join(self.larger)
@@ -91,8 +110,9 @@ class Measure:
         return False if metric in self.larger and self.over == "gap" else self.larger.get(metric)
 
     def of(self, metric: str, values: list[float]) -> float:
-        """Reduces a metric's values (in order of evaluation) to one number. Only `best` leaves NaN out."""
-        if self.reduce == "last":
+        """Reduces a metric's values (in order of evaluation) to one number. Only `best` leaves NaN out. For
+        at_best_validation, the values must be those of the evaluations up to the one that it picks."""
+        if self.reduce in ("last", "at_best_validation"):
             return values[-1]
         if self.reduce == "best":
             numbers = [value for value in values if not math.isnan(value)]
@@ -106,6 +126,12 @@ class Measure:
         """Says in words how evaluations became a number."""
         match = _OF_LAST.fullmatch(self.reduce)
         which = f"{match[1]} of the last {match[2]} evaluations" if match else f"{self.reduce} evaluation"
+        if self.reduce == "at_best_validation":
+            which = "evaluation that is best on validation"
+        if self.split == "test" and (self.reduce == "best" or (match and match[1] != "mean")):
+            which += " (picked on test itself)"
+        if self.at:
+            which += f" by {self.at[0].replace('_', ' ')} {self.at[1]:g}"
         if self.subject == "global":
             return f"{which} of the global model, split {self.split}"
         members = "unseen clients" if self.subject == "unseen" else f"{self.subject}s"
@@ -116,8 +142,17 @@ class Measure:
 
 def parse_target(text: str) -> tuple[str, float]:
     """Returns the metric and value of a target such as "accuracy=0.8". Raises NotComparable for any other text."""
-    metric, _, value = text.partition("=")
+    return _pair(text, "target", "metric=number, such as accuracy=0.8")
+
+
+def parse_at(text: str) -> tuple[str, float]:
+    """Returns the cost and value of a budget such as "bytes=1e9". Raises NotComparable for any other text."""
+    return _pair(text, "at", "cost=number, such as virtual_time=3600")
+
+
+def _pair(text: str, name: str, wanted: str) -> tuple[str, float]:
+    key, _, value = text.partition("=")
     try:
-        return metric.strip(), float(value)
+        return key.strip(), float(value)
     except ValueError:
-        raise NotComparable(f"target: must be metric=number, such as accuracy=0.8, got {text!r}") from None
+        raise NotComparable(f"{name}: must be {wanted}, got {text!r}") from None

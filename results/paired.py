@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from results.compare import Values, axes, counted_runs, grouped, note_picked, tells
+from results.compare import Values, axes, counted_runs, grouped, note_picked, note_short, tells
 from results.measure import Measure, NotComparable
 from results.reader import Run
-from results.score import Numbers, score
+from results.score import Above, Numbers, score
 from results.texts import written
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def paired(
     chosen = _chosen(keys, list(groups), baseline)
     ordered = runs.only(run for group in groups.values() for run in group)
     numbers = score(ordered, measure)
-    notes += note_picked(ordered, measure)
+    notes += [*note_picked(ordered, measure), *note_short(ordered, measure)]
     place = {run: number for number, run in enumerate(ordered.runs)}
     rows = []
     for values, other in _cases(keys, list(groups), chosen, notes):
@@ -222,9 +222,13 @@ def _found(
     case, baseline = [], []
     for mine, theirs in pairs:
         a, b = numbers[place[mine]], numbers[place[theirs]]
+        short = [run for run, number in ((mine, a), (theirs, b)) if isinstance(number, Above)]
         if a is None or b is None:
             lacking = mine if a is None else theirs
             notes.append(f"{lacking.folder}: left out of a pair, because it has no {metric}")
+        elif short:
+            bound = a if short[0] is mine else b
+            notes.append(f"{short[0].folder}: left out of a pair, because its {metric} is above {bound:g}: not reached")
         else:
             case.append(a)
             baseline.append(b)

@@ -31,7 +31,9 @@ class How(TypedDict, total=False):
 
     metric: str | Iterable[str]  # `Measure.metrics`
     reduce: str
-    target: Iterable[tuple[str, float]]  # `Measure.targets`; each adds the rounds, virtual time and bytes up to it
+    target: Iterable[tuple[str, float]]  # `Measure.targets`; each adds the costs up to it
+    cost: str | Iterable[str]  # `Measure.costs`
+    at: tuple[str, float] | None
     subject: str | None  # None: peer if no run has a server, else global
     split: str
     over: str
@@ -61,7 +63,8 @@ class Runs(RunSet):
         """Compares groups of runs that differ in their seed alone.
 
         Returns one row for each group and metric, with mean, std (the sample standard deviation over runs), runs (how
-        many have the number) and missing (how many do not). Warns of runs that do not count.
+        many have the number), missing (how many do not) and censored (how many have not reached a target, and make the
+        mean a lower bound). Warns of runs that do not count.
 
         by, columns: the keys whose values make the groups; `by` is by default all keys that differ.
         unfinished: whether runs that are not finished count.
@@ -144,6 +147,8 @@ class Runs(RunSet):
         others: dict[str, Any] = dict(how)
         metrics, targets = _listed(others.pop("metric", "accuracy")), tuple(others.pop("target", ()))
         subject = others.pop("subject", None) or self.subject
+        if "cost" in others:
+            others["costs"] = _listed(others.pop("cost"))
         return Measure(metrics, targets=targets, subject=subject, larger=self.directions, **others)
 
     def _whole(self, comparing: Callable[[Runs], Compared]) -> Compared:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.cost import Costs, Point
 from results.measure import QUANTILES, TOTALS, Measure, NotComparable
 
 if TYPE_CHECKING:
+    from results.reader import Run
     from results.run_set import RunSet
 
+_WHEN = ["run", "round", "step", "virtual_time"]  # columns that tell evaluations apart
 Numbers: TypeAlias = list[float | None]  # a number for each run; None where it has none
 
 _SOURCES = {  # total: (table, column, aggregate)
@@ -35,36 +39,72 @@ _OVER = {  # ways to join members' numbers that need more than one aggregate: (c
 }
 
 
-class Point(NamedTuple):
-    """An evaluation."""
+class Above(float):
+    """The cost of a target that a run has not reached: it is more than this, which the run has spent."""
 
-    round: int
-    step: int
-    virtual_time: float
-    value: float
+
+Series: TypeAlias = dict[tuple[str, str], list[Point]]  # evaluations in order, by metric and run
 
 
 def score(runs: RunSet, measure: Measure) -> dict[str, Numbers]:
-    """Returns the numbers of all runs by metric. Those of a target are named rounds_to_accuracy_0.8 and so on.
+    """Returns the numbers of all runs by metric. Those of a target are named rounds_to_accuracy_0.8 and so on; of a run
+    that has not reached it, they are `Above`.
 
     Raises NotComparable where no run evaluated a metric.
     """
-    series = _series(runs, measure)
+    costs = Costs(runs)
+    series = _within(runs, _series(runs, measure), measure, costs)
     numbers: dict[str, Numbers] = {}
+    picked = _until_picked(runs, series, measure, costs) if measure.reduce == "at_best_validation" else series
     for metric in measure.metrics:
         if metric in TOTALS:
-            numbers[metric] = _total(runs, metric)
+            numbers[metric] = _total(runs, metric, _last_steps(runs, measure, costs))
         else:
-            values = [[point.value for point in series.get((metric, run.id), [])] for run in runs.runs]
+            values = [[point.value for point in picked.get((metric, run.id), [])] for run in runs.runs]
             numbers[metric] = [measure.of(metric, of_run) if of_run else None for of_run in values]
     for metric, target in measure.targets:
         larger = measure.larger_is_better(metric)
-        hits = [_first(series.get((metric, run.id), []), target, larger) for run in runs.runs]
-        numbers |= {f"{cost}_to_{metric}_{target:g}": found for cost, found in _costs(runs, hits).items()}
+        for name in measure.costs:
+            spent = (_cost(costs, run, series.get((metric, run.id), []), target, larger, name) for run in runs.runs)
+            numbers[f"{name}_to_{metric}_{target:g}"] = list(spent)
     return numbers
 
 
-def _series(runs: RunSet, measure: Measure) -> dict[tuple[str, str], list[Point]]:
+def _cost(costs: Costs, run: Run, points: list[Point], target: float, larger: bool | None, name: str) -> float | None:
+    """Returns what a run spent until an evaluation was as good as the target; None where that is not known."""
+    if hit := _first(points, target, larger):
+        return costs.by(run, hit, name)
+    spent = costs.by(run, points[-1], name) if points else None
+    return None if spent is None else Above(spent)
+
+
+def _within(runs: RunSet, series: Series, measure: Measure, costs: Costs) -> Series:
+    """Returns the evaluations that are within the budget `measure.at`."""
+    if measure.at is None:
+        return series
+    (name, most), of = measure.at, {run.id: run for run in runs.runs}
+
+    def fits(run: Run, point: Point) -> bool:
+        spent = costs.by(run, point, name)
+        return spent is not None and spent <= most
+
+    return {(metric, run): [p for p in points if fits(of[run], p)] for (metric, run), points in series.items()}
+
+
+def _until_picked(runs: RunSet, series: Series, measure: Measure, costs: Costs) -> Series:
+    """Returns the evaluations up to the one that is best on the validation split, the first one of equally good."""
+    on_validation = replace(measure, split="validation", reduce="last")
+    validation = _within(runs, _series(runs, on_validation), measure, costs)
+    found: Series = {}
+    for (metric, run), points in series.items():
+        sign = 1 if measure.larger_is_better(metric) else -1
+        defined = [point for point in validation.get((metric, run), []) if not math.isnan(point.value)]
+        best = max(defined, key=lambda point: sign * point.value, default=None)
+        found[metric, run] = [point for point in points if best and point[:3] <= best[:3]]
+    return found
+
+
+def _series(runs: RunSet, measure: Measure) -> Series:
     """Returns the evaluations in order, by metric and run."""
     metrics = {*measure.evaluated, *(metric for metric, _ in measure.targets)}
     if not metrics:
@@ -73,7 +113,7 @@ def _series(runs: RunSet, measure: Measure) -> dict[tuple[str, str], list[Point]
     wanted &= pc.field("metric").isin(sorted(metrics))
     if measure.picked:
         wanted &= pc.field("picked") > 0
-    key = ["metric", "run", "round", "step", "virtual_time"]
+    key = ["metric", *_WHEN]
     evaluations = runs.table("evaluations", [*key, "value", "samples"], wanted, keys=[])
     evaluations = evaluations.append_column("total", pc.multiply(evaluations["value"], evaluations["samples"]))
     defined = pc.is_valid(evaluations["value"])
@@ -122,11 +162,32 @@ def _none(runs: RunSet, lacking: list[str], measure: Measure) -> str:
     )
 
 
-def _total(runs: RunSet, name: str) -> Numbers:
+def _last_steps(runs: RunSet, measure: Measure, costs: Costs) -> dict[str, int] | None:
+    """Returns the step of the last evaluation of each run within the budget `measure.at`; None if there is none."""
+    if measure.at is None:
+        return None
+    kept = _within(runs, {("", run): points for run, points in evaluated(runs).items()}, measure, costs)
+    return {run: points[-1].step for (_, run), points in kept.items() if points}
+
+
+def evaluated(runs: RunSet) -> dict[str, list[Point]]:
+    """Returns when each run was evaluated, in order, by its id. The values are of no metric."""
+    found: dict[str, set[Point]] = defaultdict(set)
+    for run, *when in _rows(runs.table("evaluations", _WHEN, keys=[]), *_WHEN):
+        found[run].add(Point(when[0], when[1], when[2], 0.0))
+    return {run: sorted(points) for run, points in found.items()}
+
+
+def _total(runs: RunSet, name: str, last: dict[str, int] | None) -> Numbers:
+    """Returns a total of each run. last: the step up to which it counts; None: all steps."""
     if name == "seconds":
         return [(run.info.get("seconds") or {}).get("total") for run in runs.runs]
     table, column, aggregate = _SOURCES[name]
-    found = runs.table(table, ["run", column], keys=[]).group_by("run").aggregate([(column, aggregate)])
+    rows = runs.table(table, ["run", "step", column], keys=[])
+    if last is not None:
+        steps = pa.array([last.get(run, -1) for run in rows["run"].cast(pa.string()).to_pylist()], pa.int64())
+        rows = rows.filter(pc.less_equal(rows["step"], steps))
+    found = rows.group_by("run").aggregate([(column, aggregate)])
     of_run = dict(_rows(found, "run", f"{column}_{aggregate}"))
     return [of_run.get(run.id) for run in runs.runs]
 
@@ -134,23 +195,6 @@ def _total(runs: RunSet, name: str) -> Numbers:
 def _first(points: list[Point], target: float, larger: bool | None) -> Point | None:
     """Returns the first evaluation that is at least as good as the target."""
     return next((point for point in points if (point.value >= target if larger else point.value <= target)), None)
-
-
-def _costs(runs: RunSet, hits: list[Point | None]) -> dict[str, Numbers]:
-    """Returns the costs of each run up to the evaluation that reached the target: rounds, virtual time, and bytes up
-    and down."""
-    steps = runs.table("steps", ["run", "step", "up_bytes", "down_bytes"], keys=[])
-    steps = steps.append_column("bytes", pc.add(steps["up_bytes"], steps["down_bytes"]))
-    sent = defaultdict(list)
-    for run, step, size in _rows(steps, "run", "step", "bytes"):
-        sent[run].append((step, size))
-    costs: dict[str, Numbers] = {"rounds": [], "virtual_time": [], "bytes": []}
-    for run, hit in zip(runs.runs, hits, strict=True):
-        sizes = [size for step, size in sent[run.id] if hit and step <= hit.step]
-        costs["rounds"].append(hit and hit.round + 1)  # rounds are counted from 0
-        costs["virtual_time"].append(hit and hit.virtual_time)
-        costs["bytes"].append(sum(sizes) if hit and None not in sizes else None)
-    return costs
 
 
 def _rows(table: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:

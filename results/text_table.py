@@ -45,7 +45,7 @@ def text_table(comparison: Comparison, percent: bool = False) -> TextTable:
     """Lays out a comparison. percent: whether to give accuracies in percent, with one digit after the point."""
     names = short_names([*comparison.by, *comparison.columns])
     records: dict[Place, Row] = {_place(comparison, row): row for row in comparison.frame.to_dict("records")}
-    counts = {(record["runs"], record["missing"]) for record in records.values()}
+    counts = {(record["runs"], record["missing"] + record.get("censored", 0)) for record in records.values()}
     alike = len(counts) == 1 and not max(counts)[1]
     best, columns = _best(comparison, records), list(_columns(comparison))
     rows = []
@@ -99,6 +99,8 @@ def unit_of(metric: str, percent: bool) -> tuple[float, str]:
     """Returns the factor to show a metric with, and its unit, to put after its name."""
     if "bytes" in metric.split("_"):
         return 1e-6, ", MB"
+    if "flops" in metric.split("_"):
+        return 1e-9, ", GFLOP"
     return (100.0, ", %") if percent and metric == "accuracy" else (1.0, "")
 
 
@@ -106,18 +108,22 @@ def _texts(record: Row, kind: str, percent: bool) -> tuple[str, str]:
     """Returns a number as text, and the number of its runs as text."""
     scale, _ = unit_of(record["metric"], percent)
     form = ".1f" if scale == 100 else precision(record["mean"] * scale, record["std"] * scale)
-    runs, missing = record["runs"], record["missing"]
+    runs, missing, censored = record["runs"], record["missing"], record.get("censored", 0)
     if kind == "difference":
         return ("-" if math.isnan(record["difference"]) else f"{record['difference'] * scale:+{form}}"), ""
     if kind == "published":
         value = record["paper"] * scale
         return ("-" if math.isnan(value) else spread(value, record["paper_std"] * scale, form)), ""
+    if censored:
+        reached = f"({runs} of {runs + censored} reached{f', {missing} missing' if missing else ''})"
+        return f"> {record['mean'] * scale:{form}}", reached
     text = spread(record["mean"] * scale, record["std"] * scale, form) if runs else "-"
     return text, f"({runs}/{runs + missing})" if missing else f"({runs})"
 
 
 def _best(comparison: Comparison, records: dict[Place, Row]) -> set[Place]:
-    """Returns the places of the best mean of each column. A mean over which runs are missing is never the best."""
+    """Returns the places of the best mean of each column. A mean for which runs are missing, or have not reached the
+    target, is never the best."""
     best = set()
     measure = comparison.measure
     for column in {place[1:] for place in records}:
@@ -127,7 +133,9 @@ def _best(comparison: Comparison, records: dict[Place, Row]) -> set[Place]:
         means = {
             place: record["mean"]
             for place, record in records.items()
-            if place[1:] == column and not record["missing"] and not math.isnan(record["mean"])
+            if place[1:] == column
+            and not (record["missing"] or record.get("censored"))
+            and not math.isnan(record["mean"])
         }
         if larger is not None and len(means) > 1:
             top = (max if larger else min)(means.values())
@@ -144,6 +152,8 @@ def _caption(comparison: Comparison, runs: int | None) -> Iterator[str]:
         yield f"{spread}; in brackets: runs, or runs with the number / all runs"
     else:
         yield f"{spread}, {runs} runs each" if runs > 1 else "one run each"
+    if "censored" in comparison.frame and comparison.frame["censored"].any():
+        yield "> a mean in which runs that have not reached the target count with what they had spent"
     if comparison.paper:
         yield f"published: {' '.join(comparison.paper.title.split())}"
     for text in comparison.not_run:

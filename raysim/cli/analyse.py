@@ -56,11 +56,24 @@ def compare(
     ] = None,
     reduce: Annotated[
         str,
-        typer.Option(help="How a run's evaluations become one number: last, best, or max_, min_ or mean_of_last_K."),
+        typer.Option(
+            help="How a run's evaluations become one number: last, at_best_validation, best, or max_, min_ or "
+            "mean_of_last_K."
+        ),
     ] = "last",
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="METRIC=VALUE", help="Add rounds, virtual time and bytes until this value is reached."),
+        typer.Option(metavar="METRIC=VALUE", help="Add what was spent until this value is reached, see --cost."),
+    ] = None,
+    cost: Annotated[
+        str,
+        typer.Option(
+            metavar="COST,...", help="What --target tells: rounds, virtual_time, updates, bytes, flops or energy."
+        ),
+    ] = "rounds,virtual_time,bytes",
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="COST=VALUE", help="Count evaluations up to a budget, such as virtual_time=3600."),
     ] = None,
     subject: Annotated[
         str | None,
@@ -93,7 +106,7 @@ def compare(
     """
     from results import load
     from results.compare import compare as compare_runs
-    from results.measure import parse_target
+    from results.measure import parse_at, parse_target
     from results.paired import paired as pair_runs
     from results.paper import beside, read_paper
     from results.run_set import whole
@@ -109,6 +122,8 @@ def compare(
             metric=metric or "accuracy",
             reduce=reduce,
             target=map(parse_target, target or []),
+            cost=[name.strip() for name in cost.split(",")],
+            at=None if at is None else parse_at(at),
             subject=subject,
             split=split,
             over=over,

@@ -110,6 +110,9 @@ class World(Part):
     """For peers only. true: all wait for all, round by round. false: each peer mixes when its own training is over."""
     edge_delay: Annotated[EdgeDelay, OneOf(EDGE_DELAYS, "raysim.edge_delays")] = ConstantEdgeDelay(value=0.0)
     """For peers only: how long a message to a neighbour takes, in seconds."""
+    watts: Annotated[Positive, Unit("W")] | tuple[Annotated[Positive, Unit("W")], ...] | None = None
+    """Power of a client, or peer, while it is under way, for comparisons by energy: one number, or a list with one for
+    each client. Delays must be in seconds. Results do not depend on it. null: energy is not told."""
     loss: Share = 0.0
     """For peers only: probability that a message to a neighbour is lost."""
 

@@ -114,7 +114,7 @@ def test_if_no_run_is_finished_there_is_nothing_to_compare(tmp_path: Path) -> No
             "over: must be one of mean, micro, min, max, gap, p10, p50, p90, got 'worst'",
         ),
         ("--over gap", "over: must be mean for the global model, of which there is one, got 'gap'"),
-        ("--reduce max_of_last_0", "reduce: must be last, best, max_of_last_K, min_of_last_K or mean_of_last_K, K f"),
+        ("--reduce max_of_last_0", "reduce: must be last, best, at_best_validation, max_of_last_K, min_of_last_K or"),
         (
             "--reduce best --metric auc",
             "reduce: must not be best for 'auc', for it is not known whether larger is better",
