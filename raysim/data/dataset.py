@@ -63,8 +63,8 @@ class Dataset:
 
     mean, std: by channel, of the training images scaled to 0..1; images are normalised with them on the device. Both
     are empty where x is float32, which is used as it is. num_classes: number of a model's outputs: the number of
-    labels, 1 for squared_error, or 0 where the output is the loss itself. meaning: what inputs and labels were taken
-    for, in words, a line each. notes: what of it was guessed, or is seldom meant, each with the key that says it.
+    labels, 1 for squared_error, or 0 where the output is the loss itself. meaning: a line that
+    says what inputs are, and one for labels. notes: what was guessed or is seldom meant, each with its key.
     """
 
     train: Split

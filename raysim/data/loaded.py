@@ -1,4 +1,4 @@
-"""Loads data sets. What one loads must fit together: inputs, labels, and what it says of them."""
+"""Loads data sets, and checks that their inputs, labels and descriptions fit together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A number that stays, after a rise."""
+"""A number that stays the same once a warm-up is over."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from raysim.schedules.schedule import Schedule
 
 
 class ConstantSchedule(Schedule):
-    """Stays at its value, once `warmup` is over."""
+    """The value stays the same once `warmup` is over."""
 
     name: str = "constant"
     value: Annotated[float, Field(examples=[0.1])]

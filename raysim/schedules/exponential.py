@@ -1,4 +1,4 @@
-"""A number that changes by a factor all the time."""
+"""A number that is multiplied by the same factor in each round."""
 
 import math
 from typing import Annotated
@@ -16,9 +16,9 @@ class ExponentialSchedule(Schedule):
     start: Annotated[float, Field(examples=[0.1])]
     """The first value."""
     factor: Annotated[Positive, Field(examples=[0.998])]
-    """What the value is multiplied with in each round (or version ...), such as 0.998."""
+    """Factor by which the value is multiplied in each round (or version ...), such as 0.998."""
     end: float | None = None
-    """Value at which it stays once it gets there. null: it goes on."""
+    """Value at which the change stops. null: it never stops."""
 
     def curve(self, position: float) -> float:
         value: float = self.start * self.factor**position

@@ -1,4 +1,4 @@
-"""Parts whose numbers may be schedules, without a word about them in the parts' own code."""
+"""Parts whose numbers may be schedules. The parts' own code does not mention schedules."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ CHOICE = OneOf(SCHEDULES, "raysim.schedules")
 
 
 class Schedulable(Part):
-    """A part in whose place of any number a schedule may stand, such as `lr: {name: cosine, start: 0.1, length: 100}`.
+    """A part of which any number may be given as a schedule, such as `lr: {name: cosine, start: 0.1, length: 100}`.
 
-    The code that uses the part gets it from `at`, and sees numbers only.
+    Code that uses the part calls `at` first, and then sees numbers only.
     """
 
     @classmethod
@@ -46,16 +46,16 @@ class Schedulable(Part):
                 field.metadata.append(MAY_CHANGE)
 
     def at(self, moment: Moment) -> Self:
-        """Returns the part with the value at a moment in each schedule's place, also in parts that it holds.
+        """Returns a copy in which each schedule, also in parts that it holds, is replaced by its value at a moment.
 
-        Schedules over the steps of a training stay.
+        Schedules over the steps of a training are left as they are.
         """
         changed = {key: new for key, old in self if (new := _at(old, moment)) is not old}
         return self.model_copy(update=changed) if changed else self
 
     @property
     def schedules(self) -> dict[str, Schedule]:
-        """The schedules in the part, by their keys, those of parts that it holds with dots."""
+        """The schedules by key, also those of parts that it holds, whose keys are dotted paths."""
         found: dict[str, Schedule] = {}
         for key, value in self:
             if isinstance(value, Schedule):
@@ -77,7 +77,7 @@ def _at(value: Any, moment: Moment) -> Any:
 
 
 class _MayChange:
-    """Metadata of a field for a number: a schedule may stand there whose values are all as the number must be."""
+    """Metadata of a field that holds a number. It also lets in schedules, if the number may have all their values."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_wrap_validator_function(
@@ -106,10 +106,10 @@ class _MayChange:
 MAY_CHANGE = _MayChange()
 
 
-@cache  # built when the first schedule is read, for most scenarios have none
+@cache  # built when the first schedule is read, because most scenarios have none
 def _adapter() -> TypeAdapter[Schedule]:
     adapter: TypeAdapter[Schedule] = TypeAdapter(Annotated[Schedule, CHOICE])
-    adapter.rebuild()  # or else it would be built by the first value, and CHOICE not know its base class before
+    adapter.rebuild()  # else CHOICE would not know its base class until the first value is validated
     return adapter
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from raysim.parts.part import Fraction, NonNegative, Part
 from raysim.terms import Moment
 
-# What falls towards 0 stays above it, and what grows without end stays finite.
+# Values that fall towards 0 stay at TINY or above, and values that grow without end stay at HUGE or below.
 TINY, HUGE = sys.float_info.min, sys.float_info.max
 
 
@@ -23,21 +23,21 @@ class Schedule(Part):
     name: str
     over: Literal["rounds", "versions", "time", "steps"] = "rounds"
     """What the value changes with. rounds: rounds that are over. versions: steps that the server has done or, without a
-    server, that the peer has mixed. time: virtual time, in the unit of the world's delays. steps: mini-batches of one
-    training, each of which starts anew; only for `local.lr`."""
+    server, that the peer has mixed. time: virtual time, in the unit of the world's delays. steps: mini-batches within
+    one training, counted anew in each training; only for `local.lr`."""
     warmup: NonNegative = 0.0
-    """How long the value rises at first, in rounds, versions, units of time or steps. What follows starts after it."""
+    """How long the value rises at first, in rounds, versions, units of time or steps. Then the curve itself starts."""
     warmup_from: Fraction = 0.1
     """Share of its first value with which the rise begins."""
 
     @abstractmethod
     def curve(self, position: float) -> float:
-        """Returns the value without the rise. position: how many rounds (or versions ...) have passed since it."""
+        """Returns the value after the warm-up. position: how many rounds (or versions ...) have passed since then."""
 
     @property
     @abstractmethod
     def values(self) -> tuple[float, float]:
-        """Two numbers between which all values of the curve lie. What only tends to 0 gives TINY."""
+        """Two numbers between which all values of the curve lie. One that only tends to 0 has TINY as a bound."""
 
     def at(self, moment: Moment) -> float:
         """Returns the value at a moment of the run. Raises ValueError if it changes with steps of a training."""
@@ -53,7 +53,7 @@ class Schedule(Part):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Two numbers between which all values lie, those of the rise included."""
+        """Two numbers between which all values lie, including those of the warm-up."""
         least, most = self.values
         if self.warmup:
             first = self.curve(0.0) * self.warmup_from

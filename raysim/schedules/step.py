@@ -1,4 +1,4 @@
-"""A number that changes by a factor now and then."""
+"""A number that is multiplied by a factor at intervals, or at given milestones."""
 
 import bisect
 import math
@@ -11,17 +11,17 @@ from raysim.schedules.schedule import HUGE, TINY, Schedule
 
 
 class StepSchedule(Schedule):
-    """Changes by a factor every so often, or at given milestones."""
+    """The value is multiplied by a factor at regular intervals, or at given milestones."""
 
     name: str = "step"
     start: Annotated[float, Field(examples=[0.1])]
     """The first value."""
     factor: Positive = 0.1
-    """What the value is multiplied with each time."""
+    """Factor by which the value is multiplied each time."""
     every: Annotated[Positive | None, Field(examples=[5.0])] = None
     """How many rounds (or versions ...) lie between two changes. null: `milestones` are given."""
     milestones: tuple[Positive, ...] = ()
-    """When the value changes, in rising order. (): it changes each `every`."""
+    """When the value changes, in rising order. (): at multiples of `every`."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:

@@ -38,19 +38,19 @@ def with_nan(table: pd.DataFrame, values: SeriesGroupBy[Any, Any]) -> pd.DataFra
 
 
 def gaps(values: pd.Series[float]) -> str:
-    """Returns a sentence, to follow others, if lines through these values have gaps; else nothing."""
+    """Returns a sentence for a caption if lines through these values have gaps, else an empty text."""
     return "" if np.isfinite(values).all() else " Lines have gaps where the value of a run is NaN or infinite."
 
 
 def left_out(groups: Groups, table: str, names: Sequence[str], filter: pc.Expression | None = None) -> dict[str, str]:
-    """Says of each column how many of its values are NaN or infinite, so that `quantiles` leaves them out."""
+    """Says for each column how many values are NaN or infinite, and so are left out by `quantiles`."""
     rows = groups.drawn.table(table, names, filter, keys=[])
     counts = {name: pc.sum(pc.invert(pc.is_finite(rows[name]))).as_py() for name in names}
     return {name: without(count or 0) for name, count in counts.items()}
 
 
 def without(count: int) -> str:
-    """Returns a caption's sentence on how many values of a figure are NaN or infinite, so that it leaves them out."""
+    """Returns a sentence for a caption that says how many values are NaN or infinite, and so are not in the figure."""
     return f"{count:,} values that are NaN or infinite are left out." if count else ""
 
 

@@ -53,7 +53,7 @@ def members(groups: Groups) -> Section | None:
 def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
     directions = groups.runs.directions
     ends = own.groupby(["run", "subject"], observed=True)["round"].transform("max")
-    own = own.assign(last=own["round"] == ends)  # of all metrics, for one may be defined for nobody in the end
+    own = own.assign(last=own["round"] == ends)  # over all metrics, because one may be defined for nobody at the end
     for (metric, split, subject), frame in by_text(own, "metric", "split", "subject"):
         members, label = _MEMBERS[subject], _words(metric)
         name, title = f"{subject}-{metric}-{split}", f"{label.capitalize()} of {members}, {split}"

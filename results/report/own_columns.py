@@ -1,4 +1,4 @@
-"""The section on columns that algorithms left of their own accord."""
+"""The section on the columns that algorithms define themselves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF = {"steps": "of steps", "updates": "of updates", "coefficients": "of coeffic
 
 
 def own_columns(groups: Groups) -> Section | None:
-    """Returns the section; None if no algorithm left such a column."""
+    """Returns the section; None if there is no such column."""
     pictures = [picture for table in OWN for picture in _pictures(groups, table)]
     if not pictures:
         return None

@@ -34,7 +34,7 @@ _SECTIONS = (curves, members, topology, staleness, timeline, partition, updates,
 
 @dataclass(frozen=True)
 class Report:
-    """A page, and each of its figures by itself."""
+    """A page, and its figures, each of which can be written as a file of its own."""
 
     html: str
     pictures: tuple[Picture, ...]
@@ -53,9 +53,9 @@ class Report:
 
 
 def _write(path: Path, text: str) -> None:
-    """Writes all of a file or, on a full disk, leaves the old one. What is no file, as /dev/stdout, is not replaced."""
+    """Writes a whole file; on a full disk, the old one stays. What is no file, such as /dev/stdout, is not replaced."""
     if is_local(path):
-        path = path.resolve()  # a link stays one
+        path = path.resolve()  # a link stays a link
         if path.exists() and not path.is_file():
             with writing(path):
                 path.write_text(text, encoding="utf-8")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _ROWS = 100  # clients in a heat map, at most
 _BINS = 30
-_CELL = "#2b8fd3"  # stands out from white and from black, for a style sheet cannot change the colours of an image
+_CELL = "#2b8fd3"  # stands out from white and from black, because a style sheet cannot change the colours of an image
 
 
 def partition(groups: Groups) -> Section | None:

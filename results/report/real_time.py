@@ -1,4 +1,4 @@
-"""Real time: what each worker, and each node, spent it on."""
+"""The section on real time: what each worker and each node spent it on."""
 
 from __future__ import annotations
 

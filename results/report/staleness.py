@@ -1,4 +1,4 @@
-"""The section on what became of dispatches, and how stale the updates were that were used."""
+"""The section on the fate of dispatches, and on the staleness of the updates that were used."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class ServerAdagrad(AdaptiveRule):
 
     name: str = "adagrad"
     beta1: Decay = 0.0
-    """Decay of the running mean of directions. 0, as Reddi et al. take it: the direction alone."""
+    """Decay of the running mean of directions. 0, as in Reddi et al.: a step follows its own direction alone."""
 
     def second(self, v: Tensor, square: Tensor) -> Tensor:
         return v + square

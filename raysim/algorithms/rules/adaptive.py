@@ -38,7 +38,7 @@ class AdaptiveRule(ServerRule):
         """Returns the next second moment. square: of the direction, in each coordinate."""
 
     def moments(self, kept: Record, square: Tensor) -> Record:
-        """Returns the next second moment, and under `largest` what to divide by instead, if the rule has that."""
+        """Returns the next second moment and, if the rule divides by the root of something else, that as `largest`."""
         return {"second": self.second(kept["second"], square)}
 
     def move(self, kept: Record, w: Tensor, direction: Tensor, lr: float) -> tuple[Tensor, Record]:

@@ -44,7 +44,7 @@ class ServerRule(Schedulable):
         """
 
     def rate(self, staleness: float) -> float:
-        """Returns the learning rate of a step. staleness: the largest one of its updates."""
+        """Returns the learning rate of a step. staleness: the largest among its updates."""
         if self.delay_adaptive == "scaled" and staleness > self.delay_threshold:
             return self.lr / staleness
         if self.delay_adaptive == "capped" and staleness > 0:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ServerSGD(ServerRule):
-    """v = momentum v + direction, w = w + lr v. As it is by default, the server adds the direction to its model."""
+    """v = momentum v + direction, w = w + lr v. By default, the server adds the direction to its model."""
 
     name: str = "sgd"
     momentum: Decay = 0.0

@@ -124,7 +124,11 @@ def federated(source: type[Source]) -> type[Federated]:
     kinds: dict[str, Any] = {"partition": Partition, "local_test": LocalTest}
     usual: Any = {key: (kinds[key], TypeAdapter(kinds[key]).validate_python(v)) for key, v in source.usual.items()}
     made = create_model(source.__name__, __base__=(source, Federated), __module__=source.__module__, **usual)
-    for name in ("__doc__", "__qualname__", "__firstlineno__"):  # what is told of it is told of the source
+    for name in (
+        "__doc__",
+        "__qualname__",
+        "__firstlineno__",
+    ):  # so that documentation and errors show those of the source
         if name in vars(source):
             setattr(made, name, vars(source)[name])
     return cast("type[Federated]", made)

@@ -102,7 +102,7 @@ class Federation:
     def skewed(self, x: np.ndarray, split: Split, rows: np.ndarray, client: int) -> np.ndarray:
         """Returns inputs, as `FeatureSkew.change` takes them, in the form in which a client has them.
 
-        rows: theirs of the split.
+        rows: the rows of the split that hold them.
         """
         if self.skew is None:
             return x
@@ -216,7 +216,8 @@ def _shared(data: Federated | Quadratic, dataset: Dataset, public: Public) -> Sp
 
 
 def _shared_rows(dataset: Dataset, public: Public, shared: Split, rows: np.ndarray) -> np.ndarray:
-    """Returns which rows of the training samples are public. shared: what these were drawn from; rows: theirs of it."""
+    """Returns which rows of the training samples are public. shared: the samples that
+    these were drawn from. rows: which of them they are."""
     if public.split == "test":
         return rows[:0]
     if shared is dataset.train:
@@ -248,7 +249,7 @@ def _labels(data: Federated | Quadratic, dataset: Dataset, held: Holdings, seed:
         raise BadValue("must be 0, for there is no other label than one; leave it out", "label_noise")
     if len(distinct(held.rows, len(dataset.train))) < len(held.rows):
         raise BadValue(
-            "must be 0 where a sample is held several times, for it has one label, and clients "
+            "must be 0 where a sample is held several times: it has one label, and clients "
             "would have more wrong ones than their shares; leave it out, or `overlap`",
             "label_noise",
         )

@@ -12,7 +12,7 @@ from raysim.parts.rng import Stream
 def hold_out(parts: list[np.ndarray], share: float, seed: int) -> tuple[Holdings, Holdings]:
     """Returns the rows that each client trains on, and a random share of its rows that it tests on instead.
 
-    A row that a client holds several times counts once for that, lest the client trains on what it tests on.
+    A row that a client holds several times counts once, so that the client never trains on what it tests on.
     """
     if not share:
         return Holdings.of(parts), Holdings.none(len(parts))

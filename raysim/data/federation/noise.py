@@ -51,7 +51,7 @@ def mislabel(
     """Returns labels, int64 (n,), in which a share of each client's samples has a new label.
 
     shares: (clients,). The number of a client's new labels is rounded to the nearest. Which samples get one is random.
-    kind: wrong, for one of the other labels, or random, for one of all labels; they are equally likely.
+    kind: whether the new label is one of the others (wrong) or any (random); all of these are equally likely.
     """
     least = 1 if kind == "wrong" else 0
     wrong, draw = labels.copy(), Stream(seed, "label noise")

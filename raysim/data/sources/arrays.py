@@ -21,7 +21,7 @@ class Arrays(RawSamples):
     An array with another name is a column that a partition may use, such as `user_train` and `user_test`, or `user`
     beside x and y.
 
-    `inputs` and `task` say what x and y mean. A y (n, 1) is one of (n,).
+    `inputs` and `task` say what x and y mean. A y of shape (n, 1) is taken for one of shape (n,).
     """
 
     name: str = "arrays"

@@ -120,7 +120,7 @@ def plain(table: "pa.Table", name: str) -> np.ndarray:
 
 
 def is_index(table: "pa.Table", name: str) -> bool:
-    """Whether a column only tells rows apart: pandas saves its index so, without a name or with one of its own."""
+    """Whether a column only numbers the rows, such as the index that pandas saves, without a name or as `index`."""
     if name == "" or re.fullmatch(r"Unnamed: \d+|__index_level_\d+__", name):
         return True
     if table.column_names.count(name) > 1 or table[name].null_count:

@@ -1,4 +1,4 @@
-"""A cache of decoded images in the user's cache folder, for decoding takes longer than a short run.
+"""A cache of decoded images in the user's cache folder, because decoding takes longer than a short run.
 
 An entry is named by a hash of all that decides the pixels. Whatever is damaged, or was not written for that name, fails
 its checksum, and is made again. Entries appear whole, by a rename, so processes may read and write at the same time.
@@ -84,7 +84,7 @@ def _checksum(name: str, images: np.ndarray) -> bytes:
 
 
 def _delete_oldest(folder: Path) -> None:
-    """Deletes entries, and what killed processes left of theirs, until the rest is within the limit."""
+    """Deletes the entries that were not used for longest, and files of killed processes, until the limit is kept."""
     files = []
     for path in folder.iterdir():
         with suppress(FileNotFoundError):  # another process has just deleted or renamed it

@@ -23,8 +23,8 @@ TRAIN, TEST = ("train", "training"), ("test", "testing", "val", "valid", "valida
 class ImageFolder(Images):
     """Images in a folder for each class, such as a subset of ImageNet.
 
-    Labels number the classes in order of their folders' names; hidden folders are none. A class has all images below
-    its folder. Only the images that are used are decoded; set `train_samples` and `test_samples` to use fewer.
+    Labels number the classes in order of their folders' names; hidden folders do not count. A class has all images
+    below its folder. Only the images that are used are decoded; set `train_samples` and `test_samples` to use fewer.
     """
 
     name: str = "image_folder"

@@ -27,7 +27,7 @@ class Images(Source):
     size: Pixels | None = None
     """Side, in pixels, of the square that images are resized to; needed if their sizes differ. null: not resized."""
     channels: Literal[1, 3] | None = None
-    """Number of channels that images get: a grey one is repeated in three, three are averaged to one. null: theirs."""
+    """Number of channels that images get: one is repeated in three, three are averaged to one. null: as they are."""
 
     holds: ClassVar[tuple[Inputs, ...]] = ("images",)
 

@@ -25,7 +25,7 @@ class Meaning(NamedTuple):
 def inputs_of(x: np.ndarray, inputs: str | None, what: str, exact: bool) -> tuple[np.ndarray, Meaning]:
     """Returns inputs as `Split` holds them, and what they were taken for. Raises ValueError if they cannot be.
 
-    inputs: the key. what: whose they are, for errors. exact: whether numbers that float32 would round stay float64, to
+    inputs: the key. what: how errors call them. exact: whether numbers that float32 would round stay float64, to
     be standardised first: large ones may differ by less than float32 can tell.
     """
     if x.ndim == 0 or len(x) == 0 or x.dtype.kind not in "fiub":
@@ -175,7 +175,7 @@ def labels_of(
 
 
 def _one_each(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Returns labels or targets with one axis, or with two for tokens. Raises ValueError, with the way out."""
+    """Returns labels or targets with one axis, or with two for tokens. Raises ValueError, which says what to do."""
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     per_token = x.dtype == np.int32 and y.shape[1:] == x.shape[1:] and y.dtype.kind in "iu"
     if (y.dtype.kind in "fiubUS" and len(y.shape) == 1) or per_token:

@@ -17,7 +17,7 @@ SUFFIXES = {".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".
 def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
     """Returns the pixels of an image file, uint8 (height, width, channels): one channel if it is grey, else three.
 
-    It is turned as its EXIF orientation says, as it is shown. Of several frames, the first one is taken.
+    It is turned as its EXIF orientation says. If it has several frames, the first one is taken.
 
     size: side, in pixels, of the square that it is resized to; None: not resized. file: its name, for errors. Raises
     ValueError if it is damaged, or has more than 8 bits a channel.

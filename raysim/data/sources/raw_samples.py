@@ -1,4 +1,4 @@
-"""The base of sources of samples as users have them: arrays, whose meaning keys say, or which is guessed and told."""
+"""The base of sources of samples as users have them: keys say what their arrays mean, or it is guessed and told."""
 
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -37,7 +37,7 @@ class RawSamples(Images):
     width, channels), or (n, height, width). series: (n, steps, sensors). tokens: whole numbers (n, length). features:
     (n, features), or (n,). null: bytes of three or four axes are images, and so are other numbers of four axes, or of
     three where height and width are equal; other numbers of three axes are series; those of one or two are features.
-    Of an image's axes, the channels are the first or the last one."""
+    Whether channels are first or last is told by the lengths of the axes."""
     task: Literal["classes", "regression"] | None = None
     """What is predicted. classes: labels, which are whole numbers or texts; unless they are 0, 1, 2 and so on, they are
     numbered in sorted order. regression: numbers, with the squared error as the loss. null: classes for integers and

@@ -1,4 +1,4 @@
-"""Reading files that may be damaged: whatever a library says of one becomes one message that names the file."""
+"""Reading files that may be damaged: any error of a library becomes one message that names the file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

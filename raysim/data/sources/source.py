@@ -16,7 +16,7 @@ Share = Annotated[float, Field(gt=0, lt=1), Unit("fraction")]  # more than nothi
 class Source(Part):
     """Where samples come from. A subclass adds its `name`, its own keys, and `load`.
 
-    Who holds which samples is no matter of a source: `Federated` adds the keys that say so.
+    A source does not say who holds which samples: `Federated` adds the keys for that.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Source(Part):
     has_test_set: ClassVar[bool] = True
     """Whether there are test samples beside those that train."""
     usual: ClassVar[Mapping[str, str]] = {}
-    """Defaults of the keys `partition` and `local_test`, by key, where it has some of its own."""
+    """Defaults of the keys `partition` and `local_test` that this source has in place of the usual ones, by key."""
 
     @property
     def classes(self) -> int | None:

@@ -38,15 +38,15 @@ class Table(Source):
     """Share of the samples that is the test set, equally many of each label; used only without `test_path`. It is the
     same for every seed of a scenario."""
     features: tuple[str, ...] | None = None
-    """Columns that are the inputs, in this order; they hold numbers or booleans. null: all but those below, and but an
-    index: a column without a name or with one that pandas gives, or which only numbers the rows."""
+    """Columns that are the inputs, in this order; they hold numbers or booleans. null: all other columns, except an
+    index, which is a column without a name, with one that pandas gives, or that only numbers the rows."""
     label: Annotated[str, Field(examples=["label"])]
     """Column of the labels."""
     task: Literal["classes", "regression"] | None = None
     """What is predicted. classes: labels, which are whole numbers, booleans or texts. regression: numbers, with the
     squared error as the loss. null: a regression for floats, and classes for all others."""
     client: str | None = None
-    """Column that names whose sample it is, by which `partition: natural` divides. null: there is none."""
+    """Column with the name of each sample's owner, by which `partition: natural` divides. null: there is none."""
     columns: tuple[str, ...] = ()
     """Further columns that a partition may use."""
     standardise: bool = True

@@ -25,7 +25,7 @@ class Optimizer(Schedulable):
     name: str
     keep: bool = False
     """Whether each client or peer keeps the state from one training to the next, as part of its own state. Otherwise
-    every training starts afresh. It is that of trainings of stream 0."""
+    every training starts afresh. Only trainings of stream 0, which is the default of `task.train`, use it."""
 
     @model_validator(mode="before")
     @classmethod

@@ -16,13 +16,13 @@ class RMSprop(Optimizer):
 
     name: str = "rmsprop"
     alpha: Decay = 0.99
-    """Decay of the running mean of the squared gradient, and of that of the gradient if `centered`."""
+    """Decay of the running mean of the squared gradient and, if `centered`, of the running mean of the gradient."""
     eps: Positive = 1e-8
     """Added to the root in the denominator."""
     momentum: Fraction = 0.0
     """Heavy-ball momentum of the steps. 0: none."""
     centered: bool = False
-    """Whether the square of the gradient's running mean is taken off its mean square."""
+    """Whether the square of the running mean is subtracted from the running mean square, which gives a variance."""
 
     def init(self, w: Tensor) -> State:
         names = ["square", *(["mean"] if self.centered else []), *(["momentum"] if self.momentum else [])]

@@ -18,11 +18,11 @@ class SGD(Optimizer):
 
     name: str = "sgd"
     momentum: Fraction = 0.0
-    """The momentum buffer is this times itself, plus the gradient. 0: none."""
+    """In each step, the momentum buffer is multiplied by this, and the gradient is added to it. 0: no momentum."""
     dampening: Fraction = 0.0
-    """How much less than a gradient is added to the buffer, from the second step on."""
+    """From the second step on, the gradient is multiplied by 1 minus this before it is added to the buffer."""
     nesterov: bool = False
-    """Whether the step is along the gradient plus `momentum` times the buffer, not along the buffer."""
+    """Whether the step is along the gradient plus `momentum` times the buffer, instead of along the buffer."""
 
     @model_validator(mode="after")
     def _looks_ahead(self) -> Self:
