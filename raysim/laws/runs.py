@@ -81,7 +81,7 @@ def the_same_bits_on_ray(subject: Subject) -> None:
         raw = merged(subject.raw, {"resources": {"client_actors": workers}})
         with tempfile.TemporaryDirectory() as folder:
             try:
-                ended = Finished(run(parse_scenario(raw, "the trial"), out=folder))
+                ended = Finished(run(parse_scenario(raw, "the trial"), out=folder, progress=False))
             except RunFailed as failed:
                 raise Broken(f"on Ray: {failed}") from failed
         same(first_run(subject), ended, f"the run on Ray with {workers} of `resources.client_actors`")

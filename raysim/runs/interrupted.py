@@ -21,6 +21,9 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(f"{result.folder} was interrupted")
         self.result = result
 
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[Result]]:
+        return Interrupted, (self.result,)
+
 
 def interactive() -> bool:
     """Tells whether somebody types the program's statements one by one: in a notebook, IPython or Python's prompt."""

@@ -168,7 +168,7 @@ def _carry_out(execution: Execution, workforce: Workforce | None, take: Callable
         then = execution.cure if status == "interrupted" else f"it had {status} by then"
         _log.info(f"{execution.run} was interrupted; {then}")
         if isinstance(end, KeyboardInterrupt):
-            raise Interrupted(Result(execution.folder, execution.scenario.model)) from end
+            raise Interrupted(Result(execution.folder, execution.scenario.model)) from None
         raise
     return Result(execution.folder, execution.scenario.model)
 

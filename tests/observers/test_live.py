@@ -1,6 +1,7 @@
 """Python programs see how runs go on: by bars, in a terminal or a notebook, or by lines elsewhere."""
 
 import io
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_an_interruption_leaves_what_there_is(prompt: bool, tmp_path: Path, monk
         with pytest.raises(KeyboardInterrupt) as stop:
             start()
         assert isinstance(stop.value, raysim.Interrupted)
-        result = stop.value.result
+        result = pickle.loads(pickle.dumps(stop.value)).result
     assert result.info["status"] == "interrupted"
     assert result.pandas("evaluations")["round"].max() == 1
     assert raysim.resume(result.folder, inline=True).info["status"] == "finished"
