@@ -1,10 +1,10 @@
-"""How errors of hosted code are shown to users, and where in the users' own code they were raised."""
+"""How errors of hosted code are shown: their text, where in users' own code they arose, and whether memory ran out."""
 
 import sysconfig
 import traceback
 from collections.abc import Iterator
 from types import TracebackType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 OURS = {"actors", "raysim", "results"}
 _INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib", "stdlib", "platstdlib")})
@@ -50,3 +50,21 @@ def _own(error: BaseException) -> Iterator[TracebackType]:
         if module.partition(".")[0] not in OURS and not file.startswith(("<", *_INSTALLED)):
             yield step
         step = step.tb_next
+
+
+Memory = Literal["gpu", "node"]
+
+
+def exhausted(error: BaseException) -> Memory | None:
+    """Returns whether an error says that the memory of a GPU or of the node ran out; None if it says neither."""
+    if type(error).__name__ == "OutOfMemoryError":  # torch's, which may not be loaded here
+        return "gpu"
+    if isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error):
+        return "node"
+    return None
+
+
+def brief(error: Exception) -> str:
+    """Returns the first part of Ray's message about a node that is low on memory. The rest lists all processes and
+    gives advice."""
+    return " ".join(str(error).partition("OOM kill reason")[0].split())

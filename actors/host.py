@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from actors.fault import Frame, describe, frames_of, trace
+from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.machine import Machine, this_machine
-from actors.memory import Memory, exhausted
 from actors.process import Process, state_of_process
 
 

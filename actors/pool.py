@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
 
-from actors.fault import Frame, describe, frames_of, trace
+from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
 from actors.instrument import Reading
 from actors.job import Content, Job, Left, Request, Result, Setup, Value
 from actors.machine import Machine
-from actors.memory import Memory, exhausted
 from actors.process import Life
 
 

@@ -9,9 +9,9 @@ from ray.exceptions import ObjectLostError, OutOfMemoryError
 
 from actors.crew import ATTEMPTS
 from actors.crews import Crews
+from actors.fault import brief
 from actors.instrument import DEATHS
 from actors.job import Job, Value
-from actors.memory import brief
 from actors.meter import Meter
 from actors.pool import JobFailed, ValuesLost
 from actors.queue import Queue

@@ -17,7 +17,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.cluster import PATIENCE_S, POLL_S
 from actors.crew import is_there
-from actors.memory import brief
+from actors.fault import brief
 from actors.placement import Demand, Placement, within
 from actors.pool import JobFailed, SchedulerDied
 from actors.pulse import Pulse, interval

@@ -13,11 +13,8 @@ from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import MODELS
 from raysim.parts.errors import Problem
-from raysim.scenario.group_checks import client_problems
-from raysim.scenario.local_checks import local_problems
-from raysim.scenario.location_checks import location_problems
+from raysim.scenario.part_checks import client_problems, local_problems, location_problems, schedule_problems
 from raysim.scenario.peer_checks import peer_problems
-from raysim.scenario.schedule_checks import schedule_problems
 from raysim.scenario.schema import Scenario
 from raysim.scenario.server_checks import server_notes, server_problems
 from raysim.terms import Moment

@@ -17,8 +17,7 @@ from raysim.scenario.explain import explain
 from raysim.scenario.load import name_after, parse_scenario, set_case
 from raysim.scenario.yaml import assign, read, split_override, unlisted
 from raysim.sweep.cases import choose, missing
-from raysim.sweep.direction import direction_of
-from raysim.sweep.settings import Search, Sweep
+from raysim.sweep.settings import Search, Sweep, direction_of
 from results.yaml import parse
 
 

@@ -22,9 +22,8 @@ from raysim.runs.observing import observers_of
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt
-from raysim.sweep.direction import Direction, direction_of
 from raysim.sweep.expand import Plan
-from raysim.sweep.settings import Range, Search
+from raysim.sweep.settings import Direction, Range, Search, direction_of
 from raysim.sweep.slots import Slots, open_slots
 from results import NotARun, open_run
 from results.location import location

@@ -1,11 +1,17 @@
 """The block `sweep:` of a scenario file: several runs of one scenario."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from raysim.parts.errors import Problem, ScenarioError
 from raysim.parts.part import Count, Part
+from raysim.scenario import Scenario
+from results.metrics import directions
 
 Values = Annotated[list[Any], Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
@@ -75,3 +81,26 @@ class Sweep(Part):
     def combinations(self) -> int:
         """Number of combinations of a case with values of the grid."""
         return max(1, len(self.cases)) * math.prod(map(len, self.grid.values()))
+
+
+Direction = Literal["maximize", "minimize"]
+
+
+def direction_of(search: Search, scenarios: Sequence[Scenario], source: str) -> Direction:
+    """Returns the direction of a search of these scenarios. source: name of the file, for the message.
+
+    The smallest and the largest value among peers, such as loss_max, are better where the metric itself is. Raises
+    ScenarioError if the sweep does not set the direction and the metric has no known one.
+    """
+    if search.direction is not None:
+        return search.direction
+    known = directions(*({"larger_is_better": scenario.run.directions} for scenario in scenarios))
+    metric = search.metric
+    larger = known.get(metric, known.get(metric.removesuffix("_min").removesuffix("_max")))
+    if larger is None:
+        text = (
+            f"must be maximize or minimize for a metric other than {', '.join(known)}, because it is not known whether "
+            f"larger is better, got null for {metric!r}; set it"
+        )
+        raise ScenarioError(source, [Problem("sweep.search.direction", text)])
+    return "maximize" if larger else "minimize"

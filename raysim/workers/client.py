@@ -18,7 +18,7 @@ from raysim.local.task import Task
 from raysim.scenario import Scenario
 from raysim.terms import Moment, Record
 from raysim.workers import records, returned, wire
-from raysim.workers.finite import diverged
+from raysim.workers.records import diverged
 from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, TrainedClient
 from raysim.workers.requests import (
     ChunkMember,

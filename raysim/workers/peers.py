@@ -18,7 +18,6 @@ from raysim.local.task import PREDICTED
 from raysim.scenario import Scenario
 from raysim.terms import Moment, Record
 from raysim.workers import records, returned, wire
-from raysim.workers.finite import diverged, not_finite
 from raysim.workers.peer_requests import (
     CompareRequest,
     ConsensusRequest,
@@ -31,6 +30,7 @@ from raysim.workers.peer_requests import (
     Place,
     Turn,
 )
+from raysim.workers.records import diverged, not_finite
 from raysim.workers.replies import Apart, Evaluated, MixedPeer, PeerCost, TrainedPeer
 from raysim.workers.wire import Wire
 from raysim.workers.workbench import EVALUATING, Workbench

@@ -1,7 +1,8 @@
-"""What workers do with records: they measure their size, sum them, stack them and split them."""
+"""What workers do with records: they measure, sum, stack and split them, and look for what is not finite."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import islice
 
@@ -9,6 +10,7 @@ import torch
 
 from raysim.models.layout import Layout
 from raysim.terms import Record
+from raysim.workers.replies import Numbers
 
 
 def size(record: Record, layout: Layout) -> int:
@@ -89,3 +91,25 @@ def split(record: Record, *keys: str) -> tuple[Record, Record]:
     """Returns the record without the keys, and a record of those keys that it has."""
     rest = {key: value for key, value in record.items() if key not in keys}
     return rest, {key: record[key] for key in keys if key in record}
+
+
+def not_finite(record: Record) -> str | None:
+    """Returns the name of the first entry that holds a number that is not finite; None if there is none."""
+    for name, entry in record.items():
+        # The sum is the fastest check. It may also overflow, so a sum that is not finite proves nothing yet.
+        suspect = entry.is_floating_point() and not math.isfinite(entry.sum())
+        if suspect and not bool(entry.isfinite().all()):
+            return name
+    return None
+
+
+def diverged(numbers: Numbers, sent: Record, what: str) -> str | None:
+    """Returns the name of the first result of a training that is not finite, such as "loss" or "update 'delta'"; None
+    if all are finite.
+
+    numbers: what the tables show of it. sent: what the client or peer sends. what: the word for that.
+    """
+    if not all(math.isfinite(numbers.get(name) or 0.0) for name in ("loss_before", "loss_after")):
+        return "loss"
+    name = not_finite(sent)
+    return None if name is None else f"{what} {name!r}"

@@ -19,7 +19,7 @@ from raysim.terms import Buffer, Record, SearchResult
 from raysim.workers import records, returned, wire
 from raysim.workers.client import ClientWorker
 from raysim.workers.comparison import compare
-from raysim.workers.finite import not_finite
+from raysim.workers.records import not_finite
 from raysim.workers.replies import Numbers, ServerDescribed, StepReply, UpdateCost
 from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest, shares
 from raysim.workers.stored_state import load, store

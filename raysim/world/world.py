@@ -6,12 +6,37 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import model_validator
 
 from raysim.parts.part import Clients, Count, OneOf, Part, Positive, Share, Unit
-from raysim.world.availability import Always, Availability, Dropout
-from raysim.world.delay import Delay, NoDelay
+from raysim.world.availability import Always, Availability, Dropout, Periodic, RandomAvailability
+from raysim.world.delay import (
+    ComputeDelay,
+    ConstantDelay,
+    Delay,
+    ExponentialDelay,
+    HalfNormalDelay,
+    LogNormalDelay,
+    NoDelay,
+    ScriptedDelay,
+    UniformDelay,
+)
 from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
-from raysim.world.kinds import AVAILABILITY, DELAYS
 from raysim.world.policies import POLICIES, Policy, UniformPolicy
 from raysim.world.script import Recorded, Script, read_order, read_recorded, recorded_world, run_files
+from raysim.world.trace_availability import TraceAvailability
+from raysim.world.trace_delay import TraceDelay
+
+DELAYS: tuple[type[Delay], ...] = (
+    NoDelay,
+    ConstantDelay,
+    HalfNormalDelay,
+    LogNormalDelay,
+    UniformDelay,
+    ExponentialDelay,
+    ComputeDelay,
+    TraceDelay,
+    ScriptedDelay,
+)
+
+AVAILABILITY: tuple[type[Availability], ...] = (Always, RandomAvailability, Periodic, TraceAvailability)
 
 
 class Dispatch(Part):

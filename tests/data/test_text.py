@@ -13,8 +13,17 @@ from torch.nn import functional as F
 from raysim import ScenarioError, parse_scenario
 from raysim.data import Dataset, federate, federated
 from raysim.data.federation.server import InDomain, NoServerData
-from raysim.data.sources.shakespeare import Shakespeare
-from raysim.data.sources.text import BEGIN, CHARACTERS, END, UNKNOWN, VOCABULARY, encode, roles, windows
+from raysim.data.sources.shakespeare import (
+    BEGIN,
+    CHARACTERS,
+    END,
+    UNKNOWN,
+    VOCABULARY,
+    Shakespeare,
+    encode,
+    roles,
+    windows,
+)
 from raysim.local.net import cross_entropy
 from raysim.local.outputs import predicted
 from raysim.local.samples import Loader

@@ -8,9 +8,6 @@ from raysim.data.dataset import Split
 from raysim.data.sources.vision import Vision
 from raysim.parts.errors import BadValue
 
-TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
-TEST = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
-
 
 class Mnist(Vision):
     """MNIST: 70,000 grey images of hand-written digits, 28 × 28."""
@@ -19,31 +16,21 @@ class Mnist(Vision):
 
     source: ClassVar[str] = "MNIST"
     folder: ClassVar[str] = "MNIST/raw"
-    train_files: ClassVar[tuple[str, ...]] = TRAIN
-    test_files: ClassVar[tuple[str, ...]] = TEST
+    train_files: ClassVar[tuple[str, ...]] = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
+    test_files: ClassVar[tuple[str, ...]] = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
     def read(self, files: tuple[str, ...]) -> Split:
-        return read_idx(self, files)
+        images, labels = (parse_idx(self.content(file), file) for file in files)
+        return Split(images[..., None], labels.astype(np.int64))
 
 
-class FashionMnist(Vision):
+class FashionMnist(Mnist):
     """Fashion-MNIST: 70,000 grey images of clothes, 28 × 28."""
 
     name: str = "fashion_mnist"
 
     source: ClassVar[str] = "FashionMNIST"
     folder: ClassVar[str] = "FashionMNIST/raw"
-    train_files: ClassVar[tuple[str, ...]] = TRAIN
-    test_files: ClassVar[tuple[str, ...]] = TEST
-
-    def read(self, files: tuple[str, ...]) -> Split:
-        return read_idx(self, files)
-
-
-def read_idx(source: Vision, files: tuple[str, ...]) -> Split:
-    """Reads a source's files of images (n, 28, 28, 1) and of labels."""
-    images, labels = (parse_idx(source.content(file), file) for file in files)
-    return Split(images[..., None], labels.astype(np.int64))
 
 
 def parse_idx(content: bytes, file: str) -> np.ndarray:

@@ -1,26 +1,63 @@
 """Plays, divided by role (McMahan et al., Communication-Efficient Learning of Deep Networks, AISTATS 2017)."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
 from raysim.data.sources.leaf import OF_USERS, Samples, as_splits, read_users
 from raysim.data.sources.source import Share, Source
-from raysim.data.sources.text import VOCABULARY, encode, roles, windows
 from raysim.parts.errors import BadValue, MissingFile
 from raysim.parts.part import Count, Unit
 from raysim.terms import Inputs
 from results.location import location
 
+# Ids: 0 is padding, which no window has; 1 begins a speech and 2 ends it; 3 to 88 are the characters below; 89 is any
+# other character. TensorFlow Federated and FedJAX use these 86 characters for Shakespeare, with ids in another order.
+CHARACTERS = "\n\r !\"#$%&'()*,-./:;?@[]_" + digits + ascii_letters
+BEGIN, END, UNKNOWN = 1, 2, 89
+VOCABULARY = 90
+
+_IDS = np.full(128 + 1, UNKNOWN, dtype=np.int16)  # by code point; the last entry is for all code points from 128 on
+_IDS[[ord(character) for character in CHARACTERS]] = np.arange(3, UNKNOWN)
+
+
+def encode(text: str) -> np.ndarray:
+    """Returns the ids of a text, int16 (characters,)."""
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    ids: np.ndarray = _IDS[np.minimum(points, 128)]
+    return ids
+
+
+def roles(text: str) -> dict[str, np.ndarray]:
+    """Returns the ids of what each role says, in order of appearance: BEGIN, a speech, END, BEGIN, and so on.
+
+    A speech starts with a line SPEAKER:, at the start of the text or after an empty line. {} if there are no speeches.
+    """
+    _, *parts = re.split(r"(?:\A|(?<=\n\n))([^\n]+):\n", text)
+    said: dict[str, list[np.ndarray]] = {}
+    for speaker, speech in zip(parts[::2], parts[1::2], strict=True):
+        said.setdefault(speaker, []).append(np.concatenate([[BEGIN], encode(speech.strip("\n")), [END]]))
+    return {role: np.concatenate(speeches).astype(np.int16) for role, speeches in said.items()}
+
+
+def windows(ids: np.ndarray, length: int, stride: int) -> np.ndarray:
+    """Returns windows (n, length + 1): one starts every `stride` ids, and only whole ones count."""
+    if len(ids) <= length:
+        return ids[:0].reshape(0, length + 1)
+    return sliding_window_view(ids, length + 1)[::stride]
+
 
 class Shakespeare(Source):
     """Shakespeare's plays, divided by role; models predict the next of 90 characters.
 
-    A sample is a window of ids (see `raysim.data.sources.text`). All that a role says is one text, in order of
+    A sample is a window of ids (see `raysim.data.sources.shakespeare`). All that a role says is one text, in order of
     appearance: its first part is for training and the rest for testing. A role that lacks windows for one of them is
     left out. Roles of one name in different plays are one role.
     """
