@@ -16,7 +16,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -
     def cell(tag: str, place: int, text: str) -> str:
         side = "left" if place < words else "right"
         shown = f"<b>{escape(text)}</b>" if isinstance(text, Bold) else escape(text)
-        return f'<{tag} style="text-align: {side}">{shown}</{tag}>'
+        return f'<{tag} style="text-align: {side}; padding: 2px 8px">{shown}</{tag}>'
 
     head = "".join(cell("th", place, text) for place, text in enumerate(heads))
     body = "".join(f"<tr>{''.join(cell('td', place, text) for place, text in enumerate(row))}</tr>" for row in rows)

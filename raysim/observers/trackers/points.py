@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from results.columns import is_wall
-from results.schemas import TABLES
+from results.schemas import TABLES, columns_of
 
 FROM = ("evaluations", "steps")  # the tables that points are made of
 _KEY = {"evaluations": ("subject", "member", "split", "metric"), "steps": ("step",)}  # tells a round's rows apart
 _PLURAL = {"client": "clients", "peer": "peers", "unseen": "unseen"}  # by subject, of those with several members
 _OF_ROUND = ("used", "discarded", "samples")  # columns of `steps` whose sum over the round is sent
-_SO_FAR = ("up_bytes", "down_bytes", "server_flops")  # those whose sum since the run began is sent
-_LAST = ("in_flight", "cache_bytes")  # those whose last value is sent; of all others, it is the mean
+_LAST = ("in_flight", "cache_bytes")  # those whose last value is sent
+# Those whose sum since the run began is sent: bytes and operations. Of all others, it is the mean.
+_SO_FAR = {c.name for c in columns_of("steps") if c.unit in ("bytes", "floating-point operations")} - {*_LAST}
 _NO_METRIC = {"run", "step", "round", "virtual_time", *(c.name for c in TABLES["steps"] if is_wall(c))}
 
 Row = Mapping[str, Any]
