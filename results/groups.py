@@ -106,11 +106,11 @@ def grouped(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False)
     for place in range(len(runs)):
         members.setdefault(tuple(column[place] for column in values), []).append(place)
     scenarios = [runs.scenarios[places[0]] for places in members.values()]
-    labels = _labels(keys if by else _telling(keys, list(members)), scenarios)
+    named = _labels(keys, scenarios) if by else labels(keys, list(members), scenarios)
     if len(members) == 1 and not by:
-        labels = [str(runs[0].info.get("name") or runs[0].id)]
+        named = [str(runs[0].info.get("name") or runs[0].id)]
     found = []
-    for place, (label, places) in enumerate(zip(labels, members.values(), strict=True)):
+    for place, (label, places) in enumerate(zip(named, members.values(), strict=True)):
         of_group = tuple(runs[place] for place in places)
         found.append(RunGroup(place, label, of_group, _once(of_group)))
     return Groups(runs, keys, found, picked)
@@ -121,6 +121,13 @@ def _once(runs: Sequence[Run]) -> tuple[Run, ...]:
     for run in sorted(runs, key=lambda run: (run.status == "finished", run.last_written)):
         best[str(run.info.get("scenario_hash", run.id))] = run
     return tuple(run for run in runs if run in best.values())
+
+
+def labels(
+    keys: Sequence[str], values: Sequence[tuple[Value, ...]], scenarios: Sequence[dict[str, Value]]
+) -> list[str]:
+    """Returns a label for each group, of as many keys as tell them apart. values: of the keys in each group."""
+    return _labels(_telling(keys, values), scenarios)
 
 
 def _telling(keys: Sequence[str], values: Sequence[tuple[Value, ...]]) -> list[str]:

@@ -53,7 +53,7 @@ def score(runs: RunSet, measure: Measure) -> dict[str, Numbers]:
     Raises NotComparable where no run evaluated a metric.
     """
     costs = Costs(runs)
-    series = _within(runs, _series(runs, measure), measure, costs)
+    series = _within(runs, series_of(runs, measure), measure, costs)
     numbers: dict[str, Numbers] = {}
     picked = _until_picked(runs, series, measure, costs) if measure.reduce == "at_best_validation" else series
     for metric in measure.metrics:
@@ -94,7 +94,7 @@ def _within(runs: RunSet, series: Series, measure: Measure, costs: Costs) -> Ser
 def _until_picked(runs: RunSet, series: Series, measure: Measure, costs: Costs) -> Series:
     """Returns the evaluations up to the one that is best on the validation split, the first one of equally good."""
     on_validation = replace(measure, split="validation", reduce="last")
-    validation = _within(runs, _series(runs, on_validation), measure, costs)
+    validation = _within(runs, series_of(runs, on_validation), measure, costs)
     found: Series = {}
     for (metric, run), points in series.items():
         sign = 1 if measure.larger_is_better(metric) else -1
@@ -104,7 +104,7 @@ def _until_picked(runs: RunSet, series: Series, measure: Measure, costs: Costs) 
     return found
 
 
-def _series(runs: RunSet, measure: Measure) -> Series:
+def series_of(runs: RunSet, measure: Measure) -> Series:
     """Returns the evaluations in order, by metric and run."""
     metrics = {*measure.evaluated, *(metric for metric, _ in measure.targets)}
     if not metrics:

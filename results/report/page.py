@@ -13,6 +13,7 @@ from results.groups import grouped
 from results.location import is_local
 from results.reader import open_run
 from results.report import style
+from results.report.budgets import budgets
 from results.report.coefficients import coefficients
 from results.report.curves import curves
 from results.report.members import members
@@ -29,7 +30,10 @@ from results.runs import Runs
 from results.store import make_folder
 from results.texts import count
 
-_SECTIONS = (curves, members, topology, staleness, timeline, partition, updates, own_columns, coefficients, real_time)
+_SECTIONS = (
+    *(curves, budgets, members, topology, staleness, timeline, partition),
+    *(updates, own_columns, coefficients, real_time),
+)
 
 
 @dataclass(frozen=True)

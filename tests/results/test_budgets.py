@@ -8,6 +8,7 @@ from compared_runs import FEDAVG, FEDBUFF, compare, made, refused
 
 import raysim
 from results import Writer, load, write_json
+from results.report import report as make_report
 from results.schemas import EvaluationRow
 
 
@@ -121,3 +122,17 @@ def test_energy_is_the_power_of_clients_times_their_time_under_way(tmp_path: Pat
     assert frame["censored"].tolist() == [1, 1]
     with pytest.raises(raysim.ScenarioError, match=r"world.watts: must have one number for each of 2 clients, got 1"):
         raysim.parse_scenario({**scenario, "world": {**scenario["world"], "watts": [2.0]}})  # type: ignore[dict-item]
+
+
+def test_a_report_shows_runs_at_equal_cost(tmp_path: Path) -> None:
+    """FedAvg is better at the end, FedBuff by the budget that both have spent; alpha differs with each."""
+    for alpha, drop in ((0.1, 0.1), (1.0, 0.0)):
+        world = {"data": {"partition": {"alpha": alpha}}}
+        made(tmp_path / f"a{alpha}", {**FEDAVG, **world}, [0.1, 0.3 - drop, 0.4, 0.9])
+        made(tmp_path / f"b{alpha}", {**FEDBUFF, **world}, [0.5, 0.6 - drop])
+    report = make_report(load(tmp_path))
+    pictures = {picture.name: picture for picture in report.pictures}
+    ranked = pictures["accuracy-within-virtual-time"].caption
+    assert "Up to what every run has spent, 4.5. There: fedbuff, alpha=1 0.6, fedbuff, alpha=0.1 0.5, fedavg" in ranked
+    assert ">fedbuff<" in pictures["accuracy-by-data-partition-alpha"].svg
+    assert "accuracy 0.6, fedbuff, alpha=0.1: &gt; 1.20 kB (0 of 1 reached)" in pictures["accuracy-target-by-bytes"].svg

@@ -56,7 +56,7 @@ def test_a_comparison_of_real_runs(simulate: Simulate, tmp_path: Path) -> None:
     figures = sorted((tmp_path / "figures").iterdir())
     assert (answer.exit_code, answer.stdout) == (0, f"{len(figures)} figures in {tmp_path / 'page.html'}\n")
     html = (tmp_path / "page.html").read_text()
-    assert sections(html) == ["runs", "curves", "staleness", "timeline", "partition", "updates", "real_time"]
+    assert sections(html) == ["runs", "curves", "budgets", "staleness", "timeline", "partition", "updates", "real_time"]
     assert [row[:4] for row in rows(html, "What ran")[1:]] == [
         ["fedavg", "2", "0, 1", "finished"],
         ["fedbuff", "1", "0", "finished"],
