@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from actors import Answer, Value
-from raysim.data import Federation
+from raysim.algorithms import Central
 from raysim.local.model import Model
 from raysim.local.task import Task
-from raysim.scenario import Scenario
-from raysim.terms import Moment, Record
+from raysim.terms import Record
 from raysim.workers import records, returned, wire
 from raysim.workers.records import diverged
 from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, TrainedClient
@@ -39,13 +38,7 @@ from raysim.workers.workbench import EVALUATING, Workbench, joined
 class ClientWorker(Workbench):
     """Trains and evaluates clients under an algorithm with a server."""
 
-    def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
-        super().__init__(scenario, federation, device)
-        self.at(Moment())
-
-    def at(self, moment: Moment) -> None:
-        super().at(moment)
-        self.algorithm = self.scenario.central.at(moment)
+    algorithm: Central
 
     # --- training -----------------------------------------------------------------------------------------------------
 

@@ -10,13 +10,11 @@ import torch
 from torch import Tensor
 
 from actors import Answer, Value
-from raysim.algorithms import Inbox
-from raysim.data import Federation
+from raysim.algorithms import Inbox, Peer
 from raysim.local.model import Model
 from raysim.local.settings import Local
 from raysim.local.task import PREDICTED
-from raysim.scenario import Scenario
-from raysim.terms import Moment, Record
+from raysim.terms import Record
 from raysim.workers import records, returned, wire
 from raysim.workers.peer_requests import (
     CompareRequest,
@@ -41,13 +39,7 @@ COMPARED_INPUTS = 500  # test inputs on which peers' outputs are compared, if th
 class PeersWorker(Workbench):
     """Mixes, trains and evaluates peers under an algorithm without a server."""
 
-    def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
-        super().__init__(scenario, federation, device)
-        self.at(Moment())
-
-    def at(self, moment: Moment) -> None:
-        super().at(moment)
-        self.algorithm = self.scenario.peer.at(moment)
+    algorithm: Peer
 
     def cost(self) -> PeerCost:
         """Measures what predictions and mixing cost, with the peer that has the fewest samples and, if they cost

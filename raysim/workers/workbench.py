@@ -78,6 +78,7 @@ class Workbench:
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
         self.population = scenario.population(federation.samples)
+        self.at(Moment())
 
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data and the model, after a trial of the model."""
@@ -121,6 +122,7 @@ class Workbench:
     def at(self, moment: Moment) -> None:
         """Gives the schedules of local training and of the algorithm their values at a moment of the run."""
         self.moment, self.local = moment, self.scenario.local.at(moment)
+        self.algorithm = self.scenario.algorithm.at(moment)
 
     def _training_samples(self, client: int) -> Samples:
         """Returns the samples that a client trains on, with the labels that its group has in their place."""
