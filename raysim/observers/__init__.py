@@ -2,7 +2,8 @@
 
 from raysim.observers.lines import Lines
 from raysim.observers.observer import Observer, RunBegin, RunEnd
+from raysim.observers.trackers import TRACKERS, Tracker
 
 OBSERVERS: tuple[type[Observer], ...] = (Lines,)
 
-__all__ = ["OBSERVERS", "Lines", "Observer", "RunBegin", "RunEnd"]
+__all__ = ["OBSERVERS", "TRACKERS", "Lines", "Observer", "RunBegin", "RunEnd", "Tracker"]

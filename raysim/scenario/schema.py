@@ -22,8 +22,7 @@ from raysim.metrics import METRICS, Metric
 from raysim.metrics.function import spelled as metric_block
 from raysim.models import MODELS, ModelPart
 from raysim.models.module import spelled as model_block
-from raysim.observers import OBSERVERS, Observer
-from raysim.observers.trackers import TRACKERS, Tracker
+from raysim.observers import OBSERVERS, TRACKERS, Observer, Tracker
 from raysim.parts.part import Clients, Count, Fraction, NonNegative, OneOf, Part, Rounds, Seconds, Unit
 from raysim.scenario.nodes import Nodes
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from command_line import command, write
 from conftest import digits
-from kept_points import Kept
+from toys_parts import Kept
 from waiting import until
 
 import raysim

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from command_line import command, write
 from conftest import digits
-from kept_points import Kept
+from toys_parts import Kept
 
 import raysim
 from raysim.engine.progress import Progress
@@ -102,7 +102,7 @@ def test_its_failure_ends_no_run(fails: str, tmp_path: Path, caplog: pytest.LogC
 
 
 def test_one_whose_package_is_missing_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    path = write(tmp_path, digits(run__log=["kept_points:Lacking"]))
+    path = write(tmp_path, digits(run__log=["toys_parts:Lacking"]))
     text = "needs the package no-such-package, which is not installed; pip install 'no-such-package'"
     for how in (["run", path], ["sweep", path, "--seeds", "0,1"], ["run", path, "--set", "run.log=[]", *LACKING]):
         answer = command(*how, "--inline", "--out", tmp_path / "runs")
@@ -110,4 +110,4 @@ def test_one_whose_package_is_missing_is_refused_before_anything_starts(tmp_path
     assert not (tmp_path / "runs").exists()
 
 
-LACKING = ["--log", "kept_points:Lacking"]
+LACKING = ["--log", "toys_parts:Lacking"]
