@@ -31,7 +31,9 @@ HEAD = 1  # the stream of the head's batches, so that the body sees the same bat
 class FedPer(FedAvg):
     """FedAvg of the shared part, which each client trains along with a head of its own (Arivazhagan et al. 2019).
 
-    The head is `model.personal`. The global model is the shared part with the initial head.
+    The head is `model.personal`. The global model is the shared part with the initial head. Where nothing but norms
+    stays with clients (`model.norm: local`), this is FedBN (Li, Jiang, Zhang, Kamp, Dou, FedBN: Federated learning on
+    non-IID features via local batch normalization, ICLR 2021).
     """
 
     keeps_personal: ClassVar[bool] = True
