@@ -1,0 +1,99 @@
+"""Measures how many updates a second FedAvg makes with and without each part of a training recipe, in process.
+
+    python benchmarks/parts.py
+    python benchmarks/parts.py --model mlp --repetitions 7
+
+Runs with and without a part take turns, because the speed of a machine changes with time; printed is a Markdown table
+with the median rate without and with it, and the median of the ratios within a repetition with their extremes. What is
+counted is the CPU time of this process from the first round to the last evaluation, which other processes change least.
+"""
+
+import argparse
+import logging
+import statistics
+import tempfile
+import time
+from typing import Any
+
+import raysim
+from raysim.scenario.yaml import assign
+
+MODELS: dict[str, dict[str, Any]] = {
+    "cnn": {"name": "cnn", "channels": [16, 32], "kernel": 3, "padding": "same", "hidden": 64},
+    "mlp": {"name": "mlp", "hidden": [200]},
+}
+PARTS: dict[str, dict[str, Any]] = {
+    "SGD with momentum": {"local.optimizer": {"name": "sgd", "momentum": 0.9}},
+    "Adam": {"local.optimizer": "adam"},
+    "AdamW, decay 0.01": {"local.optimizer": "adamw", "local.weight_decay": 0.01},
+    "AdamW, decay 0.01, kept": {"local.optimizer": {"name": "adamw", "keep": True}, "local.weight_decay": 0.01},
+    "Adagrad": {"local.optimizer": "adagrad"},
+    "RMSprop": {"local.optimizer": "rmsprop"},
+    "another rate for biases": {"local.groups": [{"parameters": ["*.bias"], "lr_factor": 2.0}]},
+    "cosine rate": {"local.lr": {"name": "cosine", "start": 0.05, "length": 20}},
+    "clipping by norm": {"local.gradients": [{"name": "clip_norm", "max": 1.0}]},
+    "clipping by value": {"local.gradients": [{"name": "clip_value", "max": 0.1}]},
+    "accumulation, two pieces": {"local.gradients": [{"name": "accumulate", "micro_batch": 10}]},
+    "noise": {"local.gradients": [{"name": "noise", "std": 0.001}]},
+    "sharpness-aware steps": {"local.gradients": ["sam"]},
+    "crop": {"local.augment": [{"name": "crop", "padding": 1}]},
+    "flip": {"local.augment": ["flip"]},
+    "mixup": {"local.augment": ["mixup"]},
+    "RandAugment": {"local.augment": ["rand_augment"]},
+    "label smoothing": {"run.loss": {"name": "cross_entropy", "label_smoothing": 0.1}},
+    "focal loss": {"run.loss": "focal"},
+    "bfloat16": {"local.precision": "bfloat16"},
+    "server Adam": {"algorithm.server": "adam"},
+    "median": {"algorithm.aggregate": "median"},
+    "multi-Krum": {"algorithm.aggregate": {"name": "krum", "byzantine": 2, "keep": 5}},
+    "picked in turn": {"world.dispatch.policy": "round_robin"},
+    "power of choice": {"world.dispatch.policy": {"name": "power_of_choice", "candidates": 20}},
+    "a group of clients": {"clients": [{"name": "a", "share": 0.5, "behaviour": "sign_flip", "local": {"lr": 0.01}}]},
+}
+
+
+def updates_per_second(model: str, rounds: int, changes: dict[str, Any]) -> float:
+    """Runs a scenario with other values for some keys."""
+    raw: dict[str, Any] = {
+        "name": "parts",
+        "data": {"name": "digits", "clients": 30, "partition": "iid"},
+        "model": MODELS[model],
+        "algorithm": {"name": "fedavg"},
+        "local": {"lr": 0.05, "epochs": 2, "batch_size": 20},
+        "world": {"dispatch": {"per_round": 10}},
+        "run": {"rounds": rounds, "evaluate_every": rounds},
+    }
+    for key, value in changes.items():
+        if problem := assign(raw, key, value, "parts.py"):
+            raise ValueError(problem)
+    marks: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        observe = [lambda _: marks.append(time.process_time())]
+        raysim.run(raw, out=folder, inline=True, observers=observe)
+    return 10 * rounds / (marks[-1] - marks[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=MODELS, default="cnn")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--repetitions", type=int, default=5)
+    given = parser.parse_args()
+    logging.disable(logging.WARNING)  # of rounds, a line each
+    updates_per_second(given.model, 2, {"local.augment": ["flip"]})  # imports what is imported once
+    print(
+        "| part | without, updates a second | with | time for an update, without = 1 |\n|---|--:|--:|--:|", flush=True
+    )
+    for name, changes in PARTS.items():
+        pairs = [
+            [updates_per_second(given.model, given.rounds, some) for some in ({}, changes)]
+            for _ in range(given.repetitions)
+        ]
+        without, having = (statistics.median(rates) for rates in zip(*pairs, strict=True))
+        ratios = sorted(one / other for one, other in pairs)
+        spread = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+        print(f"| {name} | {without:.0f} | {having:.0f} | {spread} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
