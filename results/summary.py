@@ -87,6 +87,7 @@ def summary(run: Run) -> Summary:
     statuses = pc.value_counts(run.table("updates", ["status"])["status"].cast(pa.string())).to_pylist()
     counts = {status["values"]: status["counts"] for status in statuses}
     used = run.table("updates", ["staleness", "solver_iterations", "unconverged"], pc.field("status") == "used")
+    scores = tuple(_scores(evaluations, run.info))
     return Summary(
         run=info.get("run", run.folder.name),
         name=info.get("name"),
@@ -99,7 +100,7 @@ def summary(run: Run) -> Summary:
         error=info.get("error"),
         left=_left(info),
         best=_best(info),
-        notes=tuple(map(str, info.get("notes") or ())),
+        notes=(*map(str, info.get("notes") or ()), *_learns_nothing(scores, info)),
         algorithm=_at(info, "scenario", "algorithm", "name"),
         data=_at(info, "scenario", "data", "name"),
         model=_at(info, "scenario", "model", "name"),
@@ -122,9 +123,23 @@ def summary(run: Run) -> Summary:
         or 0.0,
         unit=_at(info, "scenario", "world", "delay", "unit"),
         wall_s=_at(info, "seconds", "total") or _largest(steps["elapsed_s"]),
-        scores=tuple(_scores(evaluations, run.info)),
+        scores=scores,
         digest=_at(info, "digest", "run"),
     )
+
+
+def _learns_nothing(scores: tuple[Score, ...], info: Mapping[str, Any]) -> Iterator[str]:
+    """Yields a note if the last model is worse than guessing, and grew worse as it was trained."""
+    of = {score.metric: score for score in scores if (score.subject, score.split) == ("global", "test")}
+    accuracy, loss, classes = of.get("accuracy"), of.get("loss"), info.get("classes")
+    if not (accuracy and loss and classes):
+        return
+    reached, first, last = accuracy.last, loss.first, loss.last
+    if reached is not None and first is not None and last is not None and reached < 1 / classes and last > first:
+        yield (
+            f"the accuracy, {reached:.3g}, is below chance, {1 / classes:.3g}, and the loss rose from {first:.3g} to "
+            f"{last:.3g}: mostly local.lr is too large, or labels do not belong to their inputs"
+        )
 
 
 def _at(info: Any, *path: str) -> Any:

@@ -23,7 +23,6 @@ from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.standard_state import standard_state
 from raysim.runs.folder import run_info
 from raysim.scenario import Scenario
-from raysim.scenario.checks import notes_of
 from raysim.scenario.culprit import culprit_of
 from results import Writer, write_json
 
@@ -127,7 +126,7 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     if not scenario.follows_training:
         with _noting(scenario, found, "world", "give a timeline"):
             _try_timeline(scenario, federation, worker)
-    return () if found else (*federation.notes, *notes_of(scenario))
+    return () if found else worker.notes
 
 
 def _try_timeline(scenario: Scenario, federation: Federation, worker: Any) -> None:

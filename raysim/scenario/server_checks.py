@@ -54,6 +54,12 @@ def server_notes(scenario: Scenario) -> Iterator[str]:
             f"algorithm: the server never steps, for it waits for {trigger.size} updates, and {picked} clients are "
             "picked in all; let it wait for fewer, or raise run.rounds or world.dispatch"
         )
+    if _never_stale(scenario):
+        yield (
+            "world.dispatch: a round ends with its last arrival, so no update can ever be stale, and "
+            f"{algorithm.name} waits for the slowest client of each round; set round_s or reports or, in place of "
+            "per_round, concurrency"
+        )
     if scenario.needs_losses:
         yield (
             f"world.dispatch.policy: {scenario.world.dispatch.policy.name} picks by losses, so all clients train at "
@@ -64,6 +70,14 @@ def server_notes(scenario: Scenario) -> Iterator[str]:
             f"run.evaluate_clients: clients of {algorithm.name} predict with models of their own, which nothing "
             "evaluates, so all metrics are of the global model; set it to all, and data.local_test, for example to 0.2"
         )
+
+
+def _never_stale(scenario: Scenario) -> bool:
+    """Whether updates could be stale by the algorithm, and delays would make them, but rounds wait for all of them."""
+    world, trigger = scenario.world, scenario.central.trigger
+    waits = world.has_rounds and world.round_length is None and world.dispatch.reports is None
+    late = isinstance(trigger, Buffer) or trigger.late == "keep"
+    return waits and late and world.delay.unit == "seconds" and world.replay is None
 
 
 def _picked(scenario: Scenario) -> int | None:

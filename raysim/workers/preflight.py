@@ -29,7 +29,8 @@ def try_model(bench: Workbench) -> float:
     with torch.random.fork_rng(devices=[]):
         try:
             with net.evaluating(bench.start) as module:
-                _require_outputs(module(x), x, y, federation.num_classes, federation.loss)
+                outputs = module(x)
+            _require_outputs(outputs, x, y, federation.num_classes, federation.loss)
             with net.training(bench.start, len(y)):
                 loss, _ = net.gradients(x, y, net.parameters)
                 found = float(loss)
@@ -39,9 +40,20 @@ def try_model(bench: Workbench) -> float:
             raise
         if at := bench.scenario.algorithm.embeds(bench.scenario):
             _try_embedding(bench, x, None if at is True else at)
+    if federation.loss == "cross_entropy" and bench.scenario.run.loss is None and _are_probabilities(outputs):
+        bench.suspected = (
+            "model: returns numbers from 0 to 1 that sum to 1 for each input, as after a Softmax, but cross-entropy "
+            "takes logits, and has a Softmax of its own; leave the model's out, or it hardly learns",
+        )
     net.load(bench.start)
     net.take_solves()
     return found
+
+
+def _are_probabilities(outputs: Tensor) -> bool:
+    """Whether outputs are probabilities of several labels, which logits are by a rare chance only."""
+    sums = outputs.sum(-1)
+    return outputs.shape[-1] > 1 and bool((outputs >= 0).all()) and bool(torch.allclose(sums, torch.ones_like(sums)))
 
 
 def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: str) -> None:

@@ -74,6 +74,7 @@ class Workbench:
         for place, group in enumerate(scenario.clients):
             with located(f"clients.{place}.local"):
                 fits(group.settings(scenario.local), self.net)
+        self.suspected: tuple[str, ...] = ()  # what `try_model` takes for a fault of the model
         self.logged: Numbers = {}  # what tasks were given to log; see `take_logged`
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
@@ -97,10 +98,15 @@ class Workbench:
             shape=self.shape,
             classes=federation.num_classes,
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
-            notes=(*federation.notes, *notes_of(self.scenario)),
+            notes=self.notes,
             meaning=federation.meaning,
             forward_flops=self._countable_flops(),
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the data, of the scenario or, once it was tried, of the model is seldom meant."""
+        return (*self.federation.notes, *self.federation.missing_labels, *notes_of(self.scenario), *self.suspected)
 
     def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
         """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how

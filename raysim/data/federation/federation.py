@@ -20,6 +20,8 @@ from raysim.data.sources.subset import first_rows, held_out_size
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import Stream, generator
 
+_TOLD = 1000  # labels, above which nobody is told which of them are missing
+
 
 @dataclass(frozen=True)
 class Federation:
@@ -84,6 +86,18 @@ class Federation:
     def training_rows(self) -> np.ndarray:
         """Rows of `train` that clients train on, client after client."""
         return self.held.rows[: self.held.offsets[self.participants]]
+
+    @property
+    def missing_labels(self) -> tuple[str, ...]:
+        """A note on labels that no client trains on; () if there are none, or too many labels to tell."""
+        labels = self.train.y[self.training_rows]
+        if self.loss != "cross_entropy" or labels.ndim > 1 or self.num_classes > _TOLD:
+            return ()
+        counts = np.bincount(labels.astype(np.int64), minlength=self.num_classes)
+        if not (missing := np.flatnonzero(counts == 0).tolist()):
+            return ()
+        text = f"no client trains on a sample of label {', '.join(map(str, missing))}, of {self.num_classes} labels"
+        return (f"data: {text}, so the model cannot learn {'it' if len(missing) == 1 else 'them'}",)
 
     def train_rows(self, client: int) -> np.ndarray:
         """Returns the rows of `train` that a client trains on or, if it is unseen, adapts a model to."""

@@ -1,0 +1,75 @@
+"""What is allowed, and yet makes no sense, is told before a run, or with its end."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from command_line import command
+from conftest import Raw, Simulate, digits
+from ruamel.yaml import YAML
+
+import raysim
+from raysim.scenario.checks import notes_of
+
+WITHOUT_DELAY: Raw = {"dispatch": {"per_round": 6}}
+SECONDS = {"name": "exponential", "mean": 3.0, "unit": "seconds"}
+
+
+@pytest.mark.parametrize(
+    ("world", "algorithm", "told"),
+    [
+        ({"dispatch": {"per_round": 6}, "delay": SECONDS}, "fedbuff", True),
+        ({"dispatch": {"per_round": 6, "round_s": 3.0}, "delay": SECONDS}, "fedbuff", False),
+        ({"dispatch": {"per_round": 6, "reports": 3}, "delay": SECONDS}, "fedbuff", False),
+        ({"dispatch": {"concurrency": 6}, "delay": SECONDS}, "fedbuff", False),
+        ({"dispatch": {"per_round": 6}, "delay": SECONDS}, "fedavg", False),
+        ({"dispatch": {"per_round": 6}}, "fedbuff", False),
+    ],
+)
+def test_rounds_that_wait_for_all_leave_no_update_stale(world: Raw, algorithm: str, told: bool) -> None:
+    notes = notes_of(raysim.parse_scenario(digits(world=world, algorithm=algorithm)))
+    assert any("no update can ever be stale" in note for note in notes) == told
+
+
+class Softened(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(64, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x.flatten(1)).softmax(-1)
+
+
+def test_a_softmax_before_cross_entropy_and_labels_that_never_occur_are_told(tmp_path: Path) -> None:
+    raw = digits(model={"name": "module", "module": "test_silent_nonsense:Softened"}, run__rounds=1)
+    notes = raysim.run(raw, out=tmp_path, inline=True).info["notes"]
+    assert any(note.startswith("model: returns numbers from 0 to 1 that sum to 1") for note in notes)
+    path = tmp_path / "scenario.yaml"
+    few = {
+        "data__train_samples": 10,  # one of each label
+        "data__validation": 0.4,
+        "data__clients": 2,
+        "data__partition": "iid",
+        "world": {"dispatch": {"per_round": 2}},
+    }
+    YAML().dump(digits(**few), path)
+    answer = command("check", path, "--data")
+    told = re.search(r"data: no client trains on a sample of label ([\d, ]+), of 10 labels", answer.stdout)
+    assert told and len(told[1].split(", ")) == 4
+
+
+def test_a_model_that_grows_worse_than_guessing_and_a_divergence_are_told_with_a_cure(
+    simulate: Simulate, tmp_path: Path
+) -> None:
+    """Clients that flip signs climb up the loss."""
+    climbing = {
+        "clients": [{"name": "all", "share": 1.0, "behaviour": "sign_flip"}],
+        "algorithm": "fedavg",
+        "world": WITHOUT_DELAY,
+    }
+    shown = " ".join(command("show", simulate(digits(**climbing, run__evaluate_every=1)).folder).stdout.split())
+    assert "is below chance, 0.1, and the loss rose from" in shown
+    assert "below chance" not in command("show", simulate(digits()).folder).stdout
+    diverged = raysim.run(digits(local__lr=1e30), out=tmp_path / "diverged", inline=True)
+    assert "mostly a smaller local.lr" in command("show", diverged.folder).stdout
