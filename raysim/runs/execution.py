@@ -120,7 +120,7 @@ class Execution:
         finally:
             if saver and info["status"] not in ("finished", "taken over"):
                 self._save_if_possible(saver, pool, info)
-                if info["status"] != "forking":
+                if info["status"] in ("interrupted", "diverged"):  # a stopped run is an interrupted one by now
                     self._leave(simulation, info)
             info["machines"] = kinds_of(pool.machines) or info.get("machines", [])
             info["workers"] = _workers(pool, before)
@@ -275,7 +275,10 @@ class Execution:
         return {"status": "finished", **_of_model(described), "digest": found}
 
     def _leave(self, simulation: Simulation[Any, Any], info: dict[str, Any]) -> None:
-        """Writes the last good models of a run that ends early, if that is still possible."""
+        """Writes the last good models of a run that ends early, if that is still possible.
+
+        Not of one that failed, which may have lost what it needs, and often goes on at once.
+        """
         try:
             if left := simulation.left():
                 final, made = left

@@ -109,10 +109,12 @@ def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
 
 def _until_problems(scenario: Scenario) -> Iterator[Problem]:
     run = scenario.run
-    known = directions({"larger_is_better": run.directions})
     asked = {} if run.keep_best is None else {"run.keep_best": run.keep_best.partition(" ")[2]}
     if run.until and run.until.metric is not None:
         asked["run.until.metric"] = run.until.metric
+    if not asked or any([*metric.problems()] for metric in run.metrics):  # their directions are not known then
+        return
+    known = directions({"larger_is_better": run.directions})
     for path, metric in asked.items():
         if not scenario.data.validation:
             text = "is read on samples that no client trains on and no result is reported on, of which there are none"
