@@ -3,6 +3,7 @@ leave."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -40,6 +41,7 @@ class RayPool:
         self._actors = actors
         self.warnings: list[str] = []
         self._interrupted = False
+        self._end = math.inf  # when `wait` raises KeyboardInterrupt, by time.monotonic
         self._crews = Crews()
         self._watch = Watch(self._crews, patience_s, wait_s)
         self._queue = Queue()
@@ -133,7 +135,7 @@ class RayPool:
         if not running:
             raise RuntimeError("wait: there must be a running job or set-up, got none")
         came = not self._interrupted and bool(ray.wait(running, num_returns=1, timeout=POLL_S)[0])
-        if self._interrupted:
+        if self._interrupted or time.monotonic() > self._end:
             raise KeyboardInterrupt
         if came:
             self._take_all(running)
@@ -234,6 +236,9 @@ class RayPool:
     def interrupt(self) -> None:
         """Ends the run: from now on, `wait` raises KeyboardInterrupt. Called from another thread."""
         self._interrupted = True
+
+    def spare(self, seconds: float) -> None:
+        self._interrupted, self._end = False, time.monotonic() + seconds
 
     def rest(self) -> None:
         """Ends the pool. Its actors rest until another one takes them, as far as the run left them as they were."""

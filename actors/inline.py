@@ -49,6 +49,9 @@ class InlinePool:
     def wait(self) -> None:
         """Does nothing: every job is already done."""
 
+    def spare(self, seconds: float) -> None:
+        """Does nothing: every job is already done."""
+
     def put(self, content: Any) -> Value[Any]:
         return Value(content)
 

@@ -104,6 +104,9 @@ class Pool(Protocol):
     def wait(self) -> None:
         """Waits until at least one more job is done. Raises JobFailed, or KeyboardInterrupt if the run must end."""
 
+    def spare(self, seconds: float) -> None:
+        """Lets `wait` go on after an interruption, but for so many seconds only; then it raises KeyboardInterrupt."""
+
     def put(self, content: Any) -> Value[Any]:
         """Returns a value that holds the content, without a job."""
 

@@ -38,6 +38,9 @@ from results.writing_process import state
 _ENDED_BY = {"interrupted": "user", "stopped": "user", "diverged": "divergence", "failed": "failure"}
 
 
+LEAVE_S = 10.0  # seconds that workers of an interrupted run may take to hand over its last model
+
+
 class TakenOver(JobFailed):
     """Another process has resumed the run, so this one must not write any more."""
 
@@ -121,7 +124,7 @@ class Execution:
             if saver and info["status"] not in ("finished", "taken over"):
                 self._save_if_possible(saver, pool, info)
                 if info["status"] in ("interrupted", "diverged"):  # a stopped run is an interrupted one by now
-                    self._leave(simulation, info)
+                    self._leave(simulation, pool, info)
             info["machines"] = kinds_of(pool.machines) or info.get("machines", [])
             info["workers"] = _workers(pool, before)
             info |= {"finished_at": now(), **recorder.outcome()}
@@ -274,12 +277,14 @@ class Execution:
         found = digest(final.model, writer.digest()) | digests(final)
         return {"status": "finished", **_of_model(described), "digest": found}
 
-    def _leave(self, simulation: Simulation[Any, Any], info: dict[str, Any]) -> None:
+    def _leave(self, simulation: Simulation[Any, Any], pool: Pool, info: dict[str, Any]) -> None:
         """Writes the last good models of a run that ends early, if that is still possible.
 
         Not of one that failed, which may have lost what it needs, and often goes on at once.
         """
         try:
+            if info["status"] == "interrupted":
+                pool.spare(LEAVE_S)
             if left := simulation.left():
                 final, made = left
                 self._require_mine()

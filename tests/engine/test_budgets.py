@@ -9,6 +9,7 @@ from command_line import command
 from conftest import Raw, Simulate, digits, override, quadratic
 from peers_runs import GOSSIP, peers
 from test_resume import CONCURRENT, assert_same, killed
+from witness import LatePool, execute
 
 import raysim
 from raysim import Result, ScenarioError
@@ -50,6 +51,15 @@ def test_a_run_that_has_spent_its_budget_is_one_of_so_many_rounds(name: str, key
     assert_same(result, wanted)
     assert (result.info["ended_by"], wanted.info["ended_by"]) == (key, "rounds")
     assert f"run.until.{key}=" in command("show", result.folder).stdout
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_jobs_that_were_handed_out_ahead_are_for_nothing(name: str, tmp_path: Path) -> None:
+    """A pool that works late is as far ahead as one of several workers when the budget is spent."""
+    wanted = run(override(RUNS[name], run__rounds=4), tmp_path)
+    raw = until(override(RUNS[name], run__rounds=10), bytes=spent(wanted, 3, "up_bytes", "down_bytes") + 1)
+    (tmp_path / "late").mkdir()
+    assert_same(execute(raw, tmp_path / "late", LatePool()), wanted)
 
 
 def test_rounds_need_not_be_given(tmp_path: Path) -> None:

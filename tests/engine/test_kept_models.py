@@ -13,7 +13,7 @@ from test_divergence import exploding
 from test_resume import killed, stopped
 
 import raysim
-from raysim import CannotGoOn, Result, ScenarioError
+from raysim import CannotGoOn, Result, ScenarioError, StopRun
 
 BEST: Raw = {"data__validation": 0.2, "run__keep_best": "validation accuracy", "run__evaluate_every": 1}
 FAMILIES = {"server": digits(**BEST, local__lr=2.0), "peers": peers(**BEST, local__lr=2.0)}
@@ -61,6 +61,23 @@ def test_a_run_that_is_stopped_leaves_the_model_of_then(family: str, tmp_path: P
     assert raysim.resume(early.folder, inline=True).info["status"] == "finished"
     with pytest.raises(CannotGoOn, match="must be a run that ended early, got one that is finished"):
         raysim.end(early.folder)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.slow
+def test_a_run_on_ray_that_is_stopped_leaves_its_model_too(family: str, tmp_path: Path) -> None:
+    """Its pool is interrupted by then, and is given a little more time."""
+
+    def stop(progress: Any) -> None:
+        if progress.round >= 3:
+            raise StopRun("enough")
+
+    early = raysim.run(override(FAMILIES[family], run__rounds=200), out=tmp_path, observers=[stop])
+    assert early.info["status"] == "stopped"
+    shorter = run(override(FAMILIES[family], run__rounds=early.info["left"]["round"] + 1), tmp_path)
+    assert (early.vectors()["w"] == shorter.vectors()["w"]).all()
 
 
 def test_a_run_that_diverges_leaves_the_last_model_that_was_evaluated_as_finite(tmp_path: Path) -> None:
