@@ -11,7 +11,7 @@ from raysim.algorithms import ALGORITHMS, Central
 
 WITH_SERVER_DATA = {"fed_ft", "hfcl", "feddf", "feddle", "center"}
 NAMES = [part.model_fields["name"].default for part in ALGORITHMS if issubclass(part, Central)]
-OTHERS = [name for name in NAMES if name not in WITH_SERVER_DATA]
+OTHERS = [name for name in NAMES if name not in (*WITH_SERVER_DATA, "fedat")]  # the plain loop has no tiers
 HEADED: Raw = {"name": "mlp", "hidden": [16], "personal": ["head"]}
 
 
