@@ -33,7 +33,15 @@ class Best:
             text = f"must name one of {', '.join(metrics)}, which this run evaluates, got {self._metric!r}"
             raise BadInput("run.keep_best", text)
         value, before = metrics[self._metric], self.found["value"] if self.found else None
-        if math.isnan(value) or (before is not None and (value <= before if self._larger else value >= before)):
+        if not is_better(value, before, larger=self._larger):
             return False
         self.found = {"split": self._split, "metric": self._metric, "value": value, **when}
         return True
+
+
+def is_better(value: float, before: float | None, *, larger: bool | None) -> bool:
+    """Returns whether a metric is better than the best one before, None if there was none. What is not a number never
+    is. larger: whether larger values are better."""
+    if math.isnan(value) or before is None:
+        return not math.isnan(value)
+    return value > before if larger else value < before

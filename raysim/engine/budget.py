@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from raysim.engine.best import is_better
 from raysim.parts.errors import BadInput
 from raysim.scenario.schema import RunSettings
 from results.metrics import directions
@@ -42,8 +43,7 @@ class RunBudget:
             text = f"must be one of {', '.join(metrics)}, which this run evaluates, got {self._metric!r}"
             raise BadInput("run.until.metric", text)
         self._value = metrics[self._metric]
-        better = self._best is None or (self._value > self._best if self._larger else self._value < self._best)
-        better = better and not math.isnan(self._value)
+        better = is_better(self._value, self._best, larger=self._larger)
         self._best, self._since = (self._value, 0) if better else (self._best, self._since + 1)
 
     def require_countable(self, flops: float | None) -> None:

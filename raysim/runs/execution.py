@@ -36,8 +36,6 @@ from results.writing_process import state
 
 # What ended a run that did not come to its end, by its status.
 _ENDED_BY = {"interrupted": "user", "stopped": "user", "diverged": "divergence", "failed": "failure"}
-
-
 LEAVE_S = 10.0  # seconds that workers of an interrupted run may take to hand over its last model
 
 
