@@ -25,6 +25,7 @@ class Unit:
         return {**handler(schema), "unit": self.text}
 
 
+OWN = "^[^:]+:[^:]+$"  # module:Class, the name of a class from outside, as a pattern of the JSON Schema
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -187,7 +188,7 @@ class OneOf:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Returns what a field may hold. The keys of a class that is named by module:Class are not known here."""
         installed, _ = self.installed()
-        own = {"type": "string", "pattern": "^[^:]+:[^:]+$"}
+        own = {"type": "string", "pattern": OWN}
         blocks = []
         for name, part in installed.items():
             part.model_rebuild()  # parts are built when they are needed

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Self, get_args
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, core_schema
 
-from raysim.parts.part import OneOf, Part, names_of
+from raysim.parts.own import registered
+from raysim.parts.part import OWN, OneOf, Part, names_of
 from raysim.schedules.constant import ConstantSchedule
 from raysim.schedules.cosine import CosineSchedule
 from raysim.schedules.exponential import ExponentialSchedule
@@ -95,12 +96,8 @@ class _MayChange:
         return schedule
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {
-            "anyOf": [
-                handler(schema),
-                {"title": SCHEDULE, "type": "object", "properties": {"name": {"enum": _names()}}},
-            ]
-        }
+        named = {"anyOf": [{"enum": _names()}, {"type": "string", "pattern": OWN}]}
+        return {"anyOf": [handler(schema), {"title": SCHEDULE, "type": "object", "properties": {"name": named}}]}
 
 
 MAY_CHANGE = _MayChange()
@@ -124,4 +121,4 @@ def _serialized(value: Any, number: Callable[[Any], Any]) -> Any:
 
 
 def _names() -> list[str]:
-    return [names_of(schedule)[0] for schedule in SCHEDULES]
+    return [*(names_of(schedule)[0] for schedule in SCHEDULES), *registered("raysim.schedules")]

@@ -54,7 +54,20 @@ def test_the_json_schema_takes_what_is_right_and_refuses_what_is_wrong() -> None
     valid = jsonschema.Draft202012Validator(schema).is_valid
     assert valid(YAML(typ="safe").load(QUICKSTART))
     own = {"name": "toys:Buffered", "size": 3}
-    for change in ({"world__delay": "none"}, {"model": "mlp"}, {"algorithm": "toys:Median"}, {"algorithm": own}):
+    schedule = {"local__lr": {"name": "mine:Schedule", "start": 0.1}}
+    for change in (
+        {"world__delay": "none"},
+        {"model": "mlp"},
+        {"algorithm": "toys:Median"},
+        {"algorithm": own},
+        schedule,
+    ):
         assert valid(digits(**change)), change
-    for change in ({"sed": 1}, {"model": "mpl"}, {"local__lr": 0}, {"algorithm": {"name": "fedbuff", "size": 3}}):
+    for change in (
+        {"local__lr": {"name": "falling"}},
+        {"sed": 1},
+        {"model": "mpl"},
+        {"local__lr": 0},
+        {"algorithm": {"name": "fedbuff", "size": 3}},
+    ):
         assert not valid(digits(**change)), change

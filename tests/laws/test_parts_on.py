@@ -166,7 +166,7 @@ def test_each_part_that_is_switched_on_changes_the_model_in_a_way_of_its_own(key
 
 @pytest.mark.parametrize("key", IDENTITIES)
 def test_a_part_with_settings_that_do_nothing_changes_no_bit(key: str) -> None:
-    """Of a network with a convolution: plain steps of linear layers are fused, and round otherwise."""
+    """The network has a convolution, because plain steps of linear layers are fused, and round otherwise."""
     base = model_of(override(BASE, model=CNN))
     found = {repr(block): model_of(on(key, block, model=CNN)) == base for block in IDENTITIES[key]}
     assert all(found.values()), found

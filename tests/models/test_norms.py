@@ -96,7 +96,7 @@ def test_frozen_norms_stay_and_normalise_as_in_evaluation(tmp_path: Path, algori
 
 @pytest.mark.parametrize("algorithm", [{"name": "fedrep", "head_epochs": 1}, {"name": "fedeq"}, "lg_fedavg"])
 def test_other_algorithms_keep_norms_beside_a_head(tmp_path: Path, algorithm: Any) -> None:
-    """Of two clients, and one that took no part and adapts."""
+    """Two clients train, and a third, which took no part, adapts."""
     model = {
         "name": "module",
         "module": "own_modules:Net",

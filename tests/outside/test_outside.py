@@ -171,8 +171,7 @@ def test_they_are_listed_and_in_the_json_schema(terminal: Terminal) -> None:
     assert [name for name in PATHS if name not in listed] == []
     assert "Factor of the last step." in terminal.raysim("list", "outside_mean")
     schema = terminal.raysim("schema")
-    shown = [name for name in PATHS if name != "outside_harmonic"]  # it names no schedules of packages
-    for key in (*shown, "at_a_time", "momentum", "power", "Share of the clients that are slow.", "Factor of the last"):
+    for key in (*PATHS, "at_a_time", "momentum", "power", "Share of the clients that are slow.", "Factor of the last"):
         assert f'"{key}' in schema
 
 

@@ -51,7 +51,7 @@ def test_clients_with_more_samples_are_picked_more_often() -> None:
 
 
 def test_clients_of_more_weight_are_picked_more_often_and_those_of_none_never() -> None:
-    """Of weights 1, 3 and 0, the first two are idle with the third: shares 1/4 and 3/4, within 4 deviations."""
+    """Idle clients have weights 1, 3 and 0, and so the shares 1/4, 3/4 and none, within 4 deviations."""
     policy, some = WeightedPolicy(weights=(1.0, 3.0, 0.0, 9.0)), candidates([0, 1, 2], [5, 5, 5, 5])
     picked = [policy.pick(some, 1, drawn(seed))[0] for seed in range(400)]
     assert abs(picked.count(1) - 300) < 4 * np.sqrt(400 * 3 / 16)
@@ -100,7 +100,7 @@ def test_each_label_gives_equally_many_clients() -> None:
 
 
 def test_strata_by_size_are_of_equally_many_clients() -> None:
-    """Of six clients that hold samples, the two smallest, the two in between and the two largest."""
+    """Six clients hold samples: the strata are the two smallest, the two in between and the two largest."""
     policy = Stratified(by="size", strata=3)
     some = candidates([0, 2, 3, 4, 5, 6], [30, 0, 10, 60, 20, 50, 40])
     assert policy.strata_of(some)[some.idle].tolist() == [1, 0, 2, 0, 2, 1]
@@ -123,7 +123,7 @@ def test_labels_come_from_how_the_data_are_divided(simulate: Simulate) -> None:
 
 @pytest.mark.parametrize("name", EACH)
 def test_a_round_of_any_policy_may_end_with_the_first_reports(name: str) -> None:
-    """Of four that are picked, it waits for three, and picks the next ones among all that are not under way."""
+    """A round picks four, waits for three, and the next one picks among all that are not under way."""
     delay = {"name": "exponential", "mean": 1.0, "unit": "seconds"}
     dispatch = {"per_round": 4, "reports": 3, "policy": {"name": name, **EACH[name]}}
     world = World.model_validate({"dispatch": dispatch, "delay": delay})
