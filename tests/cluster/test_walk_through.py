@@ -28,8 +28,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Machine]]
     folder = tmp_path_factory.mktemp("cluster")
     with machines(folder, 4) as (laptop, head, *workers):
         checkout = laptop.home / "raysim"
-        ignored = shutil.ignore_patterns(".*", "runs", "site", "__pycache__", "*.egg-info")
+        ignored = shutil.ignore_patterns(".*", "site", "__pycache__", "*.egg-info")
         shutil.copytree(ROOT, checkout, ignore=ignored)
+        shutil.rmtree(checkout / "runs", ignore_errors=True)  # of whoever runs the tests
+        shutil.copy(ROOT / ".gitignore", checkout)  # which `ray job submit` obeys
         file = checkout / "deploy" / "on-premise.yaml"
         filled = {
             r"head_ip: \S+": f"head_ip: {head.address}",
