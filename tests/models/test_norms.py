@@ -126,9 +126,9 @@ def test_what_is_personal_becomes_a_model_again() -> None:
     assert [entry.name for entry in layout.buffers] == ["norm.running_mean", "norm.running_var"]
 
 
-def test_a_model_without_norms_is_told_before_training() -> None:
+def test_a_model_without_norms_is_told_before_training(tmp_path: Path) -> None:
     raw = digits(model={"name": "module", "module": "own_modules:Tied", "norm": "frozen"})
     with pytest.raises(
         raysim.RunFailed, match=r"model\.norm: must be average, for the model has no normalisation layer"
     ):
-        raysim.run(raw, inline=True)
+        raysim.run(raw, inline=True, out=tmp_path)
