@@ -15,7 +15,7 @@ Record: TypeAlias = "dict[str, Tensor]"
 """Named tensors: all that travels or is kept, such as a server's state, a message, an update or a client's state.
 Functions take records and return new ones, and never change tensors in place."""
 
-Inputs = Literal["images", "features", "series", "text", "functions"]
+Inputs = Literal["images", "features", "series", "text", "named", "functions"]
 """What the inputs of samples are: what data hold, and what models take. A function is one that a client minimises."""
 
 

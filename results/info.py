@@ -7,6 +7,7 @@ from typing import Any
 from results.texts import quoted
 
 Kind = type | tuple[type, ...]
+_SHAPE = (list, dict)  # of one array of inputs, or of several by name
 
 # The types of values, as far as they are read. Any may be missing; there may be others.
 _GIVEN: dict[str, Kind] = {
@@ -19,13 +20,21 @@ _OR_NULL: dict[str, Kind] = {
     ),
     **dict.fromkeys(("seed", "parameters", "classes"), int),
     **dict.fromkeys(("versions", "forked_from", "depends_on", "diverged", "digest", "sweep", "left", "best"), dict),
-    **dict.fromkeys(("input_shape", "machines", "notes", "resumed", "workers"), list),
+    **dict.fromkeys(("machines", "notes", "resumed", "workers"), list),
+    "input_shape": _SHAPE,
 }
 _NUMBER = (int, float)
 _IN_BLOCKS: dict[str, Kind] = {"totals": _NUMBER, "seconds": _NUMBER, "digest": str, "rows": int}  # null, too
 _DIVERGED: dict[str, Kind] = {"what": str, "round": int, "version": int}  # all of them, if there is the block
 _PARTS = ("data", "model", "algorithm", "topology", "world", "run")  # of its scenario
-_WORDS: dict[Kind, str] = {str: "text", dict: "a block of keys", int: "an integer", list: "a list", _NUMBER: "a number"}
+_WORDS: dict[Kind, str] = {
+    str: "text",
+    dict: "a block of keys",
+    int: "an integer",
+    list: "a list",
+    _NUMBER: "a number",
+    _SHAPE: "a list, or a block of them",
+}
 
 
 def wrong_info(info: dict[str, Any]) -> list[str]:

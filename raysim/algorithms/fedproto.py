@@ -111,7 +111,7 @@ class FedProto(Central):
         def predict(inputs: Tensor) -> Tensor:
             """Returns the negative squared distances to prototypes, whose softmax is a probability."""
             places = task.predict(own, inputs[:1]).shape[1:-1]  # of a sequence whose every place has a label
-            points = _embedded(task.embed(own, inputs), inputs.new_empty(len(inputs), *places))
+            points = _embedded(task.embed(own, inputs), prototypes.new_empty(len(inputs), *places))
             distances = torch.cdist(points, prototypes, compute_mode="donot_use_mm_for_euclid_dist").square()
             farthest = distances.masked_fill(known == 0, 0).amax(1, keepdim=True)
             return -distances.where(known > 0, 2 * farthest).reshape(len(inputs), *places, len(known))

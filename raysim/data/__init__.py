@@ -8,6 +8,7 @@ from raysim.data.federation.public import Public
 from raysim.data.federation.server import SERVER_DATA, ServerData
 from raysim.data.federation.sizes import Sizes
 from raysim.data.federation.skew import FeatureSkew
+from raysim.data.named import NamedArrays
 from raysim.data.sources.arrays import Arrays
 from raysim.data.sources.images import Images
 from raysim.data.sources.quadratic import Quadratic
@@ -24,6 +25,7 @@ __all__ = [
     "Federated",
     "Federation",
     "Images",
+    "NamedArrays",
     "OneOfSources",
     "Partition",
     "Partitioner",

@@ -1,25 +1,28 @@
 """A data set in memory: samples, labels, and what the engine must know to use them."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from raysim.data.named import are_pixels, together
 from raysim.parts.errors import BadValue
 
-Loss = Literal["cross_entropy", "squared_error", "quadratic"]
+Loss = Literal["cross_entropy", "binary_cross_entropy", "squared_error", "quadratic"]
+IGNORED = -100  # the label of a place that has none, such as padding: no loss and no metric counts it
 
 
 @dataclass(frozen=True)
 class Split:
     """The training or the test samples of a data set.
 
-    x: images as uint8 (n, height, width, channels), tokens as int16 or int32 (n, length), or float32 (n, ...). y:
-    labels as int64 (n,), or one for each token (n, length), or float32 targets (n,). columns: further values of each
-    sample, such as its writer, by name, as arrays (n,).
+    x: images as uint8 (n, height, width, channels), tokens as int16 or int32 (n, length), or float32 (n, ...); or
+    several arrays by name. y: labels as int64 (n,), or one for each token (n, length) or pixel (n, height, width), of
+    which -100 is none; or float32: targets (n,) or (n, targets), or 0 or 1 for each of several labels (n, labels).
+    columns: further values of each sample, such as its writer, by name, as arrays (n,).
     """
 
-    x: np.ndarray
+    x: Any  # np.ndarray, or NamedArrays, which most code need not tell apart
     y: np.ndarray
     columns: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -37,7 +40,12 @@ class Split:
 
     def with_others(self, others: "Split") -> "Split":
         """Returns the samples of both splits, without the columns."""
-        return Split(np.concatenate([self.x, others.x]), np.concatenate([self.y, others.y]))
+        return Split(together(self.x, others.x), np.concatenate([self.y, others.y]))
+
+    @property
+    def pixels(self) -> bool:
+        """Whether inputs are images of bytes."""
+        return are_pixels(self.x)
 
     @property
     def labels(self) -> np.ndarray:
@@ -53,7 +61,8 @@ class Split:
         """Returns the values (n,) of a column, or y for `label`. Raises ValueError if there is no such column."""
         known = {**({"label": self.y} if self.labelled else {}), **self.columns}
         if name not in known:
-            raise BadValue(f"no column {name!r}; this data set has {list(known)!r}")
+            several = "; samples have no single label to divide by: name a column" if name == "label" else ""
+            raise BadValue(f"no column {name!r}; this data set has {list(known)!r}{several}")
         return known[name]
 
 
@@ -63,7 +72,7 @@ class Dataset:
 
     mean, std: by channel, of the training images scaled to 0..1; images are normalised with them on the device. Both
     are empty where x is float32, which is used as it is. num_classes: number of a model's outputs: the number of
-    labels, 1 for squared_error, or 0 where the output is the loss itself. meaning: a line that
+    labels, or of targets for squared_error, or 0 where the output is the loss itself. meaning: a line that
     says what inputs are, and one for labels. notes: what was guessed or is seldom meant, each with its key.
     """
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from raysim.data.dataset import Dataset, Loss, Split
+from raysim.data.dataset import IGNORED, Dataset, Loss, Split
+from raysim.data.named import are_pixels, by_name, shape_of
 from raysim.data.sources.meaning import described
 from raysim.parts.errors import BadValue
 
@@ -37,7 +38,7 @@ def wrong_type(found: Any) -> str | None:
     for name, split in _splits(found):
         if not isinstance(split, Split):
             return f"{name}: must be a raysim.data.Split, got {type(split).__name__}"
-        for key, values in {"x": split.x, "y": split.y, **split.columns}.items():
+        for key, values in {**by_name(split.x), "y": split.y, **split.columns}.items():
             if not isinstance(values, np.ndarray):
                 return f"{name}: {key} must be a numpy array, got {type(values).__name__}"
         if not len(split):
@@ -52,17 +53,18 @@ def wrong_type(found: Any) -> str | None:
 def wrong_inputs(dataset: Dataset) -> str | None:
     """Returns what is wrong with types, shapes and values of inputs; None if nothing is."""
     for name, split in _splits(dataset):
-        kind = str(split.x.dtype)
-        if kind not in STORED:
-            return f"{name}: x must be uint8, int16, int32 or float32, got {kind}; convert it, with astype"
-        if kind == "uint8" and split.x.ndim != 4:
-            return f"{name}: images must be (n, height, width, channels), got shape {split.x.shape}"
-        if kind == "float32" and not _finite(split.x):
-            return f"{name}: x must be finite, got {_strange(split.x)}"
-    kinds = {name: str(split.x.dtype) for name, split in _splits(dataset)}
+        for key, x in by_name(split.x).items():
+            kind = str(x.dtype)
+            if kind not in STORED and not (kind == "bool" and key != "x"):
+                return f"{name}: {key} must be uint8, int16, int32 or float32, got {kind}; convert it, with astype"
+            if kind == "uint8" and key == "x" and x.ndim != 4:
+                return f"{name}: images must be (n, height, width, channels), got shape {x.shape}"
+            if kind == "float32" and not _finite(x):
+                return f"{name}: {key} must be finite, got {_strange(x)}"
+    kinds = {name: ", ".join(str(x.dtype) for x in by_name(split.x).values()) for name, split in _splits(dataset)}
     if kinds["train"] != kinds["test"]:  # bytes are scaled where they are used, and floats are not
         return f"x: must have the same type in both splits, got {kinds}"
-    shapes = {name: split.x.shape[1:] for name, split in _splits(dataset)}
+    shapes = {name: shape_of(split.x) for name, split in _splits(dataset)}
     if shapes["train"] != shapes["test"]:
         return f"x: must have the same shape in both splits, got {shapes}"
     return None
@@ -71,18 +73,37 @@ def wrong_inputs(dataset: Dataset) -> str | None:
 def wrong_labels(dataset: Dataset) -> str | None:
     """Returns what is wrong with labels or targets; None if nothing is."""
     for name, split in _splits(dataset):
-        if dataset.loss == "squared_error":
+        if dataset.loss in ("squared_error", "binary_cross_entropy"):
             if split.y.dtype != np.float32:
                 return f"{name}: targets must be finite float32, got {split.y.dtype}; convert them, with astype"
             if not _finite(split.y):
                 return f"{name}: targets must be finite float32, got {_strange(split.y)}"
+            if dataset.loss == "binary_cross_entropy" and not ((split.y == 0) | (split.y == 1)).all():
+                return (
+                    f"{name}: each of several labels must be 0 or 1, got {split.y[(split.y != 0) & (split.y != 1)][0]}"
+                )
+            if split.y.ndim > 1 and split.y.shape[1:] != (dataset.num_classes,):
+                must = f"targets must be (n, {dataset.num_classes}), as num_classes says"
+                return f"{name}: {must}, got shape {split.y.shape}"
             continue
         if split.y.dtype != np.int64:
             return f"{name}: labels must be int64, got {split.y.dtype}; convert them, with astype"
-        low, high = int(split.y.min()), int(split.y.max())
-        if dataset.loss == "cross_entropy" and not 0 <= low <= high < dataset.num_classes:
-            must = f"labels must be 0 to {dataset.num_classes - 1}, as num_classes says"
-            return f"{name}: {must}, got {low} to {high}"
+        if dataset.loss == "cross_entropy" and (wrong := _wrong_numbers(split.y, dataset.num_classes)):
+            return f"{name}: {wrong}"
+    return None
+
+
+def _wrong_numbers(y: np.ndarray, classes: int) -> str | None:
+    """Returns what is wrong with labels; None if nothing is. Where a sample has several, some may be ignored."""
+    low, high = int(y.min()), int(y.max())
+    if low == IGNORED and y.ndim > 1:
+        some = y != IGNORED
+        if not (labelled := some.reshape(len(y), -1).any(axis=1)).all():
+            row = int(labelled.argmin())
+            return f"a sample must have a label in some place, got {IGNORED} in all of row {row}; leave it out"
+        low = int(y.min(where=some, initial=high))
+    if not 0 <= low <= high < classes:
+        return f"labels must be 0 to {classes - 1}, as num_classes says, got {low} to {high}"
     return None
 
 
@@ -95,7 +116,7 @@ def wrong_classes(dataset: Dataset, said: int | None) -> str | None:
 
 def wrong_statistics(dataset: Dataset) -> str | None:
     """Returns what is wrong with the mean and deviation of images; None if nothing is."""
-    channels = dataset.train.x.shape[3] if dataset.train.x.dtype == np.uint8 else 0
+    channels = dataset.train.x.shape[3] if are_pixels(dataset.train.x) else 0
     lengths = (len(dataset.mean), len(dataset.std))
     if lengths != (channels, channels):
         return f"mean and std: must have {channels} values each, one a channel of images, got {lengths}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from raysim.data.dataset import Dataset
 from raysim.data.loaded import wrong_classes, wrong_with
+from raysim.data.named import same
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups
 from raysim.laws.subject import Subject
@@ -43,7 +42,7 @@ def it_loads_the_same_again(subject: Subject) -> None:
     first, again = loaded(subject), load(subject, 1)
     for name, split, other in (("train", first.train, again.train), ("test", first.test, again.test)):
         for key, one, two in [("x", split.x, other.x), ("y", split.y, other.y)]:
-            if one.shape != two.shape or not np.array_equal(one, two, equal_nan=one.dtype.kind == "f"):
+            if not same(one, two):
                 raise Broken(
                     f"{name}: {key} must be the same each time that it is loaded, and differs; draw with a key"
                 )

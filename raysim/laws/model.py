@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.data import federate
+from raysim.data.named import shape_of
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups
 from raysim.laws.subject import Subject
@@ -32,7 +33,7 @@ class Built(NamedTuple):
 
     def module(self, seed: int = 0) -> nn.Module:
         """Returns a new module, in training mode."""
-        return initialise(self.part, tuple(self.x.shape[1:]), self.classes, seed)
+        return initialise(self.part, shape_of(self.x), self.classes, seed)
 
 
 @lru_cache(maxsize=1)

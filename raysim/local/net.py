@@ -14,7 +14,7 @@ from raysim.local.augment.augmenter import Pixels
 from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
 from raysim.local.model import Model
-from raysim.local.outputs import predicted
+from raysim.local.outputs import by_target, predicted
 from raysim.local.unkept import Unkept
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layout import Layout
@@ -30,13 +30,18 @@ def quadratic(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor
 
 
 def squared_error(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Half the squared error. output: (n, 1) or (n,). target: (n,)."""
-    flat = output.reshape(target.shape)  # (n, 1) - (n,) would broadcast to (n, n)
-    return F.mse_loss(flat, target, reduction=reduction) / 2
+    """Half the squared error. output: (n, 1) or (n,) for a target (n,), or like a target (n, targets)."""
+    return F.mse_loss(by_target(output, target), target, reduction=reduction) / 2
+
+
+def binary_cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Cross-entropy of a logit for each of several labels, (n, labels), and target, 0 or 1 for each of them."""
+    return F.binary_cross_entropy_with_logits(by_target(output, target), target, reduction=reduction)
 
 
 def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Cross-entropy of logits (n, labels) and labels (n,). Logits of text are (n, length, labels): see `predicted`."""
+    """Cross-entropy of logits (n, labels) and labels (n,). Where a sample has several labels, those of -100 do not
+    count, and logits are as `predicted` takes them."""
     output = predicted(output, target)
     if output.ndim > 2:
         output, target = output.flatten(0, -2), target.flatten()
@@ -46,6 +51,7 @@ def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Te
 LossFunction = Callable[..., Tensor]  # from outputs, targets and, where asked for, embeddings to a 0-d loss
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": cross_entropy,
+    "binary_cross_entropy": binary_cross_entropy,
     "squared_error": squared_error,
     "quadratic": quadratic,
 }

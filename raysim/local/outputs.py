@@ -2,17 +2,50 @@
 
 from torch import Tensor
 
+from raysim.data.dataset import IGNORED
+
 
 def predicted(output: Tensor, target: Tensor) -> Tensor:
-    """Returns the logits or features that the labels belong to.
+    """Returns the logits or features that the labels belong to, with the classes on the last axis.
 
-    Those are all of them; or, for text (n, length, ...) with one label for each sample, those of the last place.
+    Those are all of them; or, for text (n, length, ...) with one label for each sample, those of the last place. For
+    pixels with a label each, (n, height, width), they are given with the classes first: (n, classes, height, width).
     """
+    if target.ndim == 3 and output.ndim == 4:
+        return output.movedim(1, -1)
     return output[:, -1] if output.ndim == target.ndim + 2 else output
 
 
+def by_target(output: Tensor, target: Tensor) -> Tensor:
+    """Returns predictions in the shape of their targets: (n, 1) - (n,) would broadcast to (n, n)."""
+    return output.reshape(target.shape)
+
+
 def per_label(output: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns an output for each label, (n, classes), and the labels, (n,); or predictions and targets, both (n,)."""
+    """Returns an output for each label, (n, classes), and the labels, (n,); or predictions and targets, both (n, ...).
+
+    Where samples have several labels, those that are ignored are left out.
+    """
     if target.is_floating_point():
-        return output.reshape(target.shape), target  # (n, 1) - (n,) would broadcast to (n, n)
-    return predicted(output, target).flatten(0, target.ndim - 1), target.flatten()
+        return by_target(output, target), target
+    outputs, labels = predicted(output, target).flatten(0, target.ndim - 1), target.flatten()
+    if target.ndim == 1:
+        return outputs, labels
+    counts = labels != IGNORED
+    return outputs[counts], labels[counts]
+
+
+def counted(target: Tensor) -> int:
+    """Returns how many labels or targets a mean over a batch counts."""
+    if target.is_floating_point() or target.ndim == 1:
+        return target.numel()
+    return int((target != IGNORED).sum())
+
+
+def hits(output: Tensor, target: Tensor) -> int:
+    """Returns how many labels are predicted. A label that is one of several, of 0 or 1, is predicted for itself."""
+    if target.is_floating_point():
+        logits = by_target(output, target)
+        return int((((logits > 0) == (target > 0.5)) & ~logits.isnan()).sum())
+    logits = predicted(output, target)  # the argmax of NaN would be a label, often 0; -100 is none of them
+    return int(((logits.argmax(-1) == target) & ~logits.isnan().any(-1)).sum())

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from raysim.data import Split
+from raysim.data.named import NamedArrays
 
 # From inputs, their split, their rows in it and a client, to the inputs as that client has them.
 Skewed = Callable[[np.ndarray, Split, np.ndarray, int], np.ndarray] | None
 
 
 class Samples:
-    """Samples to train on: inputs (n, ...) and labels or targets (n, ...), loaded when they are needed.
+    """Samples to train on: inputs (n, ...), or several by name, and labels or targets (n, ...), loaded when needed.
 
     load: returns the inputs and labels at some places, or at all of them.
     """
@@ -62,7 +63,8 @@ class Loader:
     """Loads stored samples on the device, as a module takes them.
 
     uint8 images (n, H, W, C) become normalised float32 images (n, C, H, W) in channels-last memory, which is how they
-    are stored. Tokens, int16 or int32, become int64. float32 inputs stay as they are.
+    are stored. Tokens, int16 or int32, become int64. float32 inputs stay as they are. Of named inputs, all but floats
+    become int64.
     """
 
     def __init__(
@@ -79,16 +81,24 @@ class Loader:
 
         client: whose samples they are, if they are some client's own.
         """
-        stored = torch.from_numpy(split.x[rows]).to(self.device)
+        found = split.x[rows]
         y = torch.from_numpy(split.y[rows]).to(self.device)
+        if isinstance(found, NamedArrays):
+            return found.map(self._plain), y  # type: ignore[return-value]
+        stored = torch.from_numpy(found).to(self.device)
         if stored.dtype in (torch.int16, torch.int32):
             return stored.to(torch.int64), y
         if client is not None and self._skewed is not None:
             stored = torch.from_numpy(self._changed(split, rows, client)).to(self.device)
-        if split.x.dtype != np.uint8:
+        if found.dtype != np.uint8:
             return stored.clone(), y
         images = stored.to(torch.float32).mul_(self._scale).add_(self._shift)
         return images.permute(0, 3, 1, 2), y
+
+    def _plain(self, stored: np.ndarray) -> Tensor:
+        """Returns an array of named inputs in new memory."""
+        kind = torch.float32 if stored.dtype == np.float32 else torch.int64
+        return torch.from_numpy(stored).to(self.device, kind, copy=True)
 
     def _changed(self, split: Split, rows: np.ndarray, client: int) -> np.ndarray:
         """Returns stored inputs as a client has them, float32. Pixels are from 0 to 1 only while they are changed."""

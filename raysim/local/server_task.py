@@ -174,7 +174,7 @@ class ServerTask(Task):
     def _share(self, function: Callable[..., Tensor], arrays: tuple[Tensor, ...]) -> list[Tensor]:
         """Returns what the function gives for each shard, in order. No shard is empty."""
         gang, number = self.company.gang, min(self.company.shards, len(arrays[0]))
-        shards = list(zip(*(torch.tensor_split(array, number) for array in arrays), strict=True))
+        shards = list(zip(*(array.tensor_split(number) for array in arrays), strict=True))
         if self.company.shards == 1:
             return [function(*shard) for shard in shards]
         self._shared += 1

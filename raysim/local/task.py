@@ -11,6 +11,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
+from raysim.data.named import in_pieces
 from raysim.local.correction import Correction
 from raysim.local.logged import number, require_own
 from raysim.local.model import Model
@@ -67,12 +68,13 @@ class Task:
 
     @property
     def x(self) -> Tensor:
-        """The inputs of all samples, (n, ...) float32, or int64 tokens. They are loaded when first asked for."""
+        """The inputs of all samples, (n, ...) float32, or int64 tokens; or several tensors by name, of which `x[rows]`
+        takes rows. They are loaded when first asked for."""
         return self._samples.all[0]
 
     @property
     def y(self) -> Tensor:
-        """The labels of all samples, (n, ...) int64, or their targets, (n,) float32."""
+        """The labels of all samples, (n, ...) int64, or their targets, (n, ...) float32."""
         return self._samples.all[1]
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -204,7 +206,7 @@ class Task:
         """Returns the logits, (n, ...), of inputs (n, ...), in eval mode."""
         self._net.passes += len(inputs)
         with self._net.evaluating(model) as module:
-            return torch.cat([module(batch) for batch in torch.split(inputs, PREDICTED)])
+            return torch.cat([module(batch) for batch in in_pieces(inputs, PREDICTED)])
 
     def embed(self, model: Model, inputs: Tensor, at: str | None = None) -> Tensor:
         """Returns the embeddings, (n, ...), of inputs (n, ...), in eval mode.
@@ -215,7 +217,7 @@ class Task:
         self._net.passes += len(inputs)
         module = self._net.head if at is None else self._net.named(at)
         with self._net.entering(module) as entered, self._net.evaluating(model) as whole:
-            for batch in torch.split(inputs, PREDICTED):
+            for batch in in_pieces(inputs, PREDICTED):
                 whole(batch)
         return torch.cat(entered)
 

@@ -6,23 +6,28 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from raysim.data.named import Shape
+from raysim.models.layers import ByName
 from raysim.models.norms import required_norms
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import torch_seed
 
 
-def initialise(part: ModelPart, shape: tuple[int, ...], num_classes: int, seed: int) -> nn.Module:
+def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn.Module:
     """Returns the module: float32, on the CPU, in training mode, convolutions channels-last if the part says so.
 
     shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process, and
     torch's global generator is left as it was. Raises ValueError as the part's `build` does, and if that does not
     return a module, or one without parameters to train, or with lazy or complex ones, or with no norms to freeze.
     """
+    if isinstance(shape, dict) and "named" not in part.takes:
+        text = f"{part.name} takes one array of inputs, and the data hold {', '.join(shape)}; take a module of your own"
+        raise BadValue(text, "name")
     with torch.random.fork_rng(devices=[]):
         # torch.manual_seed would also seed the GPUs' generators, which are not forked.
         torch.default_generator.manual_seed(torch_seed(seed, "model"))
-        module = part.build(shape, num_classes)
+        module = part.build(shape, num_classes)  # type: ignore[arg-type]
     if not isinstance(module, nn.Module):
         raise BadValue(f"must return a torch.nn.Module, got {type(module).__name__}", "build")
     if part.norm == "frozen":
@@ -30,6 +35,8 @@ def initialise(part: ModelPart, shape: tuple[int, ...], num_classes: int, seed: 
             layer.requires_grad_(False)
     _require_parameters(module)
     module = module.float()
+    if isinstance(shape, dict):
+        module.register_forward_pre_hook(ByName(), prepend=True, with_kwargs=True)
     return module.to(memory_format=torch.channels_last) if part.channels_last else module
 
 

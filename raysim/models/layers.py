@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from raysim.data.named import NamedArrays
 
 
 class QuadraticLoss(nn.Module):
@@ -45,6 +48,16 @@ class Contiguous:
     def __call__(self, module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         # `contiguous` leaves images with one channel as they are, and convolutions would take them for channels-last.
         return tuple(x.clone(memory_format=torch.contiguous_format) for x in args)
+
+
+@dataclass(frozen=True)
+class ByName:
+    """A forward pre-hook that gives a module the arrays of `NamedArrays` inputs as keyword arguments."""
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        if not args or not isinstance(args[0], NamedArrays):
+            return args, kwargs
+        return args[1:], {**args[0], **kwargs}
 
 
 @dataclass(frozen=True)

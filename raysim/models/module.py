@@ -28,12 +28,13 @@ class Module(ModelPart):
 
     channels_last: ClassVar[bool] = False  # for such modules may call `view` on images
 
-    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series", "text")
+    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series", "text", "named")
 
     name: str = "module"
     module: Annotated[ImportPath, Field(examples=["my_nets:Net"])]
     """The class of the module, or a function that returns one, such as my_module:Net. Its parameters `input_shape`, a
-    tuple such as (channels, height, width), and `classes`, the number of outputs, are filled in from the data."""
+    tuple such as (channels, height, width), or a dict of tuples where inputs have names, and `classes`, the number of
+    outputs, are filled in from the data."""
     args: Arguments = Field(default_factory=dict)
     """Its other arguments, by name."""
     head: str | None = None

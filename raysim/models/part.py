@@ -56,9 +56,9 @@ class ModelPart(Part):
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Returns a new module, initialised from torch's global generator, which `initialise` seeds before.
 
-        shape: the shape of one input: (channels, height, width) of an image, (features,), or (tokens,) of text. The
-        module returns logits (B, num_classes) or, for text, (B, tokens, num_classes). Raises ValueError if the model
-        cannot take such inputs.
+        shape: the shape of one input: (channels, height, width) of an image, (features,), or (tokens,) of text; a dict
+        of the shapes of arrays by name, where the model `takes` named ones. The module returns logits (B, num_classes)
+        or, for text, (B, tokens, num_classes). Raises ValueError if the model cannot take such inputs.
         """
 
 

@@ -21,6 +21,7 @@ from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
 from raysim.observers.gauges import Gauges
 from raysim.parts.errors import DamagedCheckpoint
+from raysim.parts.plain import as_lists
 from raysim.runs.explained import explained
 from raysim.runs.folder import digest, digests, now, run_info, save
 from raysim.runs.machines import differences, kinds_of, workers_of
@@ -345,8 +346,8 @@ class Execution:
 
 def _of_model(described: Described) -> dict[str, Any]:
     """Returns what run.json says of the model, with which `Result` builds it anew."""
-    shape, classes = list(described.shape), described.classes
-    return {"parameters": described.parameters, "input_shape": shape, "classes": classes}
+    shape = as_lists(described.shape)
+    return {"parameters": described.parameters, "input_shape": shape, "classes": described.classes}
 
 
 def _workers(pool: Pool, before: dict[str, Any]) -> list[dict[str, Any]]:

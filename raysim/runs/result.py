@@ -153,12 +153,17 @@ class Result:
 
         with own_code(self.folder, self.info):
             model = self._model or parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
-            module = initialise(model, tuple(self.info["input_shape"]), self.info["classes"], self.info["seed"])
+            module = initialise(model, _shape(self.info["input_shape"]), self.info["classes"], self.info["seed"])
         vectors = {key: torch.tensor(value) for key, value in saved.items()}
         layout = Layout(module, model.personal, channels_last=model.channels_last, norm=model.norm)
         layout.bind(module, vectors["w"])
         layout.load_buffers(module, vectors["buffers"])
         return module
+
+
+def _shape(kept: Any) -> Any:
+    """Returns the shape of inputs that run.json keeps: that of one array, or those of several by name."""
+    return {name: tuple(shape) for name, shape in kept.items()} if isinstance(kept, dict) else tuple(kept)
 
 
 def _tensors(file: Path) -> dict[str, Any]:

@@ -133,7 +133,10 @@ def _measured_problems(scenario: Scenario, path: str, measured: Metric | Trainin
         yield Problem(path, "must not be given with the quadratic data, where models return their loss; leave it out")
 
 
-def unmeasurable(scenario: Scenario, has: Literal["labels", "targets"]) -> Iterator[Problem]:
+Measurable = Literal["labels", "targets", "several labels"]
+
+
+def unmeasurable(scenario: Scenario, has: Measurable) -> Iterator[Problem]:
     """Yields a problem for each metric, and for the loss, that needs labels where the data have targets, or reversed.
 
     has: what the data have. Some data sets tell it only once they are loaded.
@@ -144,7 +147,8 @@ def unmeasurable(scenario: Scenario, has: Literal["labels", "targets"]) -> Itera
         measured["run.loss"] = run.loss
     for path, one in measured.items():
         if one.needs not in (None, has):
-            yield Problem(path, f"{one.name} needs {one.needs}, and {scenario.data.name} has none; take another")
+            got = has if has == "several labels" else "none"
+            yield Problem(path, f"{one.name} needs {one.needs}, and {scenario.data.name} has {got}; take another")
 
 
 def _server_data_problems(scenario: Scenario) -> Iterator[Problem]:

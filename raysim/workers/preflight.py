@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raysim.data.named import by_name, shape_of, told
 from raysim.parts.errors import BadValue
 
 if TYPE_CHECKING:
@@ -61,17 +62,22 @@ def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: 
         what = str(outputs.dtype) if isinstance(outputs, Tensor) else type(outputs).__name__
         raise BadValue(f"must return one tensor of floats, got {what}; return the logits alone")
     n, got = len(y), tuple(outputs.shape)
+    floats = all(one.is_floating_point() for one in by_name(x).values())
     if loss == "cross_entropy":
         # Of text, logits may be given for each token: the last one's are used where there is one label for all of them.
-        per_token = not x.is_floating_point() and got[:1] == (n,) and len(got) == y.ndim + 2 and got[-1] == classes
+        per_token = not floats and got[:1] == (n,) and len(got) == y.ndim + 2 and got[-1] == classes
         right = got == (*y.shape, classes) or per_token
-        length = "" if y.ndim == 1 else f", {y.shape[1]}"
-        must = f"logits (n{length}, {classes}), one for each of {classes} labels"
+        places = "".join(f", {size}" for size in y.shape[1:])
+        must = f"logits (n{places}, {classes}), one for each of {classes} labels"
+        if y.ndim == 3:
+            right, must = got == (n, classes, *y.shape[1:]), f"logits (n, {classes}{places}), for each pixel's label"
+    elif y.ndim > 1:
+        right, must = got == tuple(y.shape), f"numbers (n, {y.shape[1]}), one for each target or label"
     else:
         right, must = outputs.numel() == n, "one number for each input, (n,) or (n, 1)"
     if not right:
-        text = f"must return {must}, got shape {got} for n = {n} inputs of shape {tuple(x.shape[1:])}"
-        several = x.is_floating_point() and len(got) > y.ndim + 1
+        text = f"must return {must}, got shape {got} for n = {n} inputs of shape {told(shape_of(x))}"
+        several = floats and len(got) > y.ndim + 1
         raise BadValue(text + "; inputs are no text, so pool what it returns for each place" * several)
 
 
@@ -98,7 +104,8 @@ def _try_embedding(bench: Workbench, x: Tensor, at: str | None) -> None:
 
 
 def _given(error: BaseException, x: Tensor, y: Tensor) -> str:
-    given = f"the model was tried on inputs {tuple(x.shape)} {x.dtype} with labels {tuple(y.shape)} {y.dtype}"
+    inputs = "; ".join(f"{key} {tuple(one.shape)} {one.dtype}" for key, one in by_name(x, "inputs").items())
+    given = f"the model was tried on {inputs} with labels {tuple(y.shape)} {y.dtype}"
     if "view size is not compatible" in str(error):
         return f"{given}; images are in channels-last memory: use `flatten` or `reshape` instead of `view`"
     return given

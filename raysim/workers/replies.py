@@ -6,6 +6,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from raysim.data.named import Shape
+
 MetricSums: TypeAlias = dict[str, float]
 """The sum of each metric over samples, such as `loss` and `accuracy`, and under `samples` the number of samples."""
 
@@ -43,7 +45,7 @@ class Described(NamedTuple):
     partition: dict[str, np.ndarray]  # columns of the table `partition`
     parameters: int  # number of parameters
     entries: tuple[tuple[str, tuple[int, ...], int], ...]  # of each parameter: name, shape, offset in the flat vector
-    shape: tuple[int, ...]  # shape of one input
+    shape: Shape  # of one input
     classes: int
     unseen: np.ndarray  # numbers of the clients that take no part, but may adapt to the last model
     notes: tuple[str, ...]  # what of the scenario is seldom meant, or done otherwise than asked

@@ -13,13 +13,15 @@ from torch import Tensor
 
 from raysim.clients import Behaviour
 from raysim.data import Federation, Split
+from raysim.data.dataset import IGNORED
+from raysim.data.named import Shape, by_name, shape_of
 from raysim.local import Local
 from raysim.local.augment.augmenter import Pixels
 from raysim.local.fits import fits
 from raysim.local.loss import CrossEntropy
 from raysim.local.model import Model
 from raysim.local.net import LOSSES, Net
-from raysim.local.outputs import per_label, predicted
+from raysim.local.outputs import hits, per_label
 from raysim.local.samples import Loader, Samples
 from raysim.local.steps import first_kept
 from raysim.local.task import Task
@@ -28,7 +30,7 @@ from raysim.models.build import initialise
 from raysim.parts.errors import BadInput, BadValue, located
 from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
-from raysim.scenario.checks import notes_of, unmeasurable
+from raysim.scenario.checks import Measurable, notes_of, unmeasurable
 from raysim.terms import Moment, Record
 from raysim.workers import records
 from raysim.workers.preflight import try_metrics, try_model
@@ -38,6 +40,8 @@ from raysim.workers.returned import calling
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
 # Evaluations draw with keys of their own: this number, which is above any number of dispatches, plus the version.
 EVALUATING = 2**32
+# What data have to measure by, for the loss that they bring.
+HAS: dict[str, Measurable] = {"cross_entropy": "labels", "binary_cross_entropy": "several labels"}
 
 
 class Workbench:
@@ -47,7 +51,7 @@ class Workbench:
         """Raises BadInput if the model, a metric or the loss does not fit the data, or no parameter is shared."""
         self.scenario, self.federation, self.device = scenario, federation, device
         self.shape = _input_shape(federation)
-        for problem in unmeasurable(scenario, "labels" if federation.loss == "cross_entropy" else "targets"):
+        for problem in unmeasurable(scenario, HAS.get(federation.loss, "targets")):
             raise BadInput(problem.path, problem.text)
         with located("model"):
             module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed)
@@ -138,8 +142,8 @@ class Workbench:
             return samples
         right = self.federation.train.y[rows]
         draw = generator(self.scenario.seed, "labels of a group", client)
-        wrong = torch.as_tensor(group.behaviour.labels(right, self.federation.num_classes, draw), device=self.device)
-        return samples.relabelled(wrong)
+        wrong = group.behaviour.labels(right, self.federation.num_classes, draw)
+        return samples.relabelled(torch.as_tensor(np.where(right == IGNORED, right, wrong), device=self.device))
 
     def distorted(self, client: int, number: int, sent: Record, given: Record) -> Record:
         """Returns what a client sends in place of its update or message, as its group does.
@@ -200,7 +204,7 @@ class Workbench:
         start = {"w": self.start.w, "buffers": self.start.buffers}
         return {
             "the first model": start,
-            "the public samples": {"x": self.public} if len(self.federation.public) else {},
+            "the public samples": by_name(self.public) if len(self.federation.public) else {},
         }
 
     @cached_property
@@ -268,7 +272,7 @@ class Workbench:
         pairs: a list to which the outputs (n, classes) and labels (n,) of each batch are added, on the CPU; None: they
         are not kept.
         """
-        loss, correct, labelled = 0.0, 0, self.federation.loss == "cross_entropy"
+        loss, correct, labelled = 0.0, 0, self.federation.loss in HAS
         for start in range(0, len(rows), EVALUATION_BATCH):
             x, y = self.loader(split, rows[start : start + EVALUATION_BATCH], client)
             output: Tensor = predict(x)
@@ -277,10 +281,8 @@ class Workbench:
                 pairs.append((outputs.float().cpu(), labels.cpu()))
             loss += float(self.net.loss(output, y, reduction="sum"))
             if labelled:
-                logits = predicted(output, y)
-                right = logits.argmax(-1) == y
-                correct += int((right & ~logits.isnan().any(-1)).sum())  # the argmax of NaN would be a label, often 0
-        samples, solves = float(split.y[rows].size), self.net.take_solves()
+                correct += hits(output, y)
+        samples, solves = float(_labels(split.y[rows])), self.net.take_solves()
         sums = {"samples": samples, "loss": loss}
         if labelled:
             sums["accuracy"] = float(correct)
@@ -312,7 +314,12 @@ def joined(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     return torch.cat(outputs), torch.cat(labels)
 
 
-def _input_shape(federation: Federation) -> tuple[int, ...]:
+def _labels(y: np.ndarray) -> int:
+    """Returns how many labels or targets there are, without those that are ignored."""
+    return y.size if y.ndim == 1 or y.dtype == np.float32 else int(np.count_nonzero(y != IGNORED))
+
+
+def _input_shape(federation: Federation) -> Shape:
     """Returns the shape of one input as a module gets it, which is (C, H, W) for an image."""
-    x = federation.train.x
-    return (x.shape[3], *x.shape[1:3]) if x.dtype == np.uint8 else x.shape[1:]
+    shape = shape_of(federation.train.x)
+    return (shape[2], *shape[:2]) if federation.train.pixels and isinstance(shape, tuple) else shape

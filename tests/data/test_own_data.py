@@ -31,7 +31,10 @@ def refused(tmp_path: Path, raw: Raw, expected: str) -> None:
         ("TooManyLabels", "train: labels must be 0 to 1, as num_classes says, got 0 to 2"),
         ("OtherType", "x: must have the same type in both splits, got {'train': 'float32', 'test': 'int16'}"),
         ("CountsWithNumpy", "num_classes: must be an int, got int64; convert it, with int"),
-        ("OtherLoss", "loss: must be one of cross_entropy, squared_error, quadratic, got 'hinge'"),
+        (
+            "OtherLoss",
+            "loss: must be one of cross_entropy, binary_cross_entropy, squared_error, quadratic, got 'hinge'",
+        ),
         ("ListsUsers", "train: user must be a numpy array, got list"),
         ("SaysOtherClasses", "classes: must be num_classes of what is loaded, 3, got 5"),
     ],

@@ -14,6 +14,7 @@ from raysim.data.federation.public import NO_PUBLIC, Public
 from raysim.data.federation.server import ServerData, ServerSamples, drawn
 from raysim.data.federation.skew import FeatureSkew
 from raysim.data.loaded import load
+from raysim.data.named import NamedArrays, same
 from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.raw_samples import standardised
 from raysim.data.sources.subset import first_rows, held_out_size
@@ -225,7 +226,7 @@ def _shared(data: Federated | Quadratic, dataset: Dataset, public: Public) -> Sp
         everything = whole.load().train
         used = everything.take(first_rows(everything.y, len(dataset.train), dataset.num_classes))
         # Features are scaled by the samples that are loaded, but clients and public samples must be scaled alike.
-        return everything if np.array_equal(used.x, dataset.train.x) else standardised(used, everything)[1]
+        return everything if same(used.x, dataset.train.x) else standardised(used, everything)[1]
     return dataset.train
 
 
@@ -272,6 +273,9 @@ def _labels(data: Federated | Quadratic, dataset: Dataset, held: Holdings, seed:
 
 def _skew(data: Federated | Quadratic, dataset: Dataset) -> FeatureSkew | None:
     skew: FeatureSkew | None = data.skew
+    if skew and isinstance(x := dataset.train.x, NamedArrays):
+        text = f"{skew.name} changes one array of inputs, got several: {', '.join(x.keys())}; leave it out"
+        raise BadValue(text, "skew")
     if skew and (wrong := skew.problems(dataset.train.x)):
         raise BadValue(f"{skew.name} {wrong[0]}", "skew")
     return skew

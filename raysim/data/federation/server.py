@@ -10,6 +10,7 @@ from pydantic_core import CoreSchema
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.loaded import load, wrong_with
+from raysim.data.named import by_name, shape_of, told
 from raysim.data.sources.images import Images
 from raysim.data.sources.pixels import fit
 from raysim.data.sources.sets import IMAGES
@@ -64,8 +65,9 @@ def drawn(
     found, loss = server.split, dataset.loss if server.in_domain else "cross_entropy"
     wrong = wrong_with(Dataset(found, found, server.num_classes, server.mean, server.std, loss))
     wrong = wrong.removeprefix("train: ") if wrong else None
-    if not wrong and found.x.dtype != np.uint8 and found.x.shape[1:] != dataset.train.x.shape[1:]:
-        wrong = f"x must have the shape of the clients' inputs, {dataset.train.x.shape[1:]}, got {found.x.shape[1:]}"
+    if not wrong and not found.pixels and shape_of(found.x) != shape_of(dataset.train.x):
+        must, got = told(shape_of(dataset.train.x)), told(shape_of(found.x))
+        wrong = f"x must have the shape of the clients' inputs, {must}, got {got}"
     for split, rows in taken.items():
         if not wrong and len(strangers := np.setdiff1d(rows, available[split])):
             wrong = f"rows must be among the available ones, got {strangers[0]} of {split}"
@@ -167,11 +169,12 @@ class OutOfDomain(ServerData):
         taken = other.train
         if number < len(taken):
             taken = taken.take(np.sort(generator.permutation(len(taken))[:number]))
-        for whose, x in (("clients'", dataset.train.x), ("server's", taken.x)):
-            if x.dtype != np.uint8:
+        for whose, split in (("clients'", dataset.train), ("server's", taken)):
+            if not split.pixels:
+                kinds = ", ".join(str(one.dtype) for one in by_name(split.x).values())
                 raise BadValue(
-                    f"the {whose} inputs must be images of bytes (uint8), got {x.dtype} of "
-                    f"shape {x.shape[1:]!r}; take other data, or in_domain"
+                    f"the {whose} inputs must be images of bytes (uint8), got {kinds} of "
+                    f"shape {told(shape_of(split.x))}; take other data, or in_domain"
                 )
         height, width, channels = dataset.train.x.shape[1:]
         x = fit(taken.x, height, width, channels) if self.fit == "clients" else taken.x

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset
+from raysim.data.named import NamedArrays
 from raysim.data.sources.in_memory import InMemory
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import load_npz
@@ -21,7 +22,8 @@ class Arrays(RawSamples):
     An array with another name is a column that a partition may use, such as `user_train` and `user_test`, or `user`
     beside x and y.
 
-    `inputs` and `task` say what x and y mean. A y of shape (n, 1) is taken for one of shape (n,).
+    `inputs` and `task` say what x and y mean. A y of shape (n, 1) is taken for one of shape (n,). Where `inputs` names
+    arrays, such as [input_ids, mask], these are in the place of x.
     """
 
     name: str = "arrays"
@@ -50,16 +52,17 @@ class Arrays(RawSamples):
 
     def load(self) -> Dataset:
         """Makes the data set of the arrays. Raises FileNotFoundError if the file is missing, ValueError if not fit."""
-        arrays = self._content()
-        if {"x", "y"} <= arrays.keys():
-            return self.made_of(_raw(arrays, ""), None)
-        for key in ("x_train", "y_train", "x_test", "y_test"):
+        arrays, names = self._content(), self.inputs if isinstance(self.inputs, tuple) else None
+        wanted = (*(names or ("x",)), "y")
+        if set(wanted) <= arrays.keys():
+            return self.made_of(_raw(arrays, "", names), None)
+        for key in (f"{name}_{split}" for split in ("train", "test") for name in wanted):
             if key not in arrays:
-                raise BadValue(
-                    f"must hold x_train, y_train, x_test and y_test, or x and y, got {sorted(arrays)!r}; add {key!r}"
-                )
+                of_splits = [f"{name}_{split}" for split in ("train", "test") for name in wanted]
+                must = f"{', '.join(of_splits[:-1])} and {of_splits[-1]}, or {', '.join(wanted[:-1])} and y"
+                raise BadValue(f"must hold {must}, got {sorted(arrays)!r}; add {key!r}")
         unused = [repr(name) for name in arrays if not name.endswith(("_train", "_test"))]
-        dataset = self.made_of(_raw(arrays, "_train"), _raw(arrays, "_test"))
+        dataset = self.made_of(_raw(arrays, "_train", names), _raw(arrays, "_test", names))
         text = f"data.{'arrays' if self.path is None else 'path'}: {', '.join(unused)} of the arrays are not used"
         return replace(dataset, notes=(*dataset.notes, text)) if unused else dataset
 
@@ -77,11 +80,11 @@ class Arrays(RawSamples):
         return contents
 
 
-def _raw(arrays: dict[str, np.ndarray], suffix: str) -> Raw:
-    """Returns the samples of a split. suffix: that of its arrays' names."""
+def _raw(arrays: dict[str, np.ndarray], suffix: str, names: tuple[str, ...] | None) -> Raw:
+    """Returns the samples of a split. suffix: that of its arrays' names. names: those of the inputs; None: x."""
     of_split = {name.removesuffix(suffix): array for name, array in arrays.items() if name.endswith(suffix)}
-    x, y = of_split.pop("x"), of_split.pop("y")
-    lengths = {name + suffix: len(array) for name, array in {"x": x, "y": y, **of_split}.items() if array.ndim}
-    if len(set(lengths.values())) > 1 or len(lengths) < 2 + len(of_split):
+    lengths = {name + suffix: len(array) for name, array in of_split.items() if array.ndim}
+    if len(set(lengths.values())) > 1 or len(lengths) < len(of_split):
         raise BadValue(f"arrays of a split must have a row for each sample, got lengths {lengths!r}")
-    return Raw(x, y, of_split)
+    x = NamedArrays({name: of_split.pop(name) for name in names}) if names else of_split.pop("x")
+    return Raw(x, of_split.pop("y"), of_split)

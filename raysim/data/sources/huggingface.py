@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
+from raysim.data.named import NamedArrays
 from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import reading
@@ -38,7 +39,8 @@ class HuggingFace(RawSamples):
     """Split of the test samples. null, or if there is a single split: a share of the training samples is the test set.
     """
     input: str | None = None
-    """Column of the inputs. null: the only column of images or, without images, the only one of lists or arrays."""
+    """Column of the inputs. null: the only column of images or, without images, the only one of lists or arrays; or
+    the columns that `inputs` names."""
     label: str | None = None
     """Column of the labels. null: the only column of class labels, or else `label` or `labels`."""
     columns: tuple[str, ...] = ()
@@ -66,8 +68,9 @@ class HuggingFace(RawSamples):
         )
 
     def _raw(self, split: "datasets.Dataset") -> Raw:
-        x, y = self._input(split), self._label(split)
-        for name in (x, y, *self.columns):
+        names = self.inputs if isinstance(self.inputs, tuple) else (self._input(split),)
+        y = self._label(split)
+        for name in (*names, y, *self.columns):
             if name not in split.column_names:
                 raise BadValue(f"a column {name!r} must be there, got {split.column_names!r}")
         of_labels = split.select_columns([y, *self.columns])
@@ -77,7 +80,9 @@ class HuggingFace(RawSamples):
         labels = np.asarray(table[y])
         columns = {name: np.asarray(table[name]) for name in self.columns}
         labels = labels if labels.dtype.kind != "O" else labels.astype(np.str_)
-        return Raw(self._inputs(split, x), labels, columns, getattr(split.features[y], "num_classes", None))
+        found = {name: self._inputs(split, name) for name in names}
+        x = NamedArrays(found) if isinstance(self.inputs, tuple) else found[names[0]]
+        return Raw(x, labels, columns, getattr(split.features[y], "num_classes", None))
 
     def _inputs(self, split: "datasets.Dataset", name: str) -> np.ndarray:
         import datasets

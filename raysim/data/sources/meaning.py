@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from raysim.data.named import NamedArrays, by_name
 from raysim.parts.errors import BadValue
 
 if TYPE_CHECKING:
@@ -22,12 +23,15 @@ class Meaning(NamedTuple):
     notes: tuple[str, ...] = ()  # what was guessed, or is seldom meant
 
 
-def inputs_of(x: np.ndarray, inputs: str | None, what: str, exact: bool) -> tuple[np.ndarray, Meaning]:
+def inputs_of(x: Any, inputs: str | None, what: str, exact: bool) -> tuple[Any, Meaning]:
     """Returns inputs as `Split` holds them, and what they were taken for. Raises ValueError if they cannot be.
 
     inputs: the key. what: how errors call them. exact: whether numbers that float32 would round stay float64, to
     be standardised first: large ones may differ by less than float32 can tell.
     """
+    if isinstance(x, NamedArrays):
+        named = NamedArrays({name: _stored(array, f"{what} {name!r}") for name, array in x.items()})
+        return named, Meaning(None, _of_names(named))
     if x.ndim == 0 or len(x) == 0 or x.dtype.kind not in "fiub":
         raise BadValue(
             f"{what} must be an array of numbers with a row for each sample, got {x.dtype} of shape {x.shape!r}"
@@ -42,6 +46,30 @@ def inputs_of(x: np.ndarray, inputs: str | None, what: str, exact: bool) -> tupl
     stored = _tokens(x, what) if key == "tokens" else _numbers(x, key, what, exact)
     notes = () if note is None else (note,)
     return stored, Meaning(key, _words(stored, key), (*notes, *_numbering(stored)))
+
+
+def _stored(x: np.ndarray, what: str) -> np.ndarray:
+    """Returns an array of named inputs as `Split` holds it: whole numbers and truth values, or floats as they are."""
+    if x.ndim == 0 or len(x) == 0 or x.dtype.kind not in "fiub":
+        raise BadValue(f"{what} must be numbers with a row for each sample, got {x.dtype} of shape {x.shape!r}")
+    if x.dtype.kind == "b":
+        return x
+    if x.dtype.kind in "iu":
+        low, high = int(x.min()), int(x.max())
+        if not -(2**31) <= low <= high < 2**31:
+            raise BadValue(f"{what} must be whole numbers of 32 bits, got {low} to {high}")
+        return x.astype(np.int32)
+    single = x.astype(np.float32)
+    if not np.isfinite(single).all():
+        row = int(np.argwhere(~np.isfinite(single))[0][0])
+        raise BadValue(f"{what} must be finite, got others in row {row}; fill them, or leave their samples out")
+    return single
+
+
+def _of_names(x: NamedArrays) -> str:
+    return (
+        ", ".join(f"{name} {tuple(array.shape[1:])} {array.dtype}" for name, array in x.items()) + ", used as they are"
+    )
 
 
 def _guessed(x: np.ndarray) -> tuple[str | None, str | None]:
@@ -120,6 +148,10 @@ def described(dataset: Dataset) -> tuple[str, ...]:
     if dataset.loss == "quadratic":
         return ("x: functions that clients minimise",)
     labels = f"labels of {dataset.num_classes} classes" if y.dtype == np.int64 else "targets of a regression"
+    if dataset.loss == "binary_cross_entropy":
+        labels = f"0 or 1 for each of {dataset.num_classes} labels"
+    if isinstance(x, NamedArrays):
+        return f"x: {_of_names(x)}", f"y: {labels}"
     return f"x: {_words(x, 'tokens' if x.dtype.kind == 'i' else None)}", f"y: {labels}"
 
 
@@ -144,20 +176,25 @@ def numbers_rows(values: np.ndarray) -> bool:
 
 
 def labels_of(
-    train: np.ndarray, test: np.ndarray | None, task: str | None, x: np.ndarray, known: int | None = None
+    train: np.ndarray, test: np.ndarray | None, task: str | None, x: Any, known: int | None = None
 ) -> tuple[np.ndarray, int, Meaning]:
     """Returns the labels, int64, or targets, float32, of all samples, how many outputs they take, and what they are.
 
-    They are (n,) or, for tokens, also (n, length): a label for each. known: number of classes, if it is known. Raises
-    ValueError if they are neither, or if test samples have a label that no training sample has.
+    They are (n,) or, for tokens or where `task` says so, also have a label or target for each of a sample's places.
+    known: number of classes, if it is known. Raises ValueError if they are neither, or if test samples have a label
+    that no training sample has.
     """
-    train, test = _one_each(train, x), None if test is None else _one_each(test, x)
+    train, test = _one_each(train, x, task), None if test is None else _one_each(test, x, task)
     if test is not None and (train.dtype.kind == "f") != (test.dtype.kind == "f") and task is None:
         raise BadValue(
             f"y must be labels or targets in both splits, got {train.dtype} of training samples and "
             f"{test.dtype} of test samples; make them alike, or say `task: classes` or `task: regression`"
         )
     y = train if test is None else np.concatenate([train, test])
+    if task == "multi_label":
+        return y.astype(np.float32), y.shape[1], Meaning(task, f"0 or 1 for each of {y.shape[1]} labels")
+    if y.ndim > 1 and task == "regression":
+        return _targets(y), y.shape[1], Meaning(task, f"{y.shape[1]} targets of a regression")
     if task == "regression" or (task is None and y.dtype.kind == "f"):
         return _targets(y), 1, Meaning("regression", "targets of a regression", _doubtful(y, task))
     if y.dtype.kind == "f":
@@ -166,6 +203,8 @@ def labels_of(
             raise BadValue(f"y must be whole numbers for `task: classes`, got {y[~whole][0]}; correct them")
         y = y.astype(np.int64)
         train, test = y[: len(train)], y[len(train) :] if test is not None else None
+    if y.ndim > 1:
+        return _at_places(y)
     if test is not None and len(strangers := np.setdiff1d(test, train)):
         raise BadValue(
             f"labels of test samples must be labels of training samples, got {strangers[0].item()!r} in "
@@ -174,21 +213,44 @@ def labels_of(
     return _numbered(y, len(train), task, known)
 
 
-def _one_each(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Returns labels or targets with one axis, or with two for tokens. Raises ValueError, which says what to do."""
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    per_token = x.dtype == np.int32 and y.shape[1:] == x.shape[1:] and y.dtype.kind in "iu"
-    if (y.dtype.kind in "fiubUS" and len(y.shape) == 1) or per_token:
+def _at_places(y: np.ndarray) -> tuple[np.ndarray, int, Meaning]:
+    """Returns labels of tokens (n, length) or pixels (n, height, width), which keep their numbers."""
+    classes, noun = int(y.max()) + 1, "token" if y.ndim == 2 else "pixel"
+    return y.astype(np.int64), classes, Meaning("classes", f"a label of {classes} for each {noun}")
+
+
+def _one_each(y: np.ndarray, x: Any, task: str | None) -> np.ndarray:
+    """Returns labels or targets with one axis, or with those of the task or of tokens. Raises ValueError, which says
+    what to do."""
+    if task == "multi_label":
+        if y.ndim != 2 or y.dtype.kind not in "fiub" or not ((y == 0) | (y == 1)).all():
+            got = f"{y.dtype} of shape {y.shape!r}"
+            raise BadValue(
+                f"y must be 0 or 1 for each of several labels, (n, labels), for `task: multi_label`, got {got}"
+            )
         return y
-    if y.ndim == 2 and y.dtype.kind in "fiub" and ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all():
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 and task != "classes" else y
+    whole = y.dtype.kind in "iu"
+    per_token = whole and any(one.dtype == np.int32 and y.shape[1:] == one.shape[1:] for one in by_name(x).values())
+    several = (task == "classes" and whole and y.ndim in (2, 3)) or (task == "regression" and y.ndim == 2)
+    if (y.dtype.kind in "fiubUS" and len(y.shape) == 1) or per_token or (several and not _are_one_hot(y)):
+        return y[:, 0] if y.shape[1:] == (1,) and not per_token else y
+    if _are_one_hot(y):
         cure = "these rows are one-hot: take y.argmax(axis=1)"
     elif y.ndim == 2:
         cure = "each sample has one label or target: take one of the columns, such as y[:, 0]"
+        cure += ", or say `task: regression` for several targets, `multi_label` for labels of 0 or 1, `classes` for a "
+        cure += "label at each place"
     else:
-        cure = "give one label or target for each sample"
+        cure = "give one label or target for each sample, or say `task: classes` if pixels (n, height, width) have one"
     raise BadValue(
         f"y must be integers, texts or floats (n,), one for each sample, got {y.dtype} of shape {y.shape!r}; {cure}"
     )
+
+
+def _are_one_hot(y: np.ndarray) -> bool:
+    of_bits = y.ndim == 2 and y.dtype.kind in "fiub" and bool(((y == 0) | (y == 1)).all())
+    return of_bits and y.shape[1] > 1 and bool((y.sum(axis=1) == 1).all())
 
 
 def _targets(y: np.ndarray) -> np.ndarray:
@@ -215,10 +277,7 @@ def _doubtful(y: np.ndarray, task: str | None) -> tuple[str, ...]:
 def _numbered(y: np.ndarray, train: int, task: str | None, known: int | None) -> tuple[np.ndarray, int, Meaning]:
     """Returns labels from 0, how many there are, and what is told of them. train: number of training samples."""
     values, place = np.unique(y, return_inverse=True)
-    place, notes = place.reshape(y.shape).astype(np.int64), []
-    if y.ndim == 2:  # tokens, which keep their numbers
-        classes = int(values.max()) + 1
-        return y.astype(np.int64), classes, Meaning("classes", f"a label of {classes} for each token")
+    place, notes = place.astype(np.int64), []
     if known is not None and y.dtype.kind in "iub" and values.min() >= 0 and values.max() < known:
         return y.astype(np.int64), known, Meaning("classes", f"labels of {known} classes")
     if y.dtype.kind in "iub" and not np.array_equal(values, np.arange(len(values))):

@@ -1,11 +1,13 @@
 """The base of sources of samples as users have them: keys say what their arrays mean, or it is guessed and told."""
 
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
-from raysim.data.dataset import Dataset, Split
+from raysim.data.dataset import Dataset, Loss, Split
+from raysim.data.named import NamedArrays, are_pixels, by_name, shape_of, told
 from raysim.data.sources.images import Images
 from raysim.data.sources.meaning import Meaning, described, inputs_of, labels_of
 from raysim.data.sources.source import Share
@@ -17,10 +19,14 @@ from raysim.terms import Inputs
 class Raw(NamedTuple):
     """The samples of a split as a user has them. classes: number of labels, if that is known."""
 
-    x: np.ndarray
+    x: np.ndarray | NamedArrays
     y: np.ndarray
     columns: dict[str, np.ndarray]
     classes: int | None = None
+
+
+Names = Annotated[tuple[str, ...], Field(min_length=1)]
+TRAINING = "training inputs"  # how errors call them
 
 
 class RawSamples(Images):
@@ -32,16 +38,19 @@ class RawSamples(Images):
     which `raysim check --data` tells.
     """
 
-    inputs: Literal["images_first", "images_last", "series", "tokens", "features"] | None = None
+    inputs: Literal["images_first", "images_last", "series", "tokens", "features"] | Names | None = None
     """What inputs are. images_first: (n, channels, height, width), or (n, height, width). images_last: (n, height,
     width, channels), or (n, height, width). series: (n, steps, sensors). tokens: whole numbers (n, length). features:
     (n, features), or (n,). null: bytes of three or four axes are images, and so are other numbers of four axes, or of
     three where height and width are equal; other numbers of three axes are series; those of one or two are features.
-    Whether channels are first or last is told by the lengths of the axes."""
-    task: Literal["classes", "regression"] | None = None
+    Whether channels are first or last is told by the lengths of the axes. A list of names, such as [input_ids, mask]:
+    an input is a row of each of these arrays, which are used as they are; a module gets them by these names."""
+    task: Literal["classes", "regression", "multi_label"] | None = None
     """What is predicted. classes: labels, which are whole numbers or texts; unless they are 0, 1, 2 and so on, they are
-    numbered in sorted order. regression: numbers, with the squared error as the loss. null: classes for integers and
-    texts, a regression for floats."""
+    numbered in sorted order; or whole numbers for each token (n, length) or pixel (n, height, width), where -100 is no
+    label. regression: numbers, (n,) or several for each sample (n, targets), with the squared error as the loss.
+    multi_label: 0 or 1 for each of several labels (n, labels). null: classes for integers and texts, also of tokens, a
+    regression for floats."""
     test_share: Share = 0.2
     """Share of the samples that is the test set, equally many of each label; used only if there are no test samples. It
     is the same for every seed of a scenario."""
@@ -55,6 +64,8 @@ class RawSamples(Images):
             "tokens": ("text",),
             "features": ("features",),
         }
+        if isinstance(self.inputs, tuple):
+            return ("named",)
         return named.get(self.inputs, ("images", "features", "series"))
 
     def made_of(self, train: Raw, test: Raw | None) -> Dataset:
@@ -63,17 +74,15 @@ class RawSamples(Images):
         Raises ValueError if they are not samples as above, or if the splits do not agree.
         """
         exact = self.scale == "standard"
-        x, told_of_x = inputs_of(train.x, self.inputs, "training inputs", exact)
+        x, told_of_x = inputs_of(train.x, None if isinstance(self.inputs, tuple) else self.inputs, TRAINING, exact)
         if test is None:
             y, classes, told_of_y = labels_of(train.y, None, self.task, x, train.classes)
             of_train, of_test = tested(Split(x, y, train.columns), self.test_share)
         else:
             test_x, _ = inputs_of(test.x, told_of_x.key, "test inputs", exact)
-            if test_x.shape[1:] != x.shape[1:] or (test_x.dtype == np.uint8) != (x.dtype == np.uint8):
-                raise BadValue(
-                    f"test inputs must be as the training inputs, {x.dtype} of shape {x.shape[1:]!r}, got "
-                    f"{test_x.dtype} of shape {test_x.shape[1:]!r}; make them alike"
-                )
+            if shape_of(test_x) != shape_of(x) or are_pixels(test_x) != are_pixels(x):
+                must, got = _kind(x), _kind(test_x)
+                raise BadValue(f"test inputs must be as the training inputs, {must}, got {got}; make them alike")
             y, classes, told_of_y = labels_of(train.y, test.y, self.task, x, train.classes)
             cut = len(train.y)
             of_train, of_test = Split(x, y[:cut], train.columns), Split(test_x, y[cut:], test.columns)
@@ -82,22 +91,25 @@ class RawSamples(Images):
     def _used(self, train: Split, test: Split, classes: int, of_x: Meaning, of_y: Meaning) -> Dataset:
         notes = (*of_x.notes, *of_y.notes)
         meaning = (f"x: {of_x.text}", f"y: {of_y.text}")
-        if train.x.dtype == np.uint8:
-            images = self.dataset(train, test, classes)
+        losses: dict[str | None, Loss] = {"regression": "squared_error", "multi_label": "binary_cross_entropy"}
+        loss = losses.get(of_y.key, "cross_entropy")
+        if train.pixels:
+            images = replace(self.dataset(train, test, classes), loss=loss)
             return replace(images, meaning=(described(images)[0], meaning[1]), notes=notes)
         if self.size is not None or self.channels is not None:
             raise BadValue(
                 f"`size` and `channels` must be null unless inputs are images of bytes (uint8), got "
-                f"{train.x.dtype}; leave them out, or give bytes"
+                f"{_kind(train.x)}; leave them out, or give bytes"
             )
         train = balanced(train, self.train_samples, classes, "train_samples")
         test = balanced(test, self.test_samples, classes, "test_samples")
-        if self.scale == "standard" and train.x.dtype.kind == "f":
+        if self.scale == "standard" and isinstance(train.x, np.ndarray) and train.x.dtype.kind == "f":
             train, test = standardised(train, test, of_x.key)
-        loss: Literal["squared_error", "cross_entropy"] = (
-            "squared_error" if train.y.dtype == np.float32 else "cross_entropy"
-        )
         return Dataset(train, test, classes, loss=loss, meaning=meaning, notes=notes)
+
+
+def _kind(x: np.ndarray | NamedArrays) -> str:
+    return f"{', '.join(str(one.dtype) for one in by_name(x).values())} of shape {told(shape_of(x))}"
 
 
 def standardised(train: Split, test: Split, inputs: str | None = None) -> tuple[Split, Split]:

@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
+from raysim.data.named import NamedArrays
 from raysim.data.sources.in_memory import as_array
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.parts.errors import BadValue
@@ -16,8 +17,9 @@ from raysim.parts.own_function import ImportPath
 class TorchDataset(RawSamples):
     """A map-style torch `Dataset` of pairs (x, y), by import path. All samples are read once, into arrays.
 
-    x is a tensor, an array or a picture of PIL; all have one shape. y is a label, or a float as the target of a
-    regression. Random transforms are applied once only, and draw what the module's own code seeds.
+    x is a tensor, an array or a picture of PIL, or a dict of them; all of one name have one shape. y is a label, or a
+    float as the target of a regression. Random transforms are applied once only, and draw what the module's own code
+    seeds.
     """
 
     name: str = "torch"
@@ -56,20 +58,25 @@ def read(name: str, args: dict[str, Any], key: str) -> Raw:
                 f"items of `{key}` must be pairs (x, y), got {type(item).__name__} for item {place} of "
                 f"{name!r}; return (x, y)"
             )
-        x = item[0]
-        if getattr(x, "mode", None) == "P":  # a picture of PIL whose pixels are places in a palette
-            x = x.convert("RGB")
-        inputs.append(as_array(x))
+        inputs.append(item[0] if isinstance(item[0], dict) else {"": item[0]})
         labels.append(as_array(item[1]))
     if not inputs:
         raise BadValue(f"must have samples, got none of {name!r}", key)
-    shapes = {x.shape for x in inputs}
+    stacked = {one: _stacked([sample.get(one) for sample in inputs], one, key) for one in inputs[0]}
+    return Raw(stacked[""] if "" in stacked else NamedArrays(stacked), np.stack(labels), {})
+
+
+def _stacked(values: list[Any], name: str, key: str) -> np.ndarray:
+    """Returns one array of the inputs of all samples. name: theirs, if they have one."""
+    # A picture of PIL of mode P has pixels that are places in a palette.
+    arrays = [as_array(x.convert("RGB") if getattr(x, "mode", None) == "P" else x) for x in values]
+    shapes = {x.shape for x in arrays}
     if len(shapes) != 1:
         raise BadValue(
-            f"inputs of `{key}` must have one shape, got {len(shapes)} shapes such as "
+            f"inputs {f'{name!r} ' if name else ''}of `{key}` must have one shape, got {len(shapes)} shapes such as "
             f"{sorted(shapes)[:2]!r}; resize them in a transform"
         )
-    return Raw(np.stack(inputs), np.stack(labels), {})
+    return np.stack(arrays)
 
 
 def _made(name: str, args: dict[str, Any], key: str) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from raysim.data.named import shape_of
 from raysim.local.augment.augmentation import Augmentation
 from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
 
@@ -31,9 +32,9 @@ class AugmentFunction(Augmentation):
 
     def apply(self, x: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
         changed: Tensor = call(find(self.function), x, given=self.args, offered={})
-        if getattr(changed, "shape", None) != x.shape:
+        if type(changed) is not type(x) or len(changed) != len(x) or shape_of(changed) != shape_of(x):
             got = getattr(changed, "shape", changed)
-            raise ValueError(f"local.augment: must keep the inputs' shape {tuple(x.shape)}, got {got!r}")
+            raise ValueError(f"local.augment: must keep the inputs' shape {(len(x), *x.shape[1:])}, got {got!r}")
         return changed, y
 
 
