@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from results.reader import NotARun, Run
 from results.run_set import READERS
 
+UNDER_WAY = ("running", "forking", "killed?")  # what a run may say that still goes on
 _KEY = ("subject", "split", "metric")
 _OF_PEERS = "^consensus|_min$|_max$|_gap$"  # metrics of how peers differ
 
@@ -47,6 +49,10 @@ class Glance:
     of: int | None
     """Rounds of the whole run; None if something else ends it."""
     virtual_time: float
+    sent: int | None
+    """Bytes of updates and messages, up and down; None before the first step."""
+    wall_s: float | None
+    """Real time, in seconds."""
     curves: tuple[Curve, ...]
     """The first is the one to show: accuracy before loss before others, of the global model and on test samples if
     there are such."""
@@ -56,17 +62,33 @@ class Glance:
         """Rounds that are over, and of how many."""
         return str(self.rounds) if self.of is None else f"{self.rounds}/{self.of}"
 
+    @property
+    def goes_on(self) -> bool:
+        return self.standing in UNDER_WAY
+
+    @property
+    def waiting(self) -> str:
+        """Says what it waits for, since when, and how long it took before; why it ended where it does not go on."""
+        if not self.goes_on:
+            return self.why or ""
+        silent = (datetime.now(UTC) - self.run.last_written).total_seconds()
+        if not self.rounds:
+            return f"waits for its first round, {silent:.0f} s since it wrote"
+        pace = f"; a round takes {self.wall_s / self.rounds:.2g} s" if self.wall_s else ""
+        return f"waits for round {self.rounds + 1}, {silent:.0f} s since it wrote{pace}"
+
 
 def glance(run: Run) -> Glance:
     """Looks at a run. Raises NotARun where its files are damaged."""
     info = run.info
-    steps = run.table("steps", ["round", "virtual_time"])
+    steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     columns = [*_KEY, "round", "virtual_time", "value"]
     evaluations = run.table("evaluations", columns, pc.is_valid(pc.field("value")))
     totals, scenario = info.get("totals") or {}, info.get("scenario") or {}
     tables = (steps, evaluations)
     last = [top for table in tables if (top := pc.max(table["round"]).as_py()) is not None]
     times = [top for table in tables if (top := pc.max(table["virtual_time"]).as_py()) is not None]
+    sent = [total for name in ("up_bytes", "down_bytes") if (total := pc.sum(steps[name]).as_py()) is not None]
     error = next(filter(str.strip, (info.get("error") or "").splitlines()), None)
     return Glance(
         run,
@@ -75,6 +97,8 @@ def glance(run: Run) -> Glance:
         totals.get("rounds", max(last, default=-1) + 1),
         (scenario.get("run") or {}).get("rounds"),
         totals.get("virtual_time", max(times, default=0.0)),
+        sum(sent) if sent else None,
+        (info.get("seconds") or {}).get("total") or pc.max(steps["elapsed_s"]).as_py(),
         tuple(sorted(_curves(evaluations), key=_first)),
     )
 

@@ -47,7 +47,7 @@ def _opened(folder: Path) -> Run | NotARun:
 def _folders(path: Path) -> list[Path]:
     try:
         with reaching(path):
-            found = _runs_below(path)
+            found = runs_below(path)
     except OSError as error:
         raise NotARun(f"{path}: must be a folder of runs, which cannot be read ({why(error)})") from error
     if found is None:
@@ -57,7 +57,7 @@ def _folders(path: Path) -> list[Path]:
     return found
 
 
-def _runs_below(path: Path) -> list[Path] | None:
+def runs_below(path: Path) -> list[Path] | None:
     """Returns the folders of runs that are in a folder, or are that folder; None if there is no such folder."""
     if not path.is_dir():
         return None

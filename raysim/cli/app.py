@@ -27,6 +27,7 @@ from raysim.cli.plot import plot
 from raysim.cli.resume import end, fork, resume
 from raysim.cli.run import run
 from raysim.cli.scenarios import scenarios
+from raysim.cli.serve import serve
 from raysim.cli.sweep import sweep
 from raysim.cli.test import test
 from raysim.cli.watch import watch
@@ -53,6 +54,7 @@ app.command()(fork)
 app.command()(end)
 app.command()(ls)
 app.command()(watch)
+app.command()(serve)
 app.command()(show)
 app.command()(compare)
 app.command()(report)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from results.run_set import RunSet
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_UNDER_WAY = ("running", "forking", "killed?")  # what a run may say that still goes on
 _CURVES = 6  # of a run that are shown
 _COLOURS = {"finished": "green", "running": "cyan", "failed": "red", "killed": "red", "diverged": "yellow"}
 
@@ -66,7 +64,7 @@ def look(folder: Path, width: int, height: int) -> tuple[RenderableType, bool]:
     runs = load(folder, damaged=[])
     if len(runs) == 1:
         found = glance(runs[0])
-        return one(found, width), found.standing in _UNDER_WAY
+        return one(found, width), found.goes_on
     return several(runs, width, height)
 
 
@@ -90,8 +88,8 @@ def one(found: Glance, width: int) -> RenderableType:
         job = f"{worker.task}, {worker.seconds:.3g} s" + (f", {worker.ago_s:.0f} s before" if worker.ago_s > 1 else "")
         workers.add_row(worker.worker, worker.node, f"{worker.share:.0%}", job)
     parts: list[RenderableType] = [head, *_nonempty(curves), *_nonempty(workers)]
-    if waits := waiting(found):
-        parts.append(Text(waits, "dim"))
+    if found.waiting:
+        parts.append(Text(found.waiting, "dim"))
     return Group(*parts)
 
 
@@ -111,7 +109,7 @@ def several(runs: RunSet, width: int, height: int) -> tuple[RenderableType, bool
     from results.listing import labels
 
     names, found = labels(runs), glances(runs.runs)
-    found.sort(key=lambda one: one.standing not in _UNDER_WAY)
+    found.sort(key=lambda one: not one.goes_on)
     states = Counter(one.standing for one in found)
     head = Text(f"{len(found)} runs: " + ", ".join(f"{number} {state}" for state, number in states.items()), "bold")
     table = Table.grid(padding=(0, 2))
@@ -122,19 +120,7 @@ def several(runs: RunSet, width: int, height: int) -> tuple[RenderableType, bool
         last = f"{curve.label} {curve.values[-1]:.4g}" if curve else ""
         table.add_row(Text(names[one_run.run.id]), _status(one_run.standing), one_run.progress, line, last)
     rest = [Text(f"and {len(found) - room} more", "dim")] if len(found) > room else []
-    return Group(head, table, *rest), any(one.standing in _UNDER_WAY for one in found)
-
-
-def waiting(found: Glance) -> str:
-    """Says what a run waits for, since when, and how long it took before; empty for one that has ended."""
-    if found.standing not in _UNDER_WAY:
-        return found.why or ""
-    silent = (datetime.now(UTC) - found.run.last_written).total_seconds()
-    if not found.rounds:
-        return f"waits for its first round, {silent:.0f} s since it wrote"
-    elapsed = found.run.table("steps", ["elapsed_s"])["elapsed_s"].to_pylist()
-    pace = f"; a round takes {elapsed[-1] / found.rounds:.2g} s" if elapsed and elapsed[-1] else ""
-    return f"waits for round {found.rounds + 1}, {silent:.0f} s since it wrote{pace}"
+    return Group(head, table, *rest), any(one.goes_on for one in found)
 
 
 def sparkline(values: Sequence[float], width: int) -> str:

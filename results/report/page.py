@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from results.disk import replacing, writing
-from results.groups import grouped
+from results.groups import Groups, grouped
 from results.location import is_local
 from results.reader import open_run
 from results.report import style
@@ -22,15 +23,19 @@ from results.report.own_columns import own_columns
 from results.report.partition import partition
 from results.report.picture import Picture
 from results.report.real_time import real_time
+from results.report.section import Section
 from results.report.staleness import staleness
 from results.report.timeline import timeline
 from results.report.topology import topology
 from results.report.updates import updates
+from results.run_set import RunSet
 from results.runs import Runs
 from results.store import make_folder
 from results.texts import count
 
-_SECTIONS = (
+Maker: TypeAlias = Callable[[Groups], Section | None]
+
+SECTIONS: tuple[Maker, ...] = (
     *(curves, budgets, members, topology, staleness, timeline, partition),
     *(updates, own_columns, coefficients, real_time),
 )
@@ -80,32 +85,35 @@ def report(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) ->
     for run in runs.runs:
         open_run(run.folder)  # raises NotARun where its tables cannot be read
     groups = grouped(runs, by, picked)
-    sections = [section for make in _SECTIONS if (section := make(groups))]
+    sections = [section for make in SECTIONS if (section := make(groups))]
     pictures = [
         picture
         for section in sections
         for pictures in (section.pictures, *(panel.pictures for panel in (*section.tabs, *section.details)))
         for picture in pictures
     ]
+    return Report(page(groups, sections), tuple(pictures))
+
+
+def page(groups: Groups, sections: Sequence[Section], template: str = "report/page.html.j2", **more: Any) -> str:
+    """Returns the page of some sections. template: that one, or one that extends it and needs more values."""
+    values = {"groups": groups, "overview": overview(groups), "sections": sections, **more}
+    return filled(template, title=_title(groups.runs), **values)
+
+
+def filled(template: str, **values: Any) -> str:
+    """Returns the page of a template in this package that extends `report/base.html.j2`."""
     environment = Environment(
-        loader=PackageLoader("results.report", ""),
+        loader=PackageLoader("results", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    html = environment.get_template("page.html.j2").render(
-        title=_title(runs),
-        groups=groups,
-        overview=overview(groups),
-        sections=sections,
-        colours=style.variables(),
-        series=len(style.SERIES),
-        font=style.FONT,
-    )
-    return Report(html, tuple(pictures))
+    looks = {"colours": style.variables(), "series": len(style.SERIES), "font": style.FONT}
+    return environment.get_template(template).render(**looks, **values)
 
 
-def _title(runs: Runs) -> str:
+def _title(runs: RunSet) -> str:
     names = list(dict.fromkeys(str(run.info.get("name") or run.id) for run in runs.runs))
     return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}: {count(len(runs), 'run')}"

@@ -2,23 +2,18 @@
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import CHROMIUM, chromium
 from conftest import Simulate, digits
 from PIL import Image
 from reported_runs import made, peers
-from waiting import PATIENT_S
 
 from results import load
 from results.report import report, style
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
-QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-sync", "--no-first-run"]
-QUIET += ["--disable-background-networking", "--disable-component-update", "--hide-scrollbars"]
 PAGES = ["clients", "peers"]
 
 # Forbids all requests; unfolds what is folded; tells the frame around it what it measured.
@@ -60,11 +55,6 @@ def html(request: pytest.FixtureRequest, simulate: Simulate, tmp_path: Path) -> 
         name = f"an_algorithm_with_quite_a_long_name_{place}"
         made(tmp_path / "runs" / f"run-{place}", peers(6), {"name": name, "algorithm": {"name": name, "x": place}})
     return report(load(tmp_path / "runs")).html
-
-
-def chromium(tmp_path: Path, *options: str) -> str:
-    command = [str(CHROMIUM), *QUIET, f"--user-data-dir={tmp_path / 'profile'}", *options]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENT_S).stdout
 
 
 @pytest.mark.parametrize("html", PAGES, indirect=True)

@@ -1,0 +1,42 @@
+"""The command `serve`: a live page over a folder of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raysim.cli.bad_input import refuse
+from raysim.cli.options import to_location
+
+
+def serve(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder of runs, or its URI.", parser=to_location, show_default=False)
+    ] = Path("runs"),
+    host: Annotated[
+        str, typer.Option(help="Where to listen; on any but this machine's own address, readers need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8470,
+) -> None:
+    """Show the runs in a folder, runs/ by default, in a browser: lists, curves side by side, and who works."""
+    import socket
+
+    from aiohttp import web
+
+    from results.serve import application
+    from results.serve.guard import Guard
+
+    if not folder.is_dir():
+        refuse([ValueError(f"{folder}: must be a folder of runs, but there is none; give another one, or make it")])
+    guard = Guard.of(host)
+    try:
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        why = f"port {port} of {host}: must be free to listen on, got {error.strerror or error}"
+        refuse([ValueError(f"{why}; take another --port, or 0 for any")])
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    token = f"?token={guard.token}" if guard.token else ""
+    typer.echo(f"http://{name}:{listener.getsockname()[1]}/{token} shows the runs in {folder} until Ctrl-C")
+    web.run_app(application(folder, guard), sock=listener, print=None, access_log=None)

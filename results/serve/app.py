@@ -1,0 +1,120 @@
+"""The pages: the list of runs, chosen runs side by side, and the report of chosen runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from results.at_work import at_work
+from results.groups import grouped
+from results.keys import UnknownKey
+from results.reader import NotARun
+from results.report import report
+from results.report.budgets import budgets
+from results.report.curves import curves
+from results.report.page import filled, page
+from results.run_set import whole
+from results.runs import Runs
+from results.serve.asked import BY_SEED, Asked
+from results.serve.board import board
+from results.serve.guard import Guard
+from results.serve.seen import Seen, Watched
+from results.texts import count
+
+EACH = "each run"  # what chosen runs may be grouped by, beside keys and their seeds
+_LINE = 2**17  # bytes of an address, at most: it names the chosen runs
+
+
+def application(folder: Path, guard: Guard) -> web.Application:
+    """Makes the server of a folder's pages. It reads only what the folder holds, and answers nothing but GET."""
+    app = web.Application(middlewares=[guard.middleware], handler_args={"max_line_size": _LINE})
+    pages = _Pages(Watched(folder))
+    app.router.add_get("/", pages.answering(pages.every))
+    app.router.add_get("/runs", pages.answering(pages.chosen))
+    app.router.add_get("/report", pages.answering(pages.report))
+    app.router.add_get("/live.js", _script)
+    return app
+
+
+async def _script(_: web.Request) -> web.Response:
+    text = files("results.serve").joinpath("live.js").read_text(encoding="utf-8")
+    return web.Response(text=text, content_type="text/javascript")
+
+
+class _Pages:
+    """Makes pages, one at a time: matplotlib's settings are shared by all threads."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+        self._maker = ThreadPoolExecutor(1)
+
+    def answering(self, make: Callable[[web.Request], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            try:
+                html = await asyncio.get_running_loop().run_in_executor(self._maker, make, request)
+            except (NotARun, UnknownKey, OSError) as error:
+                return web.Response(status=404, text=f"{error}\n")
+            return web.Response(text=html, content_type="text/html")
+
+        return answer
+
+    def every(self, request: web.Request) -> str:
+        """The list of runs."""
+        every, asked = self._watched.look(), Asked.of(request.query.items())
+
+        def sorted_by(name: str) -> str:
+            return urlencode({**request.query, "sort": name if asked.sort == f"-{name}" else f"-{name}"})
+
+        return filled(
+            "serve/list.html.j2",
+            title=str(self._watched.folder),
+            board=board(every, asked),
+            asked=asked,
+            total=count(len(every), "run"),
+            now=f"{datetime.now():%H:%M:%S}",
+            query=urlencode([*asked.values.items(), ("q", asked.words)]),
+            sorted_by=sorted_by,
+            by_seed=BY_SEED,
+        )
+
+    def chosen(self, request: web.Request) -> str:
+        """Chosen runs side by side: those that go on, with who works, and the curves of all."""
+        seen = self._seen(request)
+        runs = _readable(seen)
+        by = request.query.get("by", BY_SEED)
+        keys = {BY_SEED: None, EACH: [*runs.varying, "seed"]}.get(by, [by])
+        same = [pair for pair in request.query.items() if pair[0] != "by"]
+        notes = [f"{one.path}: {one.wrong}; left out" for one in seen if one.wrong]
+
+        def made(some: Runs) -> str:
+            groups = grouped(some, keys)
+            sections = [section for make in (curves, budgets) if (section := make(groups))]
+            going = [one for one in seen if one.run in some.runs and one.glance and one.glance.goes_on]
+            workers = [(one, at_work(one.run)) for one in going if one.run]
+            more = {"going": workers, "by": by, "choices": [BY_SEED, EACH, *some.varying], "notes": notes}
+            return page(groups, sections, "serve/chosen.html.j2", same=same, query=urlencode(same), **more)
+
+        return whole(runs, made, notes)
+
+    def report(self, request: web.Request) -> str:
+        """The report of chosen runs, as `raysim report` writes it."""
+        return whole(_readable(self._seen(request)), lambda some: report(some).html, [])
+
+    def _seen(self, request: web.Request) -> list[Seen]:
+        asked = Asked.of(request.query.items())
+        if found := [one for one in self._watched.look() if asked.takes(one)]:
+            return found
+        raise NotARun(f"{self._watched.folder}: must hold the runs that are asked for, got none")
+
+
+def _readable(seen: Iterable[Seen]) -> Runs:
+    if runs := [one.run for one in seen if one.run and one.glance]:
+        return Runs(runs)
+    raise NotARun("\n".join(f"{one.path}: {one.wrong}" for one in seen))

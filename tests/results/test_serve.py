@@ -1,0 +1,212 @@
+"""The live page over a folder of runs: what it lists, what it compares, and whom it answers."""
+
+import asyncio
+import json
+import re
+import shutil
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from command_line import command
+from compared_runs import made, several
+from reported_runs import made as made_by_rows
+from test_watch import HERE, rows
+
+from results import load
+from results.groups import grouped
+from results.report.curves import curves
+from results.serve import application
+from results.serve.guard import Guard
+
+LOCAL = Guard("127.0.0.1")
+
+
+class Answer(NamedTuple):
+    status: int
+    text: str
+    headers: dict[str, str]
+
+
+def asked(folder: Path, *addresses: str, guard: Guard = LOCAL, method: str = "GET", **headers: str) -> list[Answer]:
+    """What one reader gets, whose browser follows no redirect by itself and keeps cookies."""
+
+    async def ask() -> list[Answer]:
+        from aiohttp import CookieJar
+
+        server = TestServer(application(folder, guard))
+        async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
+            found = []
+            for address in addresses:
+                answer = await client.request(method, address, headers=headers, allow_redirects=False)
+                found.append(Answer(answer.status, await answer.text(), dict(answer.headers)))
+            return found
+
+    return asyncio.run(ask())
+
+
+def page(folder: Path, address: str) -> str:
+    (answer,) = asked(folder, address)
+    assert answer.status == 200, answer.text
+    return answer.text
+
+
+def listed(html: str) -> list[list[str]]:
+    """The cells of each row of the list, without spaces."""
+    table = re.search(r"<table.*?</table>", html, re.DOTALL)
+    assert table
+    found = [
+        re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in re.findall(r"<tr.*?</tr>", table[0], re.DOTALL)
+    ]
+    return [[" ".join(re.sub("<.*?>", " ", cell).split()) for cell in row] for row in found]
+
+
+def column(html: str, name: str) -> list[str]:
+    heads, *lines = listed(html)
+    place = next(place for place, head in enumerate(heads) if head.split(" ")[0] == name)
+    return [line[place] for line in lines]
+
+
+def test_the_list_shows_first_in_which_keys_runs_differ_and_how_good_they_are(tmp_path: Path) -> None:
+    heads, *lines = listed(page(several(tmp_path), "/"))
+    numbers = ["round", "virtual time", "accuracy", "loss", "sent", "real time"]
+    assert heads == ["run ▲", "status", "algorithm", "sigma", "seed", *numbers]
+    assert lines[0] == ["fedavg-20-0", "finished", "fedavg", "20", "0", "4", "4.5", "0.5", "0.5", "1.2 kB", "8.0 s"]
+    assert len(lines) == 6
+
+
+def test_runs_are_filtered_sorted_and_grouped_by_keys(tmp_path: Path) -> None:
+    several(tmp_path)
+    assert column(page(tmp_path, "/?algorithm.name=fedavg&world.delay.sigma=5"), "run") == ["fedavg-5-0", "fedavg-5-1"]
+    assert column(page(tmp_path, "/?q=sigma=20+fedavg-20-1"), "run") == ["fedavg-20-1"]
+    assert column(page(tmp_path, "/?q=nobody"), "run") == []
+    assert column(page(tmp_path, "/?sort=-accuracy"), "accuracy") == ["0.9", "0.8", "0.8", "0.7", "0.6", "0.5"]
+    assert column(page(tmp_path, "/?sort=loss&show=best"), "loss")[:2] == ["0.1", "0.2"]
+    grouped = page(tmp_path, "/?group=all+keys+but+seed&sort=-accuracy")
+    assert column(grouped, "run")[::3] == ["fedavg, sigma=5", "fedbuff, sigma=5", "fedavg, sigma=20"]
+    assert column(grouped, "accuracy")[:4] == ["0.8500 ± 0.0707", "0.9", "0.8", "0.7500 ± 0.0707"]
+    assert len(column(page(tmp_path, "/?group=algorithm.name"), "run")) == 2 + 6
+
+
+def test_damaged_runs_runs_under_way_and_runs_without_a_round_are_listed(tmp_path: Path) -> None:
+    made(tmp_path / "good", {"run": {"rounds": 4}}, [0.5, 0.75])
+    shutil.copytree(tmp_path / "good", tmp_path / "other")
+    made_by_rows(tmp_path / "going", rows(0.1, 0.2, 0.8), {"run": {"rounds": 9}}, **HERE)
+    made_by_rows(tmp_path / "none", {}, status="failed", error="client 3: no data <b>\nTraceback")
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "run.json").write_text('{"run": ')
+    made(tmp_path / "cut", {}, [0.5])
+    (file,) = (tmp_path / "cut" / "evaluations").iterdir()
+    file.write_bytes(file.read_bytes()[:50])
+    html = page(tmp_path, "/")
+    states = dict(zip(column(html, "run"), column(html, "status"), strict=True))
+    assert states["good"] == "finished"
+    assert states["other"] == "copy holds the run good, which good holds too"
+    assert states["going"].startswith("running waits for round 4, ")
+    assert states["none"] == "failed client 3: no data &lt;b&gt;"
+    assert states["torn"].startswith(f"damaged {tmp_path}/torn/run.json: must be JSON")
+    assert states["cut"].startswith(f"damaged {file}: must be a whole Parquet file")
+    assert column(html, "round") == ["", "3 /9", "4 /4", "0", "", ""]
+    assert f"cut: {file}: must be a whole Parquet file" in page(tmp_path, "/runs?run=none&run=cut")
+    page(tmp_path, "/report?run=none")
+
+
+def test_chosen_runs_have_the_figures_of_the_report_and_those_that_go_on_are_followed(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        made(tmp_path / f"s-{seed}", {"seed": seed}, [0.5, 0.7 + seed / 10])
+    made(tmp_path / "other", {"seed": 2}, [0.1])
+    chosen = page(tmp_path, "/runs?run=s-0&run=s-1")
+    section = curves(grouped(load(tmp_path / "s-0", tmp_path / "s-1")))
+    assert section and [panel.label for panel in section.tabs] == ["round", "virtual time", "bytes"]
+    assert all(panel.pictures[0].inline in chosen for panel in section.tabs)
+    assert "Band: " in chosen and "data-live" not in chosen
+    alone = page(tmp_path, "/runs?run=s-0&run=s-1&by=each+run")
+    assert "seed=0" in alone and "seed=1" in alone and "Band: " not in alone
+    made_by_rows(tmp_path / "going", rows(0.1, 0.2, 0.8), {"run": {"rounds": 9}}, **HERE)
+    going = page(tmp_path, "/runs?run=going")
+    assert 'data-live="runs"' in going and 'value="3" max="9"' in going and "waits for round 4" in going
+    assert ["client-0", "here", "75 %", "step", "1 s", ""] in listed(going)
+
+
+def test_an_empty_folder_has_a_page_and_what_it_lacks_is_not_found(tmp_path: Path) -> None:
+    assert "There are no runs yet." in page(tmp_path, "/")
+    made(tmp_path / "in" / "r", {}, [0.5])
+    outside = ("/runs?run=../in/r", f"/runs?run={tmp_path}/in/r", "/report?run=nothing", "/../in", "/run.json")
+    assert [answer.status for answer in asked(tmp_path / "in", *outside)] == [404] * len(outside)
+    assert asked(tmp_path / "in", "/runs?by=no.such.key")[0].status == 404
+    assert asked(tmp_path / "in", "/", method="POST")[0].status == 405
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    def state() -> Sequence[tuple[Path, float]]:
+        return sorted((path, path.stat().st_mtime) for path in tmp_path.rglob("*"))
+
+    several(tmp_path)
+    before = state()
+    page(tmp_path, "/")
+    page(tmp_path, "/runs?run=fedavg-5-0")
+    assert state() == before
+
+
+def test_runs_that_are_over_are_read_once_until_they_change(tmp_path: Path) -> None:
+    from results.serve.seen import Watched
+
+    folder = made(tmp_path / "r", {}, [0.5])
+    watched = Watched(tmp_path)
+    (first,), (second,) = watched.look(), watched.look()
+    assert second is first
+    info = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**info, "declared_over": "2026-01-01"}))
+    assert watched.look()[0] is not first
+
+
+def test_runs_on_a_store_are_served(tmp_path: Path) -> None:
+    from upath import UPath
+
+    folder: Any = UPath("memory://served/runs")
+    (folder / "r").mkdir(parents=True)
+    made_by_rows(folder / "r", rows(0.1, 0.5), {"run": {"rounds": 4}})
+    assert column(page(folder, "/"), "run") == ["r"]
+    assert "accuracy-test-by-round" in page(folder, "/runs?run=r")
+
+
+def test_on_its_own_address_only_its_own_names_are_answered(tmp_path: Path) -> None:
+    """Else a page of somebody else's, whose name is made to mean this machine, could have runs read for it."""
+    assert [asked(tmp_path, "/", Host=name)[0].status for name in ("localhost:1", "127.0.0.1", "[::1]:80")] == [200] * 3
+    (answer,) = asked(tmp_path, "/", Host="evil.example:8470")
+    assert answer.status == 403
+    policy = asked(tmp_path, "/")[0].headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+
+
+def test_elsewhere_readers_need_the_token_once(tmp_path: Path) -> None:
+    guard = Guard.of("0.0.0.0")
+    assert guard.token and len(guard.token) > 40 and guard.token not in repr(guard)
+    before, wrong, first, after, report = asked(
+        tmp_path, "/", f"/?token={guard.token}x", f"/?q=a&token={guard.token}", "/?q=a", "/live.js", guard=guard
+    )
+    assert [before.status, wrong.status, first.status, after.status, report.status] == [401, 401, 302, 200, 200]
+    assert first.headers["Location"] == "/?q=a"
+    assert re.search(r"; HttpOnly; Path=/; SameSite=Lax$", first.headers["Set-Cookie"])
+    assert asked(tmp_path, "/live.js", "/report", guard=guard)[0].status == 401
+
+
+def test_the_command_says_where_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def served(app: web.Application, sock: socket.socket, **_: object) -> None:
+        sock.close()
+
+    monkeypatch.setattr(web, "run_app", served)
+    assert re.fullmatch(
+        rf"http://127\.0\.0\.1:\d+/ shows the runs in {tmp_path} until Ctrl-C\n",
+        command("serve", tmp_path, "--port", 0).stdout,
+    )
+    assert re.search(r":\d+/\?token=\S{43} ", command("serve", tmp_path, "--port", 0, "--host", "0.0.0.0").stdout)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        answer = command("serve", tmp_path, "--port", other.getsockname()[1])
+    assert answer.exit_code == 2 and "must be free to listen on" in answer.stderr
+    answer = command("serve", tmp_path / "nothing")
+    assert answer.exit_code == 2 and "must be a folder of runs" in answer.stderr
