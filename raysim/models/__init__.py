@@ -16,11 +16,12 @@ from raysim.models.text_model import TextModel
 from raysim.models.timm_model import Timm
 from raysim.models.torchvision_model import Torchvision
 from raysim.models.transformer import Transformer
+from raysim.models.transformers_model import CausalLM, MaskedLM, SequenceClassifier
 from raysim.models.vector import Vector
 
 MODELS: tuple[type[ModelPart], ...] = (
     *(Vector, Linear, MLP, CNN, FedFADMMCNN, ResNet, Transformer),
-    *(DEQMLP, DEQResNet, DEQTransformer, Torchvision, Timm, Module),
+    *(DEQMLP, DEQResNet, DEQTransformer, Torchvision, Timm, CausalLM, SequenceClassifier, MaskedLM, Module),
 )
 
 __all__ = [
@@ -31,15 +32,18 @@ __all__ = [
     "SOLVERS",
     "Anderson",
     "Broyden",
+    "CausalLM",
     "DEQResNet",
     "DEQTransformer",
     "FedFADMMCNN",
     "Iteration",
     "Linear",
     "Lora",
+    "MaskedLM",
     "ModelPart",
     "Module",
     "ResNet",
+    "SequenceClassifier",
     "Solver",
     "TextModel",
     "Timm",

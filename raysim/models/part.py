@@ -34,6 +34,9 @@ class ModelPart(Part):
     normalises: ClassVar[bool] = True
     """Whether it has normalisation layers, or may have some, which is then known once it is built."""
 
+    wider: ClassVar[bool] = False
+    """Whether it may have more outputs than there are labels, such as for tokens that the data do not hold."""
+
     name: str
     personal: tuple[str, ...] = ()
     """Name prefixes of the parameters that stay with each client and are not shared, such as [head]. []: none."""

@@ -31,7 +31,7 @@ def try_model(bench: Workbench) -> float:
         try:
             with net.evaluating(bench.start) as module:
                 outputs = module(x)
-            _require_outputs(outputs, x, y, federation.num_classes, federation.loss)
+            _require_outputs(outputs, x, y, federation.num_classes, federation.loss, bench.scenario.model.wider)
             with net.training(bench.start, len(y)):
                 loss, _ = net.gradients(x, y, net.parameters)
                 found = float(loss)
@@ -57,11 +57,13 @@ def _are_probabilities(outputs: Tensor) -> bool:
     return outputs.shape[-1] > 1 and bool((outputs >= 0).all()) and bool(torch.allclose(sums, torch.ones_like(sums)))
 
 
-def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: str) -> None:
+def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: str, wider: bool) -> None:
     if not isinstance(outputs, Tensor) or not outputs.is_floating_point():
         what = str(outputs.dtype) if isinstance(outputs, Tensor) else type(outputs).__name__
         raise BadValue(f"must return one tensor of floats, got {what}; return the logits alone")
     n, got = len(y), tuple(outputs.shape)
+    if wider and got:
+        classes = max(classes, got[-1])
     floats = all(one.is_floating_point() for one in by_name(x).values())
     if loss == "cross_entropy":
         # Of text, logits may be given for each token: the last one's are used where there is one label for all of them.

@@ -38,6 +38,7 @@ ABSENT = {  # whose files or libraries are not at hand, or that need more client
     *("run.log/wandb", "run.log/mlflow", "run.log/trackio"),
     *("world.delay/trace", "world.availability/trace"),
     *("model/transformer", "model/deq_transformer", "model/torchvision", "model/timm"),
+    *("model/causal_lm", "model/sequence_classifier", "model/masked_lm"),
 }
 SLOW = {"model/resnet", "model/deq_mlp", "model/deq_resnet", "data/linear_regression"}
 

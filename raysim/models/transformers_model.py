@@ -1,0 +1,222 @@
+"""The language models of Hugging Face's `transformers`: from a configuration, or from a local folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from raysim.models.part import ModelPart, nearest
+from raysim.parts.errors import BadValue, Problem
+from raysim.parts.own_function import Arguments
+from raysim.terms import Inputs
+from results.location import location
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
+
+
+class TransformersModel(ModelPart):
+    """The base of models of `transformers`. They take tokens, or `input_ids` with an `attention_mask`."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("text", "named")
+    channels_last: ClassVar[bool] = False
+    wider: ClassVar[bool] = True
+    auto: ClassVar[str]
+    """The class of transformers that makes them."""
+
+    name: str
+    config: Arguments | None = Field(default=None, examples=[{"model_type": "gpt2", "n_layer": 2, "n_head": 2}])
+    """A configuration with random weights: `model_type`, such as gpt2, llama, bert or distilbert, and the keys of that
+    type's configuration in transformers. Its vocabulary, where it says none, is that of the data's tokens. null: `path`
+    has one."""
+    path: str | None = None
+    """A local folder with `config.json` and weights in safetensors, as `save_pretrained` writes it. null: `config`."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """What frozen weights are kept in. Trained ones are float32."""
+    attention: Literal["eager", "sdpa"] = "eager"
+    """How attention is computed. eager: so that gradients are the same whenever they are taken. sdpa: by torch's fused
+    kernels, which take less time and memory, and on some devices round anew each time."""
+    gradient_checkpointing: bool = False
+    """Whether activations are computed again in the backward pass, which saves memory and takes a third more time."""
+
+    def reads(self) -> tuple[str, ...]:
+        return () if self.path is None else (self.path,)
+
+    def problems(self) -> Iterator[Problem]:
+        if (self.config is None) == (self.path is None):
+            yield Problem("model", "must have exactly one of `config` and `path`; give a configuration, or a folder")
+        elif self.config is not None and not isinstance(self.config.get("model_type"), str):
+            yield Problem("model.config", "must have a `model_type`, such as gpt2, llama, bert or distilbert; add it")
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """Builds the model of transformers, with its parameter names; it returns the logits alone.
+
+        shape: (tokens,), or {"input_ids": (tokens,), ...}. num_classes: the vocabulary, or the number of labels. Raises
+        ValueError if the folder has no such model, or the model cannot take such inputs.
+        """
+        import torch
+        from transformers.utils import logging
+
+        quiet: Any = logging
+        quiet.set_verbosity_error()
+        quiet.disable_progress_bar()
+        length = _length(shape)
+        module, config = self._made(num_classes) if self.path is None else self._loaded(num_classes)
+        self._require_fits(config.get_text_config(), length, num_classes)
+        if self.gradient_checkpointing:
+            # transformers 5 has a new name for it, and warns of the old one.
+            newer = getattr(module, "activation_checkpointing_enable", None)
+            (newer or module.gradient_checkpointing_enable)({"use_reentrant": False})
+        module.register_forward_hook(Logits())
+        if self.dtype == "bfloat16":
+            module = module.to(torch.bfloat16)
+        made: nn.Module = module.train()
+        return made
+
+    def _settings(self, num_classes: int) -> dict[str, Any]:
+        """What the configuration has in any case."""
+        return {"use_cache": False, "attn_implementation": self.attention}
+
+    def _made(self, num_classes: int) -> tuple[Any, Any]:
+        import transformers
+
+        assert self.config is not None
+        given = {**self._defaults(num_classes), **self.config, **self._settings(num_classes)}
+        try:
+            config = transformers.AutoConfig.for_model(**given)
+            self._require_known(config)
+            module = getattr(transformers, self.auto).from_config(config, attn_implementation=self.attention)
+        except BadValue:
+            raise
+        except Exception as error:  # transformers checks by any kind of error
+            text = f"must be a configuration of a {self.name} in transformers, got"
+            raise BadValue(f"{text}: {' '.join(str(error).split())[:300]}", "config") from error
+        return module, config
+
+    def _require_known(self, config: Any) -> None:
+        """Raises ValueError for a key that is none of the type's: transformers would keep it, and never use it."""
+        known = {*type(config)().to_dict(), *config.attribute_map}
+        for key in self.config or {}:
+            if key not in known:
+                text = f"must have keys of {type(config).__name__}, got {key!r}"
+                raise BadValue(f"{text}; nearest are {nearest(key, known)}", "config")
+
+    def _defaults(self, num_classes: int) -> dict[str, Any]:
+        """What the configuration has where it says nothing: raysim's padding, 0, and no tokens with another meaning."""
+        return {"vocab_size": num_classes, "pad_token_id": 0, "bos_token_id": None, "eos_token_id": None}
+
+    def _loaded(self, num_classes: int) -> tuple[Any, Any]:
+        import transformers
+
+        folder = location(self.path or "").expanduser()
+        lacking = [name for name in ("config.json", "*.safetensors") if not list(folder.glob(name))]
+        if lacking:
+            got = f"{str(folder.absolute())!r}, which has no {lacking[0]}" if folder.is_dir() else f"{self.path!r}"
+            cure = "save the model there with save_pretrained; nothing is downloaded"
+            raise BadValue(f"must be a local folder with config.json and *.safetensors, got {got}; {cure}", "path")
+        try:
+            config = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True)
+            for name, value in self._settings(num_classes).items():
+                setattr(config, name, value)
+            if config.get_text_config().pad_token_id is None:
+                config.pad_token_id = 0 if not isinstance(config.eos_token_id, int) else config.eos_token_id
+            module, told = getattr(transformers, self.auto).from_pretrained(
+                str(folder),
+                config=config,
+                local_files_only=True,
+                use_safetensors=True,
+                attn_implementation=self.attention,
+                output_loading_info=True,
+            )
+        except Exception as error:
+            text = " ".join(str(error).split())[:300]
+            raise BadValue(f"must hold a model of transformers for {self.name}, got: {text}", "path") from error
+        missing = sorted(name for name in told["missing_keys"] if not self._may_be_new(name))
+        if missing:
+            some = ", ".join(missing[:3])
+            raise BadValue(f"must have all weights of the model, got none of {some}; save the whole model", "path")
+        return module, config
+
+    def _may_be_new(self, name: str) -> bool:
+        """Whether the folder need not have a parameter, which then starts at random."""
+        return False
+
+    def _require_fits(self, config: Any, length: int, num_classes: int) -> None:
+        key = "config" if self.path is None else "path"
+        limits = (getattr(config, name, None) for name in _POSITIONS)
+        most = next((limit for limit in limits if isinstance(limit, int)), None)
+        if most is not None and length > most:
+            text = f"must have a position for each of {length} tokens of a sequence, got {most}"
+            raise BadValue(f"{text}; lower data.length, or take a model with more positions", key)
+        self._require_vocabulary(config.vocab_size, num_classes, key)
+
+    def _require_vocabulary(self, size: int, num_classes: int, key: str) -> None:
+        if size < num_classes:
+            text = f"must embed each of the {num_classes} tokens of the data, got a vocabulary of {size}"
+            raise BadValue(f"{text}; take the model's own tokenizer, or a larger vocab_size", key)
+
+
+class CausalLM(TransformersModel):
+    """A language model of transformers, such as GPT-2 or Llama, that predicts the next token."""
+
+    auto: ClassVar[str] = "AutoModelForCausalLM"
+
+    name: str = "causal_lm"
+
+
+class MaskedLM(TransformersModel):
+    """A language model of transformers, such as BERT, that predicts tokens which are masked."""
+
+    auto: ClassVar[str] = "AutoModelForMaskedLM"
+
+    name: str = "masked_lm"
+
+
+class SequenceClassifier(TransformersModel):
+    """A classifier of texts of transformers, such as DistilBERT; where the folder has no head, it starts at random.
+
+    A configuration must say its `vocab_size`.
+    """
+
+    auto: ClassVar[str] = "AutoModelForSequenceClassification"
+    wider: ClassVar[bool] = False
+
+    name: str = "sequence_classifier"
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        if self.config is not None and "vocab_size" not in self.config:
+            text = "must say `vocab_size`, for the labels of a classifier do not tell it; add it, such as 257 for bytes"
+            yield Problem("model.config", text)
+
+    def _settings(self, num_classes: int) -> dict[str, Any]:
+        labels = {"num_labels": num_classes, "problem_type": "single_label_classification"}
+        return {**super()._settings(num_classes), **labels}
+
+    def _may_be_new(self, name: str) -> bool:
+        return name.startswith(("score.", "classifier.", "pre_classifier.", "bert.pooler.", "pooler."))
+
+    def _require_vocabulary(self, size: int, num_classes: int, key: str) -> None:
+        del size, num_classes, key  # the tokens are not those of the labels
+
+
+@dataclass(frozen=True)
+class Logits:
+    """A forward hook that lets a model of transformers return the logits alone, as float32."""
+
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:
+        return output.logits.float() if hasattr(output, "logits") else output
+
+
+def _length(shape: Any) -> int:
+    """Returns the number of tokens of an input. Raises ValueError unless inputs are text."""
+    tokens = shape.get("input_ids") if isinstance(shape, dict) else shape
+    if not isinstance(tokens, tuple) or len(tokens) != 1:
+        must = "inputs must be tokens (length,), or named arrays with `input_ids`"
+        raise BadValue(f"{must}, got {shape!r}; take the data source `text`, or inputs of tokens")
+    return int(tokens[0])

@@ -1,0 +1,157 @@
+"""Models of transformers compute what transformers does, and folders and configurations that do not fit are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import raysim
+from raysim.data import Arrays, NamedArrays, divided
+from raysim.data.federation.partition import Iid
+from raysim.local.net import Net
+from raysim.models import CausalLM, MaskedLM, SequenceClassifier
+from raysim.models.build import initialise
+from raysim.parts.errors import BadInput, located
+from raysim.parts.rng import generator
+
+transformers = pytest.importorskip("transformers")
+
+GPT = {"model_type": "gpt2", "n_layer": 2, "n_embd": 16, "n_head": 2, "n_positions": 12}
+QUIET = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+BERT = {
+    "model_type": "distilbert",
+    "n_layers": 1,
+    "dim": 16,
+    "n_heads": 2,
+    "hidden_dim": 24,
+    "max_position_embeddings": 12,
+}
+SHAPE: Any = {"input_ids": (12,), "attention_mask": (12,)}
+DRAW = generator(0, "transformers")
+LENGTHS = DRAW.integers(3, 13, size=40)
+MASK = np.arange(12) < LENGTHS[:, None]
+IDS = np.where(MASK, DRAW.integers(1, 20, size=(40, 12)), 0)
+NEXT = np.where(np.roll(MASK, -1, 1) & (np.arange(12) < 11), np.roll(IDS, -1, 1), -100)  # the token after each
+
+
+def net(module: nn.Module) -> Net:
+    return Net(module, (), "cross_entropy", torch.device("cpu"), channels_last=False)
+
+
+def inputs() -> Any:
+    return NamedArrays({"input_ids": torch.from_numpy(IDS), "attention_mask": torch.from_numpy(MASK).long()})
+
+
+def of_transformers(module: nn.Module, auto: str, **given: Any) -> Any:
+    """The same model without raysim."""
+    own = getattr(transformers, auto).from_config(module.config, attn_implementation="eager")
+    own.load_state_dict(module.state_dict())
+    return own.eval()(**given)
+
+
+def test_the_loss_is_that_of_transformers_with_masks_and_ignored_labels() -> None:
+    module = initialise(CausalLM(config=GPT | QUIET), SHAPE, 20, 0)
+    labels = torch.from_numpy(np.where(MASK, IDS, -100))
+    expected = of_transformers(module, "AutoModelForCausalLM", **inputs(), labels=labels)
+    made = net(module)
+    logits = module.eval()(inputs())
+    torch.testing.assert_close(logits, expected.logits, rtol=0, atol=1e-6)
+    torch.testing.assert_close(made.loss(logits, torch.from_numpy(NEXT)), expected.loss, rtol=0, atol=1e-6)
+
+
+def test_a_round_is_a_step_of_a_plain_loop_on_tied_weights(tmp_path: Path) -> None:
+    arrays = {"input_ids": IDS, "attention_mask": MASK, "y": NEXT}
+    data = divided(Arrays.of(arrays, inputs=("input_ids", "attention_mask")), clients=1, partition=Iid())
+    raw = {"name": "lm", "data": data, "model": CausalLM(config=GPT | QUIET), "algorithm": "fedavg"}
+    raw |= {"local": {"lr": 0.5, "batch_size": None}, "world": {"dispatch": {"per_round": 1}}, "run": {"rounds": 1}}
+    result = raysim.run(raw, inline=True, out=tmp_path)
+    split = data.load().train
+    module = initialise(raw["model"], SHAPE, 20, 0)
+    given = {name: torch.from_numpy(array.astype(np.int64)) for name, array in split.x.items()}
+    loss = F.cross_entropy(module(**given).flatten(0, 1), torch.from_numpy(split.y).flatten())
+    values = dict(module.named_parameters())
+    gradients = torch.autograd.grad(loss, list(values.values()))
+    trained = result.module()
+    assert trained.lm_head.weight is trained.transformer.wte.weight
+    for (name, value), gradient in zip(values.items(), gradients, strict=True):
+        torch.testing.assert_close(trained.get_parameter(name), value - 0.5 * gradient, rtol=0, atol=1e-6)
+
+
+def test_a_seed_decides_the_weights_and_classifiers_do_not_see_padding() -> None:
+    part = SequenceClassifier(config=BERT | {"vocab_size": 20, "dropout": 0.0, "seq_classif_dropout": 0.0})
+    module, again, other = (initialise(part, SHAPE, 3, seed) for seed in (0, 0, 1))
+    assert all(torch.equal(one, two) for one, two in zip(module.parameters(), again.parameters(), strict=True))
+    assert not torch.equal(module.classifier.weight, other.classifier.weight)
+    whole = module.eval()(inputs())
+    assert whole.shape == (40, 3)
+    one = int(LENGTHS.argmin())
+    cut = {name: values[one : one + 1, : LENGTHS[one]] for name, values in inputs().items()}
+    torch.testing.assert_close(module(**cut), whole[one : one + 1], rtol=0, atol=1e-6)
+
+
+def gradient(part: Any) -> tuple[Tensor, ...]:
+    """With dropout, from the same seed."""
+    made = net(initialise(part, SHAPE, 20, 0))
+    made.mode(training=True)
+    made.seed(3)
+    return tuple(made.gradients(inputs(), torch.from_numpy(NEXT), made.parameters)[1])
+
+
+def test_gradient_checkpointing_changes_no_gradient() -> None:
+    plain, spared = gradient(CausalLM(config=GPT)), gradient(CausalLM(config=GPT, gradient_checkpointing=True))
+    for one, two in zip(plain, spared, strict=True):
+        torch.testing.assert_close(one, two, rtol=0, atol=1e-7)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("base")
+    config = transformers.AutoConfig.for_model(
+        **GPT, vocab_size=24, pad_token_id=0, bos_token_id=None, eos_token_id=None
+    )
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(path)
+    return path
+
+
+def test_a_folder_gives_its_weights_and_a_head_starts_at_random(folder: Path) -> None:
+    module = initialise(CausalLM(path=str(folder)), (12,), 20, 0)
+    own = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    assert all(torch.equal(one, two) for one, two in zip(module.parameters(), own.parameters(), strict=True))
+    assert module(torch.from_numpy(IDS)).shape == (40, 12, 24)  # a wider vocabulary than the data's
+    classifier = initialise(SequenceClassifier(path=str(folder)), SHAPE, 3, 0)
+    assert torch.equal(classifier.transformer.wte.weight, own.transformer.wte.weight)
+    assert classifier(inputs()).shape == (40, 3)
+
+
+@pytest.mark.parametrize(
+    ("keys", "shape", "text"),
+    [
+        ({"config": GPT}, (13,), "model.config: must have a position for each of 13 tokens of a sequence, got 12"),
+        ({"config": GPT | {"vocab_size": 9}}, (12,), "model.config: must embed each of the 20 tokens of the data, got"),
+        ({"config": GPT | {"n_layers": 2}}, (12,), "model.config: must have keys of GPT2Config, got 'n_layers'"),
+        ({"config": {"model_type": "gtp2"}}, (12,), "model.config: must be a configuration of a causal_lm"),
+        ({"config": GPT}, (3, 8, 8), r"inputs must be tokens \(length,\), or named arrays with `input_ids`"),
+        ({"path": "nowhere"}, (12,), r"model.path: must be a local folder with config.json and \*.safetensors, got"),
+    ],
+)
+def test_what_does_not_fit_is_refused(keys: Any, shape: Any, text: str) -> None:
+    with pytest.raises(BadInput, match=text), located("model"):
+        initialise(CausalLM(**keys), shape, 20, 0)
+
+
+def test_a_folder_without_weights_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    with pytest.raises(BadInput, match=r"which has no \*.safetensors; save the model there"), located("model"):
+        initialise(CausalLM(path=str(tmp_path)), (12,), 20, 0)
+    (tmp_path / "model.safetensors").write_bytes(b"{}")
+    with pytest.raises(BadInput, match="must hold a model of transformers for causal_lm, got"), located("model"):
+        initialise(CausalLM(path=str(tmp_path)), (12,), 20, 0)
+
+
+def test_masked_tokens_are_predicted_at_their_places() -> None:
+    module = initialise(MaskedLM(config=BERT), SHAPE, 20, 0)
+    assert module(inputs()).shape == (40, 12, 20)
