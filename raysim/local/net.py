@@ -18,8 +18,9 @@ from raysim.local.outputs import by_target, predicted
 from raysim.local.unkept import Unkept
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layout import Layout
+from raysim.models.names import is_pattern, is_under, nearest
 from raysim.models.norms import norms_of, required_norms
-from raysim.models.part import Norm, nearest
+from raysim.models.part import Norm
 from raysim.models.projection import BoundedLinear
 from raysim.parts.errors import BadValue
 
@@ -196,20 +197,19 @@ class Net:
 
     @cached_property
     def head(self) -> nn.Module:
-        """The module that was named; if none was, the first of the personal part or, where nothing is personal, the
-        last linear layer.
+        """The module that was named; if none was, the first of the personal part or, where nothing is personal but by
+        patterns, the last linear layer.
 
         Raises ValueError if there is neither.
         """
         modules: dict[str, nn.Module] = dict(self.module.named_modules())
         if self._head is not None:
             return modules[self._head]
-        if self._personal:
+        if named := [one for one in self._personal if not is_pattern(one)]:
             names = [name for name, _ in self.module.named_parameters()]
-            prefixes = (p for name in names for p in self._personal if name == p or name.startswith(p + "."))
-            first = next(prefixes)
+            first = next(one for name in names for one in named if is_under(name, (one,)))
             return modules[first] if first in modules else modules[first.rpartition(".")[0]]
-        linear = [module for module in modules.values() if isinstance(module, nn.Linear)]
+        linear = [m for name, m in modules.items() if isinstance(m, nn.Linear) and ".lora_" not in name]
         if not linear:
             raise BadValue("task.embed: the model must have a linear layer, or `model.personal`; it has neither")
         return linear[-1]

@@ -8,18 +8,22 @@ from torch.nn.parameter import is_lazy
 
 from raysim.data.named import Shape
 from raysim.models.layers import ByName
+from raysim.models.names import is_under, nearest_parameter
 from raysim.models.norms import required_norms
 from raysim.models.part import ModelPart
+from raysim.models.precision import settled
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import torch_seed
 
 
 def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn.Module:
-    """Returns the module: float32, on the CPU, in training mode, convolutions channels-last if the part says so.
+    """Returns the module, with its adapters, on the CPU, in training mode, convolutions channels-last if the part says
+    so. It is float32 but for what is frozen in half precision, see `settled`.
 
     shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process, and
-    torch's global generator is left as it was. Raises ValueError as the part's `build` does, and if that does not
-    return a module, or one without parameters to train, or with lazy or complex ones, or with no norms to freeze.
+    torch's global generator is left as it was. Raises ValueError as `ModelPart.build` and `Lora.adapt` do, and if that
+    does not return a module, or one without parameters to train, or with lazy or complex ones, or without those that
+    are to be frozen.
     """
     if isinstance(shape, dict) and "named" not in part.takes:
         text = f"{part.name} takes one array of inputs, and the data hold {', '.join(shape)}; take a module of your own"
@@ -28,16 +32,31 @@ def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn
         # torch.manual_seed would also seed the GPUs' generators, which are not forked.
         torch.default_generator.manual_seed(torch_seed(seed, "model"))
         module = part.build(shape, num_classes)  # type: ignore[arg-type]
+        if part.lora is not None and isinstance(module, nn.Module):
+            part.lora.adapt(module, part.embeds_at)
     if not isinstance(module, nn.Module):
         raise BadValue(f"must return a torch.nn.Module, got {type(module).__name__}", "build")
     if part.norm == "frozen":
         for layer in required_norms(module, part.norm).values():
             layer.requires_grad_(False)
+    _freeze(module, part.frozen)
     _require_parameters(module)
-    module = module.float()
+    module = settled(module)
     if isinstance(shape, dict):
         module.register_forward_pre_hook(ByName(), prepend=True, with_kwargs=True)
     return module.to(memory_format=torch.channels_last) if part.channels_last else module
+
+
+def _freeze(module: nn.Module, frozen: tuple[str, ...]) -> None:
+    """Freezes parameters by patterns. Raises ValueError for one that chooses none that is trained."""
+    trained = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    for one in frozen:
+        found = [parameter for name, parameter in trained.items() if is_under(name, (one,))]
+        if not found:
+            text = "must choose trained parameters by their names, their first components or a pattern, got"
+            raise BadValue(f"{text} {one!r}; nearest are {nearest_parameter(one, trained)}", "frozen")
+        for parameter in found:
+            parameter.requires_grad_(False)
 
 
 def _require_parameters(module: nn.Module) -> None:

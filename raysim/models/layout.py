@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from raysim.models.names import is_under, nearest_parameter
 from raysim.models.norms import required_norms
-from raysim.models.part import Norm, nearest
+from raysim.models.part import Norm
 from raysim.parts.errors import BadValue
 
 ALIGNMENT = 16  # floats in 64 bytes
@@ -49,10 +50,10 @@ class Layout:
     num_batches_tracked, have no place, and start anew in each training, as do those that are not finite at first, such
     as attention masks: they are constants, and no mean of them exists.
 
-    personal: prefixes of parameter names, in whole components: "head" matches "head.weight", but not "header.weight".
+    personal: chooses parameters by their names, as `is_under` says.
     channels_last: whether convolutions' weights are stored channels-last, as above, or like all others.
     norm: as in `ModelPart`. Parameters and buffers of local norms are personal; buffers of frozen ones have no place.
-    Raises ValueError for a prefix of no trainable parameter, and where norms are not averaged and there are none. A
+    Raises ValueError for what chooses no trainable parameter, and where norms are not averaged and there are none. A
     layout holds no tensor, and can be pickled.
     """
 
@@ -68,7 +69,7 @@ class Layout:
         shapes = {name: tuple(p.shape) for name, p in module.named_parameters() if p.requires_grad}
         _check(personal, shapes)
         stays = (*personal, *norms) if norm == "local" else personal
-        own = {name: shape for name, shape in shapes.items() if _under(name, stays)}
+        own = {name: shape for name, shape in shapes.items() if is_under(name, stays)}
         shared, end = _place({name: shape for name, shape in shapes.items() if name not in own}, 0, channels_last)
         self._padding = -end % ALIGNMENT if own else 0
         self.cut = end + self._padding
@@ -78,7 +79,7 @@ class Layout:
         self.parameters = self.size - self._padding
         kept = module.state_dict().keys()  # buffers that are not persistent are constants
         floats = {n: tuple(b.shape) for n, b in module.named_buffers() if n in kept and _is_averaged(b)}
-        of_norms = {name: floats.pop(name) for name in list(floats) if _under(name, norms)}
+        of_norms = {name: floats.pop(name) for name in list(floats) if is_under(name, norms)}
         shared, self.buffers_cut = _place(floats, 0)
         personals, self._buffers_size = _place(of_norms if norm == "local" else {}, self.buffers_cut)
         self.buffers = (*shared, *personals)
@@ -155,17 +156,11 @@ def view_of(piece: Tensor, entry: Entry) -> Tensor:
     return piece.view(o, h, w, i).permute(0, 3, 1, 2)
 
 
-def _under(name: str, prefixes: tuple[str, ...]) -> bool:
-    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
-
-
 def _check(personal: tuple[str, ...], names: dict[str, tuple[int, ...]]) -> None:
-    for prefix in personal:
-        if not any(_under(name, (prefix,)) for name in names):
-            parts = [name.split(".") for name in names]
-            known = {".".join(p[:k]) for p in parts for k in range(1, len(p) + 1)}
+    for one in personal:
+        if not any(is_under(name, (one,)) for name in names):
             raise BadValue(
-                f"{prefix!r} must be a trainable parameter's name, or its first components; "
-                f"nearest are {nearest(prefix, known)}",
+                f"{one!r} must be a trainable parameter's name, its first components, or a pattern of it; "
+                f"nearest are {nearest_parameter(one, names)}",
                 "personal",
             )

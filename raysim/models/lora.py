@@ -1,12 +1,19 @@
-"""Low-rank adaptation (Hu, Shen, Wallis, Allen-Zhu, Li, Wang, Wang, Chen, ICLR 2022), by peft."""
+"""Low-rank adaptation (Hu, Shen, Wallis, Allen-Zhu, Li, Wang, Wang, Chen, ICLR 2022), by peft.
+
+A layer with weight W computes with W + s B A, where A and B have rank r, and s = alpha / r.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import re
+import warnings
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from raysim.models.part import nearest
+from raysim.models.names import is_under, nearest
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count, Part, Positive
 
@@ -15,32 +22,114 @@ if TYPE_CHECKING:
 
 
 class Lora(Part):
-    """Low-rank terms that are trained instead of the weights; only they and the head are trained and sent."""
+    """Low-rank adapters that are trained in place of the weights; only they and the head are trained and sent."""
 
     rank: Count = 4
-    """Rank r of the terms."""
-    scale: Positive = 8.0
-    """The factor alpha; the low-rank terms are multiplied by alpha / r."""
-    targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
-    """Ends of the names of the linear layers that get a term; by default, all of a vision transformer's blocks."""
+    """Rank r of the adapters."""
+    alpha: Positive = 8.0
+    """The factor alpha: adapters are multiplied by alpha / r."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Probability of dropout of what enters an adapter."""
+    targets: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """The layers that get an adapter, dense, convolutional or embedding ones: ends of their names, such as attn.qkv, in
+    which * and ? stand for any letters. null: all dense and convolutional ones but the head, a convolution that comes
+    first, and those in groups."""
+    rslora: bool = False
+    """Whether adapters are multiplied by alpha / sqrt(r) instead (Kalajdzievski, arXiv 2312.03732)."""
+    dora: bool = False
+    """Whether the lengths of the rows of W + s B A are trained apart from their directions (Liu et al., ICML 2024)."""
 
-    def adapt(self, module: nn.Module, head: str) -> None:
-        """Adds the terms to the module, in place, and freezes everything but them and the layer `head`.
+    def adapt(self, module: nn.Module, head: str | None = None) -> None:
+        """Adds the adapters to the module, in place, and freezes everything but them and the head.
 
-        A term starts at zero, so at first the module computes what it did before. Raises ValueError for a target that
-        is no linear layer.
+        An adapter starts at zero, so at first the module computes what it did before. head: the head's name; None: the
+        last dense or convolutional layer. It is trained whole, unless it gets an adapter or is the table of a language
+        model's tokens. Raises ValueError for a target that is no such layer, or too narrow for the rank.
         """
         from peft import LoraConfig, inject_adapter_in_model
+
+        from raysim.models.pretrained import head_of
+
+        head = head_of(module) if head is None else head
+        layers = adaptable(module)
+        chosen = self._chosen(layers, head)
+        for name in chosen:
+            self._require_fits(name, layers[name])
+        config = LoraConfig(
+            r=self.rank,
+            lora_alpha=self.alpha,
+            lora_dropout=self.dropout,
+            use_rslora=self.rslora,
+            use_dora=self.dora,
+            target_modules="|".join(map(re.escape, chosen)),  # a list would also find longer names with these ends
+        )
+        with warnings.catch_warnings():  # of what peft sets itself, such as how a layer's weight is stored
+            warnings.simplefilter("ignore")
+            inject_adapter_in_model(config, module)
+        if head and head not in chosen and not _is_table(module, head):
+            module.get_submodule(head).requires_grad_()
+
+    def _chosen(self, layers: Mapping[str, nn.Module], head: str) -> list[str]:
+        """Returns the names of the layers that get an adapter."""
         from torch import nn
 
-        linear = [name for name, layer in module.named_modules() if isinstance(layer, nn.Linear)]
+        if self.targets is None:
+            tables = {name for name, layer in layers.items() if isinstance(layer, nn.Embedding)}
+            body = [name for name in layers if name not in tables and not is_under(name, (head,))]
+            of_input = slice(1 if body and hasattr(layers[body[0]], "groups") else 0, None)
+            found = [name for name in body[of_input] if getattr(layers[name], "groups", 1) == 1]
+            if not found:
+                text = f"needs dense or convolutional layers before the head, {head!r}, and the model has none"
+                raise BadValue(f"{text}; leave it out, or take a deeper model", "lora")
+            return found
+        chosen = set()
         for target in self.targets:
-            if not any(name == target or name.endswith("." + target) for name in linear):
+            matched = [name for name in layers if fnmatchcase(f".{name}", f"*.{target}")]
+            if not matched:
                 raise BadValue(
-                    f"must be linear layers of the model, or ends of their names, got {target!r}; "
-                    f"nearest are {nearest(target, linear)}",
+                    "must match dense, convolutional or embedding layers of the model by the ends of their names, got "
+                    f"{target!r}; nearest are {nearest(target, layers)}",
                     "lora.targets",
                 )
-        config = LoraConfig(r=self.rank, lora_alpha=self.scale, target_modules=list(self.targets))
-        inject_adapter_in_model(config, module)
-        module.get_submodule(head).requires_grad_()
+            chosen.update(matched)
+        return [name for name in layers if name in chosen]
+
+    def _require_fits(self, name: str, layer: Any) -> None:
+        """Raises BadValue if the layer's weight has no such rank."""
+        from torch import nn
+
+        linear = isinstance(layer, nn.Linear)  # whose weight may be stored in fewer bits, in another shape
+        most = min(layer.in_features, layer.out_features) if linear else min(layer.weight.flatten(1).shape)
+        if self.rank > most:
+            text = f"must be at most {most}, the rank of the weight of {name!r}, got {self.rank}"
+            raise BadValue(f"{text}; lower it, or name wider layers in lora.targets", "lora.rank")
+        if self.rank % (groups := getattr(layer, "groups", 1)):
+            text = f"must be a multiple of {groups}, the groups of the convolution {name!r}, got {self.rank}"
+            raise BadValue(f"{text}; change it, or name other layers in lora.targets", "lora.rank")
+
+
+def adaptable(module: nn.Module) -> dict[str, nn.Module]:
+    """Returns the layers that can have an adapter, by name.
+
+    Not among them are those whose weights are bounded, for a sum would not be, and those in torch's own
+    MultiheadAttention, which takes their weights without calling them.
+    """
+    from torch import nn
+    from transformers.pytorch_utils import Conv1D
+
+    from raysim.models.projection import BoundedLinear
+
+    kinds = (nn.Linear, Conv1D, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Embedding)
+    attention = tuple(f"{n}." for n, m in module.named_modules() if isinstance(m, nn.MultiheadAttention))
+    return {
+        name: layer
+        for name, layer in module.named_modules()
+        if isinstance(layer, kinds) and not isinstance(layer, BoundedLinear) and not name.startswith(attention)
+    }
+
+
+def _is_table(module: nn.Module, head: str) -> bool:
+    """Whether the head is what transformers' language models predict tokens with, often their embedding itself."""
+    layer = module.get_submodule(head)
+    asked = (getattr(part, "get_output_embeddings", None) for part in module.modules())
+    return any(ask() is layer for ask in asked if ask is not None)

@@ -79,7 +79,7 @@ class Module(ModelPart):
         from torch import nn
 
         from raysim.models.layers import Contiguous
-        from raysim.models.part import nearest
+        from raysim.models.names import nearest
         from raysim.models.pretrained import load_weights
 
         if self.given is None:

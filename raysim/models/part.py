@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
+from raysim.models.lora import Lora
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.part import Part
 from raysim.terms import Inputs
@@ -39,7 +39,13 @@ class ModelPart(Part):
 
     name: str
     personal: tuple[str, ...] = ()
-    """Name prefixes of the parameters that stay with each client and are not shared, such as [head]. []: none."""
+    """The parameters that stay with each client and are not shared: first components of their names, such as [head], or
+    patterns, such as ["*lora_B*"]. []: none."""
+    frozen: tuple[str, ...] = ()
+    """The parameters that are neither trained nor sent, chosen as in `personal`. []: none but those that are
+    made so."""
+    lora: Lora | None = None
+    """Low-rank adaptation: only adapters and the head are trained and sent. null: all weights are."""
     norm: Norm = "average"
     """What becomes of normalisation layers, such as BatchNorm. average: their parameters and statistics are shared like
     all others. local: both stay with each client, as `personal` parameters do; fedper is then FedBN. frozen: both stay
@@ -70,8 +76,3 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     if len(shape) != 3:
         raise BadValue(f"inputs must be images (channels, height, width), got shape {shape!r}; try mlp")
     return shape[0], shape[1], shape[2]
-
-
-def nearest(word: str, words: Iterable[str]) -> str:
-    """Returns the three words that are spelled most like the given one, for error messages."""
-    return ", ".join(repr(w) for w in get_close_matches(word, sorted(words), n=3, cutoff=0))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from raysim.models.lora import Lora
-from raysim.models.part import ModelPart, image_shape, nearest
+from raysim.models.names import nearest
+from raysim.models.part import ModelPart, image_shape
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Pixels
 from raysim.terms import Inputs
@@ -29,8 +29,6 @@ class Timm(ModelPart):
     random initial weights."""
     image_size: Pixels | None = None
     """Height and width, in pixels, that images are resized to on the device. null: they are not resized."""
-    lora: Lora | None = None
-    """Low-rank adaptation: only low-rank terms and the head are trained. null: all weights are trained."""
 
     def reads(self) -> tuple[str, ...]:
         return (self.weights,) if self.weights else ()
@@ -39,7 +37,7 @@ class Timm(ModelPart):
         """Builds timm's module, with its parameter names. Images of one channel are repeated to three."""
         import timm
 
-        from raysim.models.pretrained import head_of, prepared
+        from raysim.models.pretrained import prepared
 
         channels, height, width = image_shape(shape)
         if not timm.is_model(self.model):
@@ -54,7 +52,4 @@ class Timm(ModelPart):
         module: nn.Module = timm.create_model(
             self.model, pretrained=False, num_classes=num_classes, **({"img_size": seen} if fixed else {})
         )
-        module = prepared(module, self.weights, channels, self.image_size)
-        if self.lora is not None:
-            self.lora.adapt(module, head_of(module))
-        return module
+        return prepared(module, self.weights, channels, self.image_size)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from raysim.models.part import ModelPart, image_shape, nearest
+from raysim.models.names import nearest
+from raysim.models.part import ModelPart, image_shape
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Pixels
 from raysim.terms import Inputs

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from raysim.models.part import ModelPart, nearest
+from raysim.models.names import nearest
+from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own_function import Arguments
 from raysim.terms import Inputs
