@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import ray
+from ray._common.utils import get_system_memory
 from ray._private.services import get_ray_address_from_environment
 from ray.exceptions import RayError
 
@@ -19,6 +20,7 @@ from actors.pool import MissingResources
 from actors.token import keep_token_private
 
 NAMESPACE = "raysim"
+ACTOR_BYTES = 0.3e9  # what an actor with PyTorch takes before it has done anything
 PROBE_S = 5.0  # how long a cluster may take to answer at its address
 _SETTINGS = b"\x04"  # the kind of frame with which both sides of HTTP/2, on which Ray's gRPC is built, begin
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + b"\0\0\0\0\0"
@@ -29,8 +31,8 @@ def connect(demands: Sequence[Demand], address: str | None = None, at_once: int 
 
     address: the address of a cluster; by default that in RAY_ADDRESS, or else a new local Ray. demands: what the coming
     runs ask for; a local Ray gets enough CPUs for those that ask for most. at_once: how many runs go on at a time.
-    Raises MissingResources if no cluster answers, if a local Ray does not start, or if this process is connected to
-    another cluster.
+    Raises MissingResources if no cluster answers, if a local Ray does not start or has no memory for so many actors, or
+    if this process is connected to another cluster.
     """
     if ray.is_initialized():
         if address is not None:
@@ -43,6 +45,7 @@ def connect(demands: Sequence[Demand], address: str | None = None, at_once: int 
         # A laptop may have fewer cores than actors.
         most = max((demand.total.get("CPU", 0.0) for demand in demands), default=0.0)
         cpus = max(os.cpu_count() or 1, math.ceil(at_once * most))
+        _require_memory(at_once * max((len(demand.actors) for demand in demands), default=0))
         try:
             with _own_signals():
                 ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
@@ -57,6 +60,17 @@ def connect(demands: Sequence[Demand], address: str | None = None, at_once: int 
     except (ConnectionError, ValueError, RuntimeError, RayError) as error:  # no cluster, other versions, no token
         hint = "; a cluster that wants a token is reached with RAY_AUTH_MODE=token"
         raise MissingResources(f"address: must be that of a Ray cluster, got {address!r}: {error}{hint}") from error
+
+
+def _require_memory(actors: int) -> None:
+    """Raises MissingResources if this machine could not even start so many actors. It would come to a standstill."""
+    have = get_system_memory()
+    if actors * ACTOR_BYTES > have:
+        raise MissingResources(
+            f"this machine must have memory for {actors} actors of at least {ACTOR_BYTES / 1e9:g} GB, got "
+            f"{have / 1e9:.0f} GB; ask for fewer under resources, such as one client actor for each of its "
+            f"{os.cpu_count()} cores, which may host any number of clients"
+        )
 
 
 def _found() -> str:

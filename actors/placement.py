@@ -126,6 +126,19 @@ class Budget:
         return all(amount <= have.get(kind, 0) for kind, amount in together.items())
 
 
+def has_room(demand: Demand, beside: Iterable[Demand] = ()) -> bool:
+    """Whether the cluster has room for a run at once, on whichever nodes; never for one that takes all.
+
+    beside: what is given away, though Ray may not have noticed yet.
+    """
+    free, have = ray.available_resources(), ray.cluster_resources()
+    given = _sum(other.total for other in beside)
+    return not demand.takes_all and all(
+        amount <= min(free.get(kind, 0.0), have.get(kind, 0.0) - given.get(kind, 0.0))
+        for kind, amount in demand.total.items()
+    )
+
+
 @contextmanager
 def reserved(demand: Demand) -> Iterator[Placement]:
     """Finds room for every actor, and holds it until the actors take it, or until the block ends.

@@ -1,19 +1,21 @@
-"""Keeps the workforces of runs that are over, for the next runs on equal terms."""
+"""Keeps the workforces of runs that are over, for next runs that they can carry out."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from actors.placement import reserved
+from actors.placement import Demand, Placement, has_room, reserved
+from actors.pool import MissingResources
 from actors.workforce import Terms, Workforce
 
+MOST = 3  # workforces that wait at a time
 IDLE_S = 60.0  # seconds that a workforce waits for its next run, unless a session is held
 
 
 class Session:
-    """Hires workforces for runs. A run gets one that waits, if there is one on its terms, else a new one."""
+    """Hires workforces for runs. A run gets one that waits, if there is one that can carry it out, else a new one."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -24,20 +26,33 @@ class Session:
     def hired(self, terms: Terms) -> Iterator[Workforce]:
         """Yields a workforce, which nobody else has meanwhile.
 
-        Raises MissingResources if the cluster has no room for a new one. To make room, the others that wait are ended.
+        Raises MissingResources if the cluster has no room for a new one. Others that wait are ended where they take it.
         """
         if found := self._found(terms):
             yield from self._lent(found)
             return
+        with ExitStack() as held:
+            yield from self._lent(Workforce(terms, self._room(terms.demand, held)))
+
+    def _room(self, demand: Demand, held: ExitStack) -> Placement:
+        with self._lock:
+            waiting = [one.terms.demand for one in self._waiting]
+        if len(waiting) >= MOST or not has_room(demand, beside=waiting):
+            self.shutdown()
+        try:
+            return held.enter_context(reserved(demand))
+        except MissingResources:  # there is enough in all, but not on the nodes where it is wanted
+            if not self._waiting:
+                raise
         self.shutdown()
-        with reserved(terms.demand) as placement:
-            yield from self._lent(Workforce(terms, placement))
+        return held.enter_context(reserved(demand))
 
     def _found(self, terms: Terms) -> Workforce | None:
         with self._lock:
-            for workforce in [one for one in self._waiting if one.terms == terms]:
+            for workforce in [one for one in self._waiting if one.terms.also_carry_out(terms)]:
                 self._take(workforce)
                 if workforce.answers:
+                    workforce.terms = workforce.terms.and_code_of(terms)
                     return workforce
                 workforce.end()
         return None

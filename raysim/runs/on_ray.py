@@ -60,13 +60,13 @@ def hired(scenario: Scenario) -> AbstractContextManager[Workforce]:
 
 
 def terms_of(scenario: Scenario) -> Terms:
-    """Returns on which terms actors carry out a scenario: those of another one can if they have equal terms."""
+    """Returns on which terms actors carry out a scenario."""
     from actors.workforce import Terms
 
     asked = scenario.resources
     groups = [(group.name, *group[2:]) for group in family_of(scenario).groups]  # without factories, which may differ
     variables = environment(asked.cpu_capability) | stand_in()
-    return Terms(demand_of(scenario), asked.patience_s, variables, (groups, asked.threads, own_code(scenario)))
+    return Terms(demand_of(scenario), asked.patience_s, variables, (groups, asked.threads), own_code(scenario))
 
 
 def demand_of(scenario: Scenario) -> Demand:

@@ -33,14 +33,29 @@ def depends_on(scenario: Scenario) -> Dependencies:
     }
 
 
-def own_code(scenario: Scenario) -> object:
-    """Returns what is equal for two scenarios if their own modules are the same, and have not changed in between."""
-    found = {module: (root_of(module), _of_module(scenario, module)) for module in own_modules(scenario)}
-    return object() if any(source is None for _, source in found.values()) else found  # an object equals no other
+def own_code(scenario: Scenario) -> dict[str, str] | None:
+    """Returns the state of each file that its own modules are made of, by path, and each module's folder, by name.
+
+    Returns None if the files of a module are not known.
+    """
+    found = {}
+    for module in own_modules(scenario):
+        if not (sources := _sources(scenario, module)):
+            return None
+        root = root_of(module)
+        found[module] = str(root)
+        found |= {
+            str((root or Path()) / path): hashlib.sha256(content).hexdigest() for path, content in sources.items()
+        }
+    return found
+
+
+def _sources(scenario: Scenario, module: str) -> dict[Path, bytes]:
+    return main_sources(scenario) if module == MAIN else sources_of(module)
 
 
 def _of_module(scenario: Scenario, module: str) -> str | None:
-    sources = main_sources(scenario) if module == MAIN else sources_of(module)
+    sources = _sources(scenario, module)
     return hash_of(sources) if sources else None
 
 

@@ -20,8 +20,19 @@ def test_a_local_ray_is_large_enough_for_every_run_to_come(monkeypatch: pytest.M
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
     monkeypatch.setattr(connection.ray, "init", lambda **options: seen.update(options))
-    connection.connect([Demand({"a": Needs(1.0)}), Demand({f"c{n}": Needs(1.5) for n in range(99)})])
-    assert (seen["address"], seen["num_cpus"]) == ("local", 149)
+    connection.connect([Demand({"a": Needs(1.0)}), Demand({f"c{n}": Needs(15.0) for n in range(9)})])
+    assert (seen["address"], seen["num_cpus"]) == ("local", 135)
+
+
+def test_more_actors_than_the_machine_has_memory_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors import connection
+    from actors.placement import Demand
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
+    demand = Demand({f"c{number}": Needs(1.0) for number in range(100_000)})
+    with pytest.raises(MissingResources, match=r"must have memory for 100000 actors of at least 0\.3 GB, got \d+ GB"):
+        connection.connect([demand])
 
 
 def test_a_local_ray_that_does_not_start_ends_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,9 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from toys_jobs import DivideByZero, Pid, Processes, Sleep
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from actors.session import Session
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
-ROOM = {"one-0": Needs(), "two-0": Needs()}
 
 
 @pytest.fixture
@@ -30,12 +29,18 @@ def session() -> "Iterator[Session]":
     session.shutdown()
 
 
-def processes(session: "Session", program: Processes | None = None, alike: object = None) -> tuple[int, ...]:
-    """Runs a program on terms, and returns its scheduler's and its workers' processes."""
+def hired(session: "Session", cpus: float = 0.0, **terms: Any) -> AbstractContextManager[Any]:
+    """A workforce with a third worker that gets no job. cpus: what that one needs."""
     from actors.placement import Demand
     from actors.workforce import Terms
 
-    with session.hired(Terms(Demand(ROOM), alike=alike)) as workforce:
+    demand = Demand({"one-0": Needs(), "two-0": Needs(), "idle-0": Needs(cpus=cpus)})
+    return session.hired(Terms(demand, **terms))
+
+
+def processes(session: "Session", program: Processes | None = None, cpus: float = 0.0, **terms: Any) -> tuple[int, ...]:
+    """Runs a program on terms, and returns the processes of its scheduler and of two workers."""
+    with hired(session, cpus, **terms) as workforce:
         (found,) = workforce.run(program or Processes(), f"test-{time.time_ns()}")
     return tuple(found)
 
@@ -46,12 +51,26 @@ def ended(pid: int) -> bool:
     return True
 
 
-def test_equal_terms_have_the_same_actors_and_others_new_ones_for_which_those_make_room(session: "Session") -> None:
+def test_equal_terms_have_the_same_actors_and_others_new_ones_beside_them_while_there_is_room(
+    session: "Session", ray_room: None
+) -> None:
     first, second = processes(session), processes(session)
     assert len(set(first)) == 3 and first == second
-    others = processes(session, alike="other")
-    assert not set(first) & set(others)
-    assert all(map(ended, first))
+    half = processes(session, cpus=3)
+    assert not set(first) & set(half)
+    assert processes(session) == first and processes(session, cpus=3) == half
+    assert not set(half) & set(processes(session, cpus=2))
+    assert all(map(ended, first + half))
+
+
+def test_code_that_actors_have_imported_must_not_have_changed(session: "Session") -> None:
+    first = processes(session, code={"one.py": "as it was"})
+    assert processes(session) == first == processes(session, code={"two.py": "as it was"})
+    both = {"one.py": "as it was", "two.py": "as it was"}
+    assert processes(session, code=both) == first
+    changed = processes(session, code={"two.py": "another"})
+    assert not set(changed) & set(first)
+    assert not set(processes(session, code=None)) & {*changed, *first}  # nobody knows what it is
 
 
 @pytest.mark.slow
@@ -99,14 +118,11 @@ def test_after_a_failure_all_are_new(session: "Session") -> None:
 
 @pytest.mark.slow
 def test_after_an_interruption_those_are_left_that_are_soon_done(session: "Session") -> None:
-    from actors.placement import Demand
-    from actors.workforce import Terms
-
     kept = []
     for seconds in (1.0, 600.0):
         first = processes(session)
         with (
-            session.hired(Terms(Demand(ROOM))) as workforce,
+            hired(session) as workforce,
             closing(workforce.run(Processes(Sleep(seconds)), f"test-{time.time_ns()}")) as steps,
         ):
             next(steps)
