@@ -12,19 +12,20 @@ import typer
 from raysim.cli.bad_input import refuse
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, Group, RenderableType
     from rich.table import Table
 
     from raysim.parts.part import Part
     from raysim.scenario.kinds import Kind
+    from raysim.scenario.words import Key
 
 
 def list_parts(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[KIND|NAME|MODULE:CLASS]",
-            help="A kind, such as data; a part, such as fedbuff; or a class of your own. By default: everything.",
+            metavar="[KEY|NAME|MODULE:CLASS]",
+            help="A key, such as data or local.lr; a part, such as fedbuff; or a class of your own. By default: all.",
             show_default=False,
         ),
     ] = None,
@@ -36,19 +37,70 @@ def list_parts(
 
     console = Console()
     if what is None:
-        console.print(_table(kinds()))
+        console.print(_names())
         for text in [text for kind in kinds() for text in kind.choice.installed()[1]]:
             typer.echo(text, err=True)
     elif ":" in what:
         _tell(*_own(what), what, console)
     else:
         parts, named = find_parts(what), find_kinds(what)
-        if not (parts or named):
+        keys = list(dict.fromkeys([kind.key for kind in named] or [what]))
+        told = [shown for key in keys for shown in _key(key)]
+        if not (parts or named or told):
             refuse([ValueError(_unknown(what))])
+        for shown in told:
+            console.print(shown)
         if named:
             console.print(_table(named))
         for place, (kind, part) in enumerate(parts):
-            _tell(kind, part, what, console, after=bool(place or named))
+            _tell(kind, part, what.rpartition(".")[2], console, after=bool(place or named or told))
+
+
+def _names() -> RenderableType:
+    """Returns the names of all parts, kind by kind."""
+    from rich.console import Group
+    from rich.table import Table
+
+    from raysim.parts.part import names_of
+    from raysim.scenario.kinds import kinds
+
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("key", "what it can name"):
+        table.add_column(column)
+    for kind in kinds():
+        table.add_row(f"[bold]{kind.key}", ", ".join(name for part in kind.parts for name in names_of(part)))
+    return Group(
+        table, "", "raysim list KEY tells what a key can name, or what it is: raysim list delay; NAME all of a part."
+    )
+
+
+def _key(path: str) -> list[Group]:
+    """Returns what there is to say of the key at a dotted path: of a block, its keys; else its type and meaning. Parts
+    that mean different things by it are told apart."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from raysim.parts.part import names_of, one_of
+    from raysim.scenario.kinds import find_owners, held_by
+    from raysim.scenario.words import keys_of
+    from raysim.sweep.file import ScenarioFile
+
+    name = path.rpartition(".")[2]
+    blocks: dict[type[Part], None] = {}
+    owners: dict[str, list[str]] = {}  # by what the key is
+    for owner in find_owners(path, ScenarioFile):
+        held = held_by(owner, name)
+        if held and not one_of(owner.model_fields[name].rebuild_annotation()):
+            blocks |= dict.fromkeys(held)
+        else:
+            key = next(key for key in keys_of(owner) if key.name == name)
+            owners.setdefault(_described(key), []).extend(names_of(owner)[:1])
+    abouts = [(_indented(_reflowed(inspect.getdoc(block) or "")), _indented(_keys(block))) for block in blocks]
+    shown = [Group(Text(path, "bold"), "", about, "", keys, "") for about, keys in abouts]
+    for text, names in owners.items():
+        whose = f" of {', '.join(names)}" if len(owners) > 1 else ""
+        shown.append(Group(Text.assemble((path, "bold"), whose), _indented(text), ""))
+    return shown
 
 
 def _table(kinds: Iterable[Kind]) -> Table:
@@ -98,11 +150,15 @@ def _keys(part: type[Part]) -> RenderableType:
     table.add_column(no_wrap=True)
     table.add_column()
     for key in keys_of(part):
-        unit = f" ({key.unit})" if key.unit else ""
-        default = key.default if key.default == "required" else f"default {key.default}"
-        meaning = " ".join(key.meaning.split()) or "It has no description."
-        table.add_row(f"[bold]{key.name}", escape(f"{key.type}{unit}; {default}\n{meaning}"))
+        table.add_row(f"[bold]{key.name}", escape(_described(key)))
     return table if table.row_count else "It has no keys."
+
+
+def _described(key: Key) -> str:
+    """Returns a key's type, unit and default, and below them what it means."""
+    unit = f" ({key.unit})" if key.unit else ""
+    default = key.default if key.default == "required" else f"default {key.default}"
+    return f"{key.type}{unit}; {default}\n{' '.join(key.meaning.split()) or 'It has no description.'}"
 
 
 def _indented(shown: RenderableType) -> RenderableType:
@@ -138,6 +194,4 @@ def _unknown(word: str) -> str:
 
     known = [name for kind in kinds() for part in kind.parts for name in names_of(part)]
     known += [name for kind in kinds() for name in (kind.word, kind.key)]
-    return (
-        f"list: must be a kind or a name that `raysim list` shows, or module:Class, got {word!r}{nearest(word, known)}"
-    )
+    return f"list: must be a key, a name that `raysim list` shows, or module:Class, got {word!r}{nearest(word, known)}"

@@ -62,8 +62,25 @@ def find_kinds(word: str) -> list[Kind]:
 
 
 def find_parts(name: str) -> list[tuple[Kind, type[Part]]]:
-    """Returns all parts of this name, with their kinds."""
-    return [(kind, part) for kind in kinds() for part in kind.parts if name in names_of(part)]
+    """Returns all parts of this name, with their kinds. After a key and a dot, as in model.lora: those of that kind."""
+    key, _, last = name.rpartition(".")
+    found = [kind for kind in kinds() if key in ("", kind.key, kind.word)]
+    return [(kind, part) for kind in found for part in kind.parts if last in names_of(part)]
+
+
+def find_owners(path: str, root: type[Part]) -> list[type[Part]]:
+    """Returns the blocks and parts that have the key at a dotted path, such as world.delay.sigma, below a root."""
+    *above, key = path.split(".")
+    owners = [root]
+    for word in above:
+        owners = [part for owner in owners for part in held_by(owner, word)]
+    return [owner for owner in dict.fromkeys(owners) if key in owner.model_fields]
+
+
+def held_by(owner: type[Part], key: str) -> list[type[Part]]:
+    """Returns the blocks and parts that a key of a block can hold; none where there is no such key."""
+    field = owner.model_fields.get(key)
+    return parts_of(field.rebuild_annotation()) if field else []
 
 
 def _classes(kind: Kind) -> set[str]:

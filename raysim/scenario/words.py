@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from raysim.parts.part import Part, names_of
@@ -20,7 +20,7 @@ _REFERENCE = "#/$defs/"
 class Key(NamedTuple):
     """The description of a key of a part."""
 
-    name: str
+    name: str  # its dotted path in the part
     type: str  # in words, such as whole number ≥ 1
     unit: str  # of a number; empty if it has none
     default: str  # as a scenario file spells it, or required
@@ -28,17 +28,27 @@ class Key(NamedTuple):
 
 
 def keys_of(part: type[Part]) -> list[Key]:
-    """Returns the description of each key of a part, except of the name that chooses the part."""
+    """Returns the description of each key of a block or a part, and of the keys of blocks in it, by dotted path; except
+    of the name that chooses the part. Keys of parts that a key can name are not among them."""
     schema = part.model_json_schema()
-    definitions, properties = schema.get("$defs", {}), schema["properties"]
+    definitions = schema.get("$defs", {})
+    if "properties" not in schema:  # it refers to itself
+        schema = definitions[schema["$ref"].removeprefix(_REFERENCE)]
     hidden = {"name"} if names_of(part) else set()
-    found = []
-    for name, value in properties.items():
-        if name not in hidden:
-            meaning = value.get("description") or _of_definition(value, definitions)
-            default = _default(value, definitions) if "default" in value else "required"
-            found.append(Key(name, kind(value), unit_of(value), default, meaning))
-    return found
+    return [key for key in _keys(schema, definitions, "") if key.name not in hidden]
+
+
+def _keys(schema: Schema, definitions: dict[str, Schema], above: str) -> Iterator[Key]:
+    """Yields the keys of a block, and of the blocks that these hold. above: where the block is, with a dot."""
+    for name, value in schema["properties"].items():
+        meaning = value.get("description") or _of_definition(value, definitions)
+        default = _default(value, definitions) if "default" in value else "required"
+        yield Key(above + name, kind(value), unit_of(value), default, meaning)
+        items = value.get("items")
+        alternatives = [value, *value.get("anyOf", []), *([items] if isinstance(items, dict) else [])]
+        for block in (found["$ref"].removeprefix(_REFERENCE) for found in alternatives if "$ref" in found):
+            if "properties" in definitions[block] and f".{name}." not in f".{above}":
+                yield from _keys(definitions[block], definitions, f"{above}{name}.")
 
 
 def unit_of(schema: Schema) -> str:

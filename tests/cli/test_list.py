@@ -1,5 +1,6 @@
 """`raysim list` and `raysim columns`: what a scenario can name, and what the tables of a run hold."""
 
+import re
 from typing import Any
 
 import pytest
@@ -28,19 +29,42 @@ def shown(*words: str) -> str:
     return "\n".join(line.rstrip() for line in answer.stdout.splitlines())
 
 
-def test_everything_is_listed_with_a_line_of_its_own() -> None:
+def test_all_names_are_listed_on_two_screens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     lines = shown("list").splitlines()
+    assert len(lines) <= 80
     for kind in kinds():
         assert sum(line.startswith(f"{kind.key} ") for line in lines) == 1
-    assert len(lines) == 1 + len(PARTS)
-    assert any("fedbuff" in line and "(Nguyen et al. 2022)" in line for line in lines)
+    words = " ".join(lines).replace(",", "").split()
+    assert all(name in words for _, part in PARTS for name in names_of(part))
 
 
 def test_a_kind_is_found_by_its_key_or_its_last_word() -> None:
     assert shown("list", "delay") == shown("list", "world.delay")
-    lines = shown("list", "delay").splitlines()
+    about, _, table = shown("list", "delay").partition("\n\n")
+    assert about.startswith("world.delay\n  one of ") and "; default none\n" in about
+    lines = table.splitlines()
     assert len(lines) == 1 + len(find_kinds("delay")[0].parts)
     assert any("scripted" in line and "delays[i][0]" in line for line in lines)
+    assert any("fedbuff" in line and "(Nguyen et al. 2022)" in line for line in shown("list", "algorithm").splitlines())
+
+
+def test_any_key_is_told_with_its_type_default_and_meaning() -> None:
+    assert shown("list", "run.rounds").startswith(
+        "run.rounds\n  whole number ≥ 1 or null (rounds); default null\n  Num"
+    )
+    local = shown("list", "local")
+    assert local.startswith("local\n\n  How a client or peer trains")
+    assert "\n  lr                   number > 0 or schedule; default 0.1\n" in local
+    assert "\n  groups.lr_factor     number ≥ 0 or schedule; default 1.0\n" in local
+    assert "\n  checkpoint.every_s  number ≥ 0 or null (s); default 300.0\n" in re.sub(
+        r"(?<=\w)  +", "  ", shown("list", "run")
+    )
+    assert "\n  rank     whole number ≥ 1; default 4\n" in shown("list", "model.lora")
+    sigma = shown("list", "world.delay.sigma")
+    assert "world.delay.sigma of half_normal\n  number ≥ 0 (`unit`); required\n  Standard deviation of the" in sigma
+    assert "world.delay.sigma of log_normal\n" in sigma
+    assert shown("list", "algorithm.fedbuff") == shown("list", "fedbuff")
 
 
 def test_a_part_is_told_with_its_keys_source_and_an_example() -> None:
@@ -70,7 +94,7 @@ def test_a_class_of_ones_own_is_told_too() -> None:
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        ("fedbuf", "list: must be a kind or a name that `raysim list` shows, or module:Class, got 'fedbuf' (did you"),
+        ("fedbuf", "list: must be a key, a name that `raysim list` shows, or module:Class, got 'fedbuf' (did you"),
         ("toplogy", "(did you mean 'topology'?)"),
         ("nowhere:Mine", "got 'nowhere:Mine', whose import raises ModuleNotFoundError"),
         ("json:loads", "got 'json:loads', which is <function loads"),
