@@ -1,6 +1,6 @@
-"""A cache of decoded images in the user's cache folder, because decoding takes longer than a short run.
+"""A cache of arrays in the user's cache folder, because decoding images, say, takes longer than a short run.
 
-An entry is named by a hash of all that decides the pixels. Whatever is damaged, or was not written for that name, fails
+An entry is named by a hash of all that decides the array. Whatever is damaged, or was not written for that name, fails
 its checksum, and is made again. Entries appear whole, by a rename, so processes may read and write at the same time.
 """
 
@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from raysim.data.cache import cache_folder
 
-LIMIT = 20 * 10**9  # bytes of all entries; those that were not used for longest are deleted first
+LIMIT = 20 * 10**9  # bytes of all entries of a kind; those that were not used for longest are deleted first
 _log = logging.getLogger("raysim")
 
 
@@ -28,25 +29,33 @@ def decoded(sources: Iterable[bytes], size: int | None, decode: Callable[[], np.
     sources: what is decoded, in order: the content of each image's file, or what changes whenever that does. size: to
     which images are resized.
     """
-    name = _name(sources, size)
-    entry = cache_folder("images") / name
-    if (found := _read(entry)) is not None:
-        return found
-    images = decode()
-    if images.nbytes <= LIMIT:
-        _write(entry, images)
-    return images
-
-
-def _name(sources: Iterable[bytes], size: int | None) -> str:
     import PIL
     from PIL import features
 
     codecs = {codec: features.version(codec) for codec in ("jpg", "libjpeg_turbo", "zlib", "webp")}
-    hashed = hashlib.sha256(repr((2, size, PIL.__version__, codecs, platform.machine())).encode())
+    decides = repr((2, size, PIL.__version__, codecs, platform.machine())).encode()
+    hashed = hashlib.sha256(decides)
+    return _kept("images", hashed, sources, decode)
+
+
+def kept(kind: str, sources: Iterable[bytes], make: Callable[[], np.ndarray]) -> np.ndarray:
+    """Returns the array that `make` does, from the cache if it is there.
+
+    kind: the folder of such entries. sources: all that decides the array, in order.
+    """
+    return _kept(kind, hashlib.sha256(), sources, make)
+
+
+def _kept(kind: str, hashed: Any, sources: Iterable[bytes], make: Callable[[], np.ndarray]) -> np.ndarray:
     for source in sources:
         hashed.update(hashlib.sha256(source).digest())
-    return hashed.hexdigest()
+    entry = cache_folder(kind) / hashed.hexdigest()
+    if (found := _read(entry)) is not None:
+        return found
+    array = make()
+    if array.nbytes <= LIMIT:
+        _write(entry, array)
+    return array
 
 
 def _read(entry: Path) -> np.ndarray | None:
@@ -101,4 +110,4 @@ def _delete_oldest(folder: Path) -> None:
 @cache
 def _warn(folder: Path, why: str) -> None:
     """Says once that nothing is kept."""
-    _log.warning(f"{folder}: decoded images cannot be kept there ({why}), so each run decodes them; set RAYSIM_CACHE")
+    _log.warning(f"{folder}: what takes long, such as decoding images, cannot be kept there ({why}); set RAYSIM_CACHE")

@@ -16,6 +16,7 @@ from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.source import Source
 from raysim.data.sources.table import Table
+from raysim.data.sources.text import Text
 from raysim.data.sources.torch_dataset import TorchDataset
 
 IMAGES: tuple[type[Images], ...] = (
@@ -36,6 +37,7 @@ IMAGES: tuple[type[Images], ...] = (
 SOURCES: tuple[type[Source], ...] = (
     *IMAGES,
     Table,
+    Text,
     Shakespeare,
     LinearRegression,
     Quadratic,

@@ -1,0 +1,115 @@
+"""Rows of texts in Parquet, JSON lines, CSV and text files, or in a folder that `datasets` has saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from raysim.data.sources.columns import read_table
+from raysim.data.sources.huggingface import read_splits
+from raysim.data.sources.reading import all_matching, reading
+from raysim.parts.errors import BadValue
+from results.location import is_local, location
+from results.store import local_copy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TEXT = (".txt", ".text", ".md")
+JSON = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+_SAVED = ("dataset_dict.json", "dataset_info.json", "state.json")
+
+
+class Rows(NamedTuple):
+    """The rows of some files, one after the other."""
+
+    table: pa.Table
+    files: list[tuple[str, int]]  # each file, and how many rows it has
+
+    def place(self, row: int) -> str:
+        """Says where a row is, for errors. Rows of a file count from 0."""
+        for file, rows in self.files:
+            if row < rows:
+                return f"row {row} of {file!r}"
+            row -= rows
+        raise IndexError(row)
+
+
+def read_rows(path: str, test_path: str | None) -> tuple[Rows, Rows | None]:
+    """Returns the training rows, and the test rows if they are apart.
+
+    path: a file, a pattern, or a folder: of `save_to_disk`, or with files whose names tell the split, such as
+    data/train-00000-of-00002.parquet. Raises FileNotFoundError or ValueError, saying what to do.
+    """
+    folder = location(path).expanduser()
+    if is_local(folder) and folder.is_dir():
+        train, test = (
+            _saved(path) if any((folder / name).is_file() for name in _SAVED) else _of_names(Path(str(folder)))
+        )
+        return train, test if test_path is None else read_rows(test_path, None)[0]
+    return _read("path", path), None if test_path is None else _read("test_path", test_path)
+
+
+def _read(key: str, pattern: str) -> Rows:
+    return _joined(key, all_matching(key, (pattern,)))
+
+
+def _joined(key: str, files: list[str]) -> Rows:
+    """Reads files with the same columns, one after the other."""
+    import pyarrow as pa
+
+    tables = [_table(key, file) for file in files]
+    for file, table in zip(files, tables, strict=True):
+        if table.column_names != tables[0].column_names:
+            must = f"files must hold the same columns, got {table.column_names!r} in {file!r}, and "
+            raise BadValue(f"{must}{tables[0].column_names!r} in {files[0]!r}; make them alike, or name fewer", key)
+    return Rows(
+        pa.concat_tables(tables, promote_options="permissive"),
+        [(file, table.num_rows) for file, table in zip(files, tables, strict=True)],
+    )
+
+
+def _table(key: str, file: str) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.json as pa_json
+
+    if file.endswith(TEXT):
+        text = location(file).read_text(encoding="utf-8", errors="replace")
+        return pa.table({"text": [text], "file": [Path(file).stem]})
+    if file.endswith(JSON):
+        with reading(file, "a whole file of JSON lines, an object on each"), local_copy(location(file)) as copy:
+            return pa_json.read_json(copy)
+    if not file.endswith((".parquet", ".csv", ".csv.gz")):
+        raise BadValue(f"must be a .parquet, .jsonl, .csv or .txt file, or a folder, got {file!r}", key)
+    return read_table(key, (file,))
+
+
+def _saved(path: str) -> tuple[Rows, Rows | None]:
+    splits = read_splits(path, None)
+    names = list(splits)
+    train = names[0] if len(names) == 1 else "train"
+    if train not in splits:
+        raise BadValue(f"must have a split `train`, got {names!r} in {path!r}; save it with that name", "path")
+
+    def rows(name: str) -> Rows:
+        table = splits[name].with_format("arrow")[:]
+        return Rows(table, [(f"{path}, split {name}", table.num_rows)])
+
+    return rows(train), rows("test") if "test" in splits else None
+
+
+def _of_names(folder: Path) -> tuple[Rows, Rows | None]:
+    """Reads a folder whose files tell their split, or of which each is a text."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith("."))
+    found = {
+        split: [file for file in files if file.name.startswith(split) or split in file.relative_to(folder).parts[:-1]]
+        for split in ("train", "test")
+    }
+    if found["train"]:
+        chosen = {split: [str(file) for file in some if file.suffix] for split, some in found.items()}
+        return _joined("path", chosen["train"]), _joined("path", chosen["test"]) if chosen["test"] else None
+    texts = [str(file) for file in files if file.name.endswith(TEXT)]
+    if not texts:
+        must = "must be a folder of `save_to_disk`, with files train*.parquet, .jsonl or .csv, or with .txt files"
+        raise BadValue(f"{must}, got {[file.name for file in files][:5]!r} in {str(folder)!r}; name the file", "path")
+    return _joined("path", texts), None

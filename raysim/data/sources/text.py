@@ -1,0 +1,185 @@
+"""Texts in files of one's own, as tokens: for language models, masked ones, and classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from string import Formatter
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from raysim.data.dataset import Dataset, Split
+from raysim.data.sources.columns import plain, require
+from raysim.data.sources.meaning import labels_of
+from raysim.data.sources.reading import matching
+from raysim.data.sources.rows import Rows, read_rows
+from raysim.data.sources.sequences import Sequences, Wanted, arranged, masked
+from raysim.data.sources.source import Share, Source
+from raysim.data.sources.subset import tested
+from raysim.data.sources.tokenizers import TOKENIZERS, Bytes, Tokenizer, Tokens
+from raysim.parts.errors import BadValue
+from raysim.parts.part import Count, OneOf, Unit
+from raysim.terms import Inputs
+from results.location import is_local, location
+
+
+class Text(Source):
+    """Texts in Parquet, JSON lines, CSV or text files, or in a folder that `datasets` has saved, as tokens.
+
+    Inputs are `input_ids` and `attention_mask`, which models of transformers take, as wide as the longest text; or,
+    with `pack`, tokens alone, which all models of text take. Where a place predicts nothing, its label is -100.
+    """
+
+    name: str = "text"
+    path: Annotated[str, Field(examples=["reviews.jsonl"])]
+    """A .parquet, .jsonl, .csv or .txt file, or a pattern such as texts/*.txt; or a folder: of `save_to_disk`, with
+    files whose names or folders begin with train and test, or with .txt files. A .txt file is one text, in the column
+    `text`, whose name is in the column `file`."""
+    test_path: str | None = None
+    """The file, or a pattern, of the test texts. null: those of the folder or, without any, a share of the texts."""
+    test_share: Share = 0.2
+    """Share of the samples that is the test set, if there are no test texts. It is the same for every seed."""
+    task: Literal["causal", "classify", "masked"] = "causal"
+    """What is predicted. causal: each next token. masked: tokens that are masked, once, when the data are loaded.
+    classify: the label of a text."""
+    text: str = "text"
+    """Column of the texts; not used with `prompt`."""
+    prompt: str | None = None
+    """A template of the texts, with columns in braces, such as "Question: {question}\\nAnswer: ". null: `text`."""
+    answer: str | None = None
+    """Column of what follows the text or the prompt: only it is predicted; for causal only. null: all of the text is.
+    """
+    label: str | None = None
+    """Column of the labels, which are texts, whole numbers or booleans; for classify only."""
+    tokenizer: Annotated[Tokenizer, OneOf(TOKENIZERS)] = Bytes()
+    """How texts become tokens."""
+    length: Annotated[Count, Unit("tokens")] = 128
+    """Most tokens of a sample. Longer texts are cut at their ends; prompts before an answer at their beginnings."""
+    pack: bool = False
+    """Whether texts are joined, of each combination of `client` and `columns` by itself, with a token for the end of
+    each, and cut into samples of `length` tokens; what is left over is not used. For causal only."""
+    mask_share: Share = 0.15
+    """Share of a text's tokens that is predicted, for masked only: of ten, eight are masked, one is replaced by a
+    random token, and one stays (Devlin et al., BERT, NAACL 2019)."""
+    client: str | None = None
+    """Column that says whose text it is, such as an author, by which `partition: natural` divides. null: there is none.
+    """
+    columns: tuple[str, ...] = ()
+    """Further columns that a partition may use, such as a category, to draw a Dirichlet partition `over`."""
+    train_samples: Count | None = None
+    """Number of training samples to use: the first ones. null: all."""
+    test_samples: Count | None = None
+    """Number of test samples to use: the first ones. null: all."""
+
+    @property
+    def holds(self) -> tuple[Inputs, ...]:  # type: ignore[override]
+        return ("text",) if self.pack else ("named",)
+
+    @property
+    def divisible_by(self) -> tuple[str, ...]:
+        users = () if self.client is None else ("user", self.client)
+        return (*(("label",) if self.task == "classify" else ()), *users, *self.columns)
+
+    def reads(self) -> Iterable[str | Path]:
+        files: list[str | Path] = []
+        for path in (self.path, self.test_path):
+            if path is not None:
+                folder = location(path).expanduser()
+                files += [path] if is_local(folder) and folder.is_dir() else matching(path)
+        return [*files, *self.tokenizer.reads()]
+
+    def problems(self) -> list[str]:
+        found = []
+        for key, task in (("pack", "causal"), ("answer", "causal"), ("label", "classify")):
+            if getattr(self, key) and self.task != task:
+                found.append(f"`{key}` is for `task: {task}`, got {self.task}; leave it out, or correct `task`")
+        if self.task == "classify" and self.label is None:
+            found.append("`label` must name the column of the labels for `task: classify`, got null; add it")
+        if self.prompt is not None:
+            try:
+                _fields(self.prompt)
+            except ValueError as error:
+                found.append(f"`prompt` must be a template with columns in braces, got {self.prompt!r}: {error}")
+        return found
+
+    def load(self) -> Dataset:
+        """Loads the texts. Raises FileNotFoundError or ValueError, saying which row of which file, and what to do."""
+        rows = [one for one in read_rows(self.path, self.test_path) if one is not None]
+        texts = [self._texts(some) for some in rows]
+        tokens = self.tokenizer.fitted([question + answer for question, answer in texts[0]])
+        if self.task == "masked" and tokens.mask is None:
+            raise BadValue(
+                "must have a token for the mask with `task: masked`, got one without; take another", "tokenizer"
+            )
+        wanted = Wanted(self.length, self.pack, self.answer is not None, self.task == "causal")
+        sides = [self._sides(some) for some in rows]
+        made = [
+            arranged(tokens, pairs, wanted, some.place, columns)
+            for pairs, some, columns in zip(texts, rows, sides, strict=True)
+        ]
+        return self._dataset(tokens, made, self._labels(rows))
+
+    def _dataset(self, tokens: Tokens, made: list[Sequences], labels: list[np.ndarray] | None) -> Dataset:
+        width = max(one.width for one in made)
+        notes = [note for one in made for note in one.notes]
+        classes, told, splits = tokens.size, f"a token for each place, of {tokens.size}", []
+        y = [one.labels(width) for one in made]
+        if labels is not None:
+            both, classes, meaning = labels_of(
+                labels[0], labels[1] if len(labels) > 1 else None, "classes", made[0].ids(1)
+            )
+            y, told, notes = np.split(both, [len(labels[0])]), meaning.text, [*notes, *meaning.notes]
+        for one, targets, part in zip(made, y, ("train", "test"), strict=False):
+            ids, mask = one.ids(width), one.mask(width)
+            if self.task == "masked":
+                ids, targets = masked(ids, mask, tokens, self.mask_share, part)
+            splits.append(Split(one.inputs(ids, mask), targets, one.columns))
+        train, test = splits if len(splits) == 2 else tested(splits[0], self.test_share)
+        train, test = _first(train, self.train_samples), _first(test, self.test_samples)
+        words = f"texts of up to {width} tokens by {self.tokenizer.name}, of a vocabulary of {tokens.size}"
+        return Dataset(train, test, classes, meaning=(f"x: {words}", f"y: {told}"), notes=tuple(notes))
+
+    def _texts(self, rows: Rows) -> list[tuple[str, str]]:
+        """Returns the text of each row, and its answer, if it has one."""
+        names = _fields(self.prompt) if self.prompt is not None else [self.text]
+        answers = [] if self.answer is None else [self.answer]
+        require(rows.table, rows.files[0][0], tuple(dict.fromkeys((*names, *answers, *self._named))))
+        values = {name: _as_texts(rows.table[name].to_pylist()) for name in (*names, *answers)}
+        if self.prompt is None:
+            questions: Sequence[str] = values[self.text]
+        else:
+            by_row = (dict(zip(names, row, strict=True)) for row in zip(*(values[name] for name in names), strict=True))
+            count = rows.table.num_rows
+            questions = [self.prompt.format_map(row) for row in by_row] if names else [self.prompt.format()] * count
+        return list(zip(questions, values[self.answer] if self.answer else [""] * len(questions), strict=True))
+
+    @property
+    def _named(self) -> tuple[str, ...]:
+        """Columns beside those of texts."""
+        return tuple(name for name in (self.client, self.label, *self.columns) if name is not None)
+
+    def _sides(self, rows: Rows) -> dict[str, np.ndarray]:
+        """Returns what partitions may use: for each column, its values (rows,)."""
+        columns = {name: plain(rows.table, name) for name in self._named if name != self.label}
+        return columns if self.client is None else {**columns, "user": columns[self.client]}
+
+    def _labels(self, rows: list[Rows]) -> list[np.ndarray] | None:
+        return None if self.label is None else [plain(some.table, self.label) for some in rows]
+
+
+def _fields(template: str) -> list[str]:
+    """Returns the columns that a template names. Raises ValueError if it is none."""
+    names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
+    if "" in names:
+        raise ValueError("braces must hold a column's name, or be doubled")
+    return list(dict.fromkeys(names))
+
+
+def _as_texts(values: list[Any]) -> list[str]:
+    return [value if isinstance(value, str) else str(value) for value in values]
+
+
+def _first(split: Split, samples: int | None) -> Split:
+    return split if samples is None else split.take(np.arange(min(samples, len(split))))

@@ -1,0 +1,170 @@
+"""How texts become tokens: by bytes, characters, pieces that are learned from the data, or a tokenizer in a folder."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from raysim.data.sources.decoded import kept
+from raysim.parts.errors import BadValue
+from raysim.parts.part import Part, Unit
+from results.location import location
+
+PADDING, END, MASK, UNKNOWN = range(4)  # the first tokens of raysim's own tokenizers
+SPECIAL = ("<padding>", "<end>", "<mask>", "<unknown>")
+
+
+class Tokens(NamedTuple):
+    """A tokenizer that is ready to be used. size: of its vocabulary. A token that it lacks is None."""
+
+    size: int
+    encode: Callable[[Sequence[str]], list[np.ndarray]]  # from texts to tokens, int32 (tokens,) each
+    decode: Callable[[Sequence[int]], str]
+    padding: int = PADDING
+    end: int | None = END  # of a text
+    mask: int | None = MASK
+    special: tuple[int, ...] = tuple(range(len(SPECIAL)))  # tokens that stand for no text
+    prefix: tuple[int, ...] = ()  # what stands before a text
+    suffix: tuple[int, ...] = ()  # what stands after one that is classified, or whose tokens are masked
+    named: bytes | None = None  # what decides the tokens of a text, where they take long to make: they are then kept
+
+
+class Tokenizer(Part):
+    """How texts become tokens. A subclass adds its `name`."""
+
+    name: str
+
+    @abstractmethod
+    def fitted(self, texts: Sequence[str]) -> Tokens:
+        """Returns the tokenizer. texts: of the training samples."""
+
+
+class Bytes(Tokenizer):
+    """A token for each byte of UTF-8, 260 with padding, the end of a text, the mask, and one that is not used."""
+
+    name: str = "bytes"
+
+    def fitted(self, texts: Sequence[str]) -> Tokens:
+        first = len(SPECIAL)
+
+        def encode(some: Sequence[str]) -> list[np.ndarray]:
+            return [np.frombuffer(one.encode(errors="replace"), np.uint8).astype(np.int32) + first for one in some]
+
+        def decode(tokens: Sequence[int]) -> str:
+            return bytes(token - first for token in tokens if token >= first).decode(errors="replace")
+
+        return Tokens(first + 256, encode, decode)
+
+
+class Characters(Tokenizer):
+    """A token for each character of the training texts, in sorted order, and one for all others."""
+
+    name: str = "characters"
+
+    def fitted(self, texts: Sequence[str]) -> Tokens:
+        known, first = sorted(set().union(*texts)), len(SPECIAL)
+        points = np.array([ord(one) for one in known], dtype=np.uint32)
+
+        def encode(some: Sequence[str]) -> list[np.ndarray]:
+            return [_places(points, one, first) for one in some]
+
+        def decode(tokens: Sequence[int]) -> str:
+            return "".join(known[token - first] if token >= first else "" for token in tokens)
+
+        return Tokens(first + len(known), encode, decode)
+
+
+def _places(points: np.ndarray, text: str, first: int) -> np.ndarray:
+    asked = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    place = np.searchsorted(points, asked).clip(max=len(points) - 1)
+    return np.where(points[place] == asked, place + first, UNKNOWN).astype(np.int32)
+
+
+class Trained(Tokenizer):
+    """Byte-pair encoding of bytes that is learned from the training texts, by the library `tokenizers`."""
+
+    name: str = "trained"
+    vocabulary: Annotated[int, Field(ge=260, examples=[2000]), Unit("tokens")]
+    """Number of tokens, at least the 260 of single bytes. Texts that are few give fewer."""
+
+    def fitted(self, texts: Sequence[str]) -> Tokens:
+        from tokenizers import Tokenizer as Made
+        from tokenizers import __version__
+
+        named = [f"{__version__} {self.vocabulary}".encode(), *(text.encode(errors="replace") for text in texts)]
+        learned = kept("tokenizers", named, lambda: np.frombuffer(self._learned(texts).encode(), np.uint8))
+        made = Made.from_str(learned.tobytes().decode())
+
+        def encode(some: Sequence[str]) -> list[np.ndarray]:
+            return [np.array(one.ids, dtype=np.int32) for one in made.encode_batch(list(some))]
+
+        size = made.get_vocab_size()
+        return Tokens(size, encode, lambda tokens: str(made.decode(list(tokens))), named=learned.tobytes())
+
+    def _learned(self, texts: Sequence[str]) -> str:
+        """Returns the tokenizer as JSON."""
+        from tokenizers import Tokenizer as Made
+        from tokenizers import decoders, models, pre_tokenizers, trainers
+
+        made = Made(models.BPE())
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        made.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=self.vocabulary,
+            special_tokens=list(SPECIAL),
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        made.train_from_iterator(texts, trainer)
+        return str(made.to_str())
+
+
+class InFolder(Tokenizer):
+    """The tokenizer of a local folder, as `save_pretrained` of transformers writes it. Nothing is downloaded."""
+
+    name: str = "folder"
+    path: Annotated[str, Field(examples=["models/gpt2"])]
+    """The folder, which holds tokenizer.json or the like. It is often that of the model."""
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.path,)
+
+    def fitted(self, texts: Sequence[str]) -> Tokens:
+        import transformers
+
+        folder = location(self.path).expanduser()
+        try:
+            if not folder.is_dir():
+                raise FileNotFoundError("there is no such folder")
+            made: Any = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        except Exception as error:  # transformers raises almost anything
+            said = " ".join(str(error).split())[:200]
+            text = f"must be a local folder with a tokenizer of transformers, got {str(folder.absolute())!r}: {said}"
+            raise BadValue(f"{text}; save it there with save_pretrained; nothing is downloaded", "path") from error
+        padding = made.pad_token_id if made.pad_token_id is not None else made.eos_token_id
+
+        def encode(some: Sequence[str]) -> list[np.ndarray]:
+            found = made(list(some), add_special_tokens=False)["input_ids"]
+            return [np.array(one, dtype=np.int32) for one in found]
+
+        bare, whole = encode(["a"])[0].tolist(), list(made("a")["input_ids"])
+        first = next((at for at in range(len(whole)) if whole[at : at + len(bare)] == bare), 0)
+        return Tokens(
+            len(made),
+            encode,
+            lambda tokens: str(made.decode(list(tokens), skip_special_tokens=True)),
+            padding=PADDING if padding is None else padding,
+            end=made.eos_token_id,
+            mask=made.mask_token_id,
+            special=tuple(made.all_special_ids),
+            prefix=tuple(whole[:first]),
+            suffix=tuple(whole[first + len(bare) :]),
+            named=whole_of.to_str().encode() if (whole_of := getattr(made, "backend_tokenizer", None)) else None,
+        )
+
+
+TOKENIZERS: tuple[type[Tokenizer], ...] = (Bytes, Characters, Trained, InFolder)

@@ -1,0 +1,177 @@
+"""Texts become tokens, masks and labels as worked out by hand, and rows that cannot are refused with their place."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raysim
+from raysim.data.dataset import Dataset
+from raysim.data.loaded import load as load_checked
+from raysim.data.sources.text import Text
+from raysim.data.sources.tokenizers import END, MASK, UNKNOWN, Bytes, Characters, InFolder, Trained
+
+Load = Callable[..., Dataset]
+ROWS = [
+    {"text": "ab", "who": "ann", "kind": "x"},
+    {"text": "abc", "who": "bob", "kind": "y"},
+    {"text": "b", "who": "ann", "kind": "x"},
+    {"text": "cab", "who": "bob", "kind": "y"},
+]
+A, B, C = 4, 5, 6  # of the characters a, b and c
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    """Loads rows from a file of JSON lines, which is also the test set."""
+
+    def loading(rows: Any = ROWS, **keys: Any) -> Dataset:
+        path = tmp_path / "texts.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return load_checked(Text(path=str(path), test_path=str(path), **{"tokenizer": Characters(), **keys}))
+
+    return loading
+
+
+def test_a_causal_sample_has_the_next_token_as_label_and_minus_100_where_it_ends(load: Load) -> None:
+    split = load(client="who").train
+    assert split.x["input_ids"].tolist() == [[A, B, 0], [A, B, C], [B, 0, 0], [C, A, B]]
+    assert split.x["attention_mask"].tolist() == [[1, 1, 0], [1, 1, 1], [1, 0, 0], [1, 1, 1]]
+    assert split.y.tolist() == [[B, END, -100], [B, C, END], [END, -100, -100], [A, B, END]]
+    assert split.columns["user"].tolist() == ["ann", "bob", "ann", "bob"]
+    assert split.x["input_ids"].dtype == np.int32
+
+
+def test_only_the_answer_to_a_prompt_is_predicted(load: Load) -> None:
+    rows = [{"q": "ab", "a": "c"}, {"q": "", "a": "ca"}]
+    split = load(rows, prompt="b{q}", answer="a").train
+    assert split.x["input_ids"].tolist() == [[B, A, B, C], [B, C, A, 0]]
+    assert split.y.tolist() == [[-100, -100, C, END], [C, A, END, -100]]
+    cut = load(rows, prompt="b{q}", answer="a", length=3)  # a prompt loses its beginning
+    assert cut.train.x["input_ids"].tolist() == [[A, B, C], [B, C, A]]
+    assert cut.train.y.tolist() == [[-100, C, END], [C, A, END]]
+    assert cut.notes[0] == "data.length: 1 of 2 texts have more than 3 tokens, and are cut"
+
+
+def test_packed_texts_of_a_client_fill_samples_one_after_the_other(load: Load) -> None:
+    dataset = load(client="who", pack=True, length=3)
+    # ann: ab. b.   bob: abc. cab.
+    assert dataset.train.x.tolist() == [[A, B, END], [A, B, C], [END, C, A]]
+    assert dataset.train.y.tolist() == [[B, END, B], [B, C, END], [C, A, B]]
+    assert dataset.train.columns["user"].tolist() == ["ann", "bob", "bob"]
+
+
+def test_labels_of_texts_are_numbered_and_long_texts_are_cut(load: Load) -> None:
+    dataset = load(task="classify", label="kind", length=2)
+    assert dataset.num_classes == 2 and dataset.train.y.tolist() == [0, 1, 0, 1]
+    assert dataset.train.x["input_ids"].tolist() == [[A, B], [A, B], [B, 0], [C, A]]
+
+
+def test_some_tokens_of_each_text_are_masked_and_are_the_labels(load: Load) -> None:
+    rows = [{"text": "abc" * 40}, {"text": "c"}]
+    split, plain = load(rows, task="masked").train, load(rows, task="classify", label="text").train
+    ids, y = split.x["input_ids"], split.y
+    chosen = y != -100
+    assert np.array_equal(y[chosen], plain.x["input_ids"][chosen]) and chosen.any(axis=1).all()
+    assert 8 <= chosen[0].sum() <= 30 and (ids[0][chosen[0]] == MASK).mean() > 0.6
+    assert np.array_equal(ids[~chosen], plain.x["input_ids"][~chosen])
+    assert np.array_equal(ids, load(rows, task="masked").train.x["input_ids"])
+
+
+def test_tokenizers_give_texts_back(tmp_path: Path) -> None:
+    texts = ["the cat sat on the mat", "a cat — and naïve"] * 5
+    trained = Trained(vocabulary=300)
+    for tokenizer in (Bytes(), Characters(), trained):
+        tokens = tokenizer.fitted(texts)
+        ids = tokens.encode(texts)
+        assert [tokens.decode(one.tolist()) for one in ids] == texts
+        assert max(one.max() for one in ids) < tokens.size and min(one.min() for one in ids) > UNKNOWN
+    assert Characters().fitted(["ab"]).encode(["axb"])[0].tolist() == [A, UNKNOWN, B]
+    again = trained._learned(texts)
+    assert again == trained._learned(texts) and len(trained.fitted(texts).encode(["the cat"])[0]) < 7
+
+
+def test_a_tokenizer_of_a_folder_puts_its_own_tokens_around_texts(tmp_path: Path, load: Load) -> None:
+    transformers = pytest.importorskip("transformers")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "b"]
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("\n".join(words))
+    transformers.BertTokenizerFast(vocab={word: at for at, word in enumerate(words)}).save_pretrained(tmp_path / "bert")
+    rows = [{"text": "ab", "kind": "x"}, {"text": "b b b", "kind": "y"}]
+    dataset = load(rows, task="classify", label="kind", length=4, tokenizer=InFolder(path=str(tmp_path / "bert")))
+    assert dataset.train.x["input_ids"].tolist() == [[2, 5, 6, 3], [2, 7, 7, 3]]
+
+
+def test_files_of_all_kinds_give_the_same_texts(tmp_path: Path) -> None:
+    frame = pd.DataFrame(ROWS)
+    frame.to_parquet(tmp_path / "one.parquet")
+    frame.to_csv(tmp_path / "one.csv", index=False)
+    frame.to_json(tmp_path / "one.jsonl", orient="records", lines=True)
+    (tmp_path / "hub" / "data").mkdir(parents=True)
+    frame[:2].to_parquet(tmp_path / "hub" / "data" / "train-00000-of-00002.parquet")
+    frame[2:].to_parquet(tmp_path / "hub" / "data" / "train-00001-of-00002.parquet")
+    frame.to_parquet(tmp_path / "hub" / "data" / "test-00000-of-00001.parquet")
+    loaded = [Text(path=str(tmp_path / name)).load() for name in ("one.parquet", "one.csv", "one.jsonl")]
+    assert len({one.train.x["input_ids"].tobytes() for one in loaded}) == 1
+    hub = Text(path=str(tmp_path / "hub")).load()
+    assert (len(hub.train), len(hub.test)) == (4, 4)
+    (tmp_path / "notes").mkdir()
+    for name in ("ann", "bob"):
+        (tmp_path / "notes" / f"{name}.txt").write_text(f"{name} says this and that")
+    notes = Text(path=str(tmp_path / "notes"), client="file", pack=True, length=5).load()
+    assert set(notes.train.columns["user"]) == {"ann", "bob"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "text"),
+    [
+        (ROWS, {"text": "txt"}, r"texts.jsonl' must have a column 'txt', got \['text', 'who', 'kind'\]"),
+        ([*ROWS, {"text": ""}], {}, r"row 4 of '.*texts.jsonl' must have a text of a token or more, got none"),
+        ([{"q": "ab", "a": "cab"}], {"text": "q", "answer": "a", "length": 3}, "row 0 of .* an answer of fewer tokens"),
+        ([{"text": "ab"}, {"text": None}], {}, "must have a value in every row"),
+        (ROWS, {"pack": True, "length": 50}, "must leave a sample of 50 tokens, got none with `pack`"),
+        (ROWS, {"tokenizer": InFolder(path="nowhere")}, "must be a local folder with a tokenizer of transformers"),
+    ],
+)
+def test_rows_that_give_no_sample_are_refused(load: Load, rows: Any, keys: Any, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        load(rows, **keys)
+
+
+def test_keys_that_do_not_go_together_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    part = Text(path=str(tmp_path / "a.txt"), task="masked", pack=True, label="kind", prompt="{")
+    assert [problem.partition(" ")[0] for problem in part.problems()] == ["`pack`", "`label`", "`prompt`"]
+    assert "must name the column of the labels" in Text(path="a.txt", task="classify").problems()[0]
+
+
+def scenario(path: Path) -> Any:
+    rows = [{"text": ("to be or not " * 3)[: 9 + at % 20], "who": f"w{at % 4}"} for at in range(40)]
+    (path / "who.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = {"name": "text", "path": str(path / "who.jsonl"), "tokenizer": "characters", "client": "who", "length": 16}
+    data |= {"clients": 4, "partition": "natural"}
+    model = {"name": "causal_lm", "config": {"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2}}
+    raw = {"name": "text", "data": data, "model": model, "algorithm": {"name": "fedbuff", "buffer": 2}}
+    raw |= {"local": {"lr": 0.1, "batch_size": 4}, "world": {"dispatch": {"per_round": 2}}}
+    return raw | {"run": {"rounds": 4, "evaluate_every": 2}}
+
+
+def test_a_model_learns_texts_of_clients(tmp_path: Path) -> None:
+    result = raysim.run(raysim.parse_scenario(scenario(tmp_path)), inline=True, out=tmp_path / "runs")
+    losses = result.pandas("evaluations").query("metric == 'loss' and split == 'test'").value
+    assert losses.iloc[-1] < losses.iloc[0]
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_texts_give_the_same_bits_on_any_number_of_workers(ray_session: Any, tmp_path: Path) -> None:
+    raw = scenario(tmp_path)
+    digests = {raysim.run(raysim.parse_scenario(raw), inline=True, out=tmp_path / "inline").digest}
+    for actors in (1, 2):
+        some = raysim.parse_scenario(raw | {"resources": {"client_actors": actors}})
+        digests.add(raysim.run(some, out=tmp_path / str(actors)).digest)
+    assert len(digests) == 1
