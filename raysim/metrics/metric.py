@@ -23,6 +23,8 @@ class Metric(Part):
     """The package that computes it, if it is an optional one."""
     larger: ClassVar[bool] = True
     """Whether larger values are better."""
+    keeps: ClassVar[str] = "all"
+    """What `reduced` leaves of a batch. Metrics that name the same share it."""
 
     name: str
 
@@ -39,6 +41,16 @@ class Metric(Part):
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yields (key, what is wrong with it), whatever the data are."""
         yield from ()
+
+    def reduced(self, output: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns what `compute` needs of a batch, as its arguments, which are joined over all batches.
+
+        output, target: as of a module and its data.
+        """
+        from raysim.local.outputs import per_label
+
+        outputs, labels = per_label(output, target)
+        return outputs.float(), labels
 
     @abstractmethod
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:

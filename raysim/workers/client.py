@@ -104,21 +104,20 @@ class ClientWorker(Workbench):
 
     def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, KeptOutputs]:
         """Evaluates the server's model on some rows of a split. Leaves its outputs and the labels, if that is asked."""
-        pairs: list[tuple[Tensor, Tensor]] = []
+        kept: list[Record] = []
         model = self.received(wire.borrow(request.message.content, self.device))  # the network copies it
         samples, rows = self.evaluated[request.split]
         self.net.take_solves()
         with self.net.evaluating(model) as module:
-            sums = self.sums(module, samples, rows[request.first : request.last], pairs if request.keeps else None)
+            sums = self.sums(module, samples, rows[request.first : request.last], kept if request.keeps else None)
         if not request.keeps:
             return Answer(sums, KeptOutputs(()))
-        outputs, labels = joined(pairs)
-        return Answer(sums, KeptOutputs((Value(wire.send({"outputs": outputs, "labels": labels})),)))
+        return Answer(sums, KeptOutputs((Value(wire.send(joined(kept))),)))
 
     def metrics(self, request: MetricsRequest) -> OwnMetrics:
         """Computes own metrics of the outputs that evaluations left."""
         kept = [wire.receive(outputs.content, torch.device("cpu")) for outputs in request.outputs]
-        return self.own_metrics([(record["outputs"], record["labels"]) for record in kept])
+        return self.own_metrics(kept)
 
     def evaluate_clients(self, request: EvaluateClientsRequest) -> list[dict[str, Evaluated]]:
         """Evaluates each client's own model on its own samples, by split."""

@@ -21,7 +21,7 @@ from raysim.local.fits import fits
 from raysim.local.loss import CrossEntropy
 from raysim.local.model import Model
 from raysim.local.net import LOSSES, Net
-from raysim.local.outputs import hits, per_label
+from raysim.local.outputs import hits
 from raysim.local.samples import Loader, Samples
 from raysim.local.steps import first_kept
 from raysim.local.task import Task
@@ -249,36 +249,34 @@ class Workbench:
         model has deep equilibrium layers, metrics of their solves are added, for all solves since `take_solves` was
         last called, such as those of adapting the model.
         """
-        pairs: list[tuple[Tensor, Tensor]] | None = [] if self.scenario.run.metrics else None
-        return Evaluated(self.sums(predict, split, rows, pairs, client), self.own_metrics(pairs))
+        kept: list[Record] | None = [] if self.scenario.run.metrics else None
+        return Evaluated(self.sums(predict, split, rows, kept, client), self.own_metrics(kept))
 
-    def own_metrics(self, pairs: list[tuple[Tensor, Tensor]] | None) -> OwnMetrics:
-        """Computes the metrics of `run.metrics`. pairs: outputs and labels, as `sums` adds them; None: no metrics."""
-        if not pairs:
+    def own_metrics(self, kept: list[Record] | None) -> OwnMetrics:
+        """Computes the metrics of `run.metrics`. kept: what they keep of batches, as `sums` adds it; None: no metrics."""
+        if not kept:
             return {}
-        outputs, labels = joined(pairs)
-        return {metric.title: metric.value(outputs, labels) for metric in self.scenario.run.metrics}
+        whole, metrics = joined(kept), self.scenario.run.metrics
+        return {one.title: one.value(whole[f"outputs, {one.keeps}"], whole[f"labels, {one.keeps}"]) for one in metrics}
 
     def sums(
         self,
         predict: Any,
         split: Split,
         rows: np.ndarray,
-        pairs: list[tuple[Tensor, Tensor]] | None,
+        kept: list[Record] | None,
         client: int | None = None,
     ) -> MetricSums:
         """Returns the sums of metrics over predictions, as `measure` says.
 
-        pairs: a list to which the outputs (n, classes) and labels (n,) of each batch are added, on the CPU; None: they
-        are not kept.
+        kept: a list to which is added what metrics need of each batch, on the CPU; None: that is not kept.
         """
         loss, correct, labelled = 0.0, 0, self.federation.loss in HAS
         for start in range(0, len(rows), EVALUATION_BATCH):
             x, y = self.loader(split, rows[start : start + EVALUATION_BATCH], client)
             output: Tensor = predict(x)
-            if pairs is not None:
-                outputs, labels = per_label(output, y)
-                pairs.append((outputs.float().cpu(), labels.cpu()))
+            if kept is not None:
+                kept.append(self._kept_of(output, y))
             loss += float(self.net.loss(output, y, reduction="sum"))
             if labelled:
                 correct += hits(output, y)
@@ -290,6 +288,15 @@ class Workbench:
             sums["iterations"] = samples * solves.iterations / solves.solves
             sums["unconverged"] = samples * solves.unconverged / solves.solves
         return sums
+
+    def _kept_of(self, output: Tensor, y: Tensor) -> Record:
+        """Returns what metrics need of a batch: outputs and labels, or what some make of them."""
+        record: Record = {}
+        for metric in self.scenario.run.metrics:
+            if f"labels, {metric.keeps}" not in record:
+                outputs, labels = metric.reduced(output, y)
+                record[f"outputs, {metric.keeps}"], record[f"labels, {metric.keeps}"] = outputs.cpu(), labels.cpu()
+        return record
 
     def measured(self, client: int, **numbers: float | None) -> Numbers:
         """Returns what the table `updates` shows of a client's training: these numbers, what its task logged, the
@@ -308,10 +315,9 @@ class Workbench:
         return {**numbers, **of_group, **of_solves, **self.take_logged()}
 
 
-def joined(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    """Joins the outputs and the labels of batches."""
-    outputs, labels = zip(*pairs, strict=True)
-    return torch.cat(outputs), torch.cat(labels)
+def joined(kept: list[Record]) -> Record:
+    """Joins what was kept of batches."""
+    return {key: torch.cat([record[key] for record in kept]) for key in kept[0]}
 
 
 def _labels(y: np.ndarray) -> int:

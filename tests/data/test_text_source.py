@@ -13,7 +13,7 @@ import raysim
 from raysim.data.dataset import Dataset
 from raysim.data.loaded import load as load_checked
 from raysim.data.sources.text import Text
-from raysim.data.sources.tokenizers import END, MASK, UNKNOWN, Bytes, Characters, InFolder, Trained
+from raysim.data.sources.tokenizers import END, MASK, UNKNOWN, BytePairs, Bytes, Characters, InFolder
 
 Load = Callable[..., Dataset]
 ROWS = [
@@ -84,7 +84,7 @@ def test_some_tokens_of_each_text_are_masked_and_are_the_labels(load: Load) -> N
 
 def test_tokenizers_give_texts_back(tmp_path: Path) -> None:
     texts = ["the cat sat on the mat", "a cat — and naïve"] * 5
-    trained = Trained(vocabulary=300)
+    trained = BytePairs(vocabulary=300)
     for tokenizer in (Bytes(), Characters(), trained):
         tokens = tokenizer.fitted(texts)
         ids = tokens.encode(texts)

@@ -275,3 +275,16 @@ def test_what_a_function_gives_is_checked_before_the_first_round(run: Raw, expec
         raysim.run(scenario, out=tmp_path, inline=True)
     assert expected in str(failed.value)
     assert not failed.value.traceback
+
+
+def test_metrics_of_texts_are_those_of_all_labels_that_count() -> None:
+    from raysim.metrics.text import F1, ExactMatch, Perplexity
+
+    chances = torch.tensor([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.5, 0.5]]])  # (n, length, classes)
+    labels = torch.tensor([[0, 1], [1, -100]])
+    perplexity, match, f1 = Perplexity(), ExactMatch(), F1()
+    found = perplexity.value(*perplexity.reduced(chances.log(), labels))
+    assert found == pytest.approx((0.5 * 0.75 * 0.1) ** (-1 / 3))
+    assert match.value(*match.reduced(chances.log(), labels)) == 0.5
+    assert f1.value(torch.eye(2)[[0, 1, 1, 1]], torch.tensor([1, 1, 1, 0])) == pytest.approx(2 / 3)
+    assert f1.value(torch.eye(2)[[0, 0]], torch.tensor([0, 0])) is None

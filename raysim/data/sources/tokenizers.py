@@ -84,7 +84,7 @@ def _places(points: np.ndarray, text: str, first: int) -> np.ndarray:
     return np.where(points[place] == asked, place + first, UNKNOWN).astype(np.int32)
 
 
-class Trained(Tokenizer):
+class BytePairs(Tokenizer):
     """Byte-pair encoding of bytes that is learned from the training texts, by the library `tokenizers`."""
 
     name: str = "trained"
@@ -167,4 +167,4 @@ class InFolder(Tokenizer):
         )
 
 
-TOKENIZERS: tuple[type[Tokenizer], ...] = (Bytes, Characters, Trained, InFolder)
+TOKENIZERS: tuple[type[Tokenizer], ...] = (Bytes, Characters, BytePairs, InFolder)
