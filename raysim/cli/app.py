@@ -18,6 +18,7 @@ from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
 from raysim.cli.dashboard import dashboard
 from raysim.cli.doctor import doctor
+from raysim.cli.generate import generate
 from raysim.cli.log import log
 from raysim.cli.ls import ls
 from raysim.cli.new import new
@@ -59,6 +60,7 @@ app.command()(show)
 app.command()(compare)
 app.command()(report)
 app.command()(plot)
+app.command()(generate)
 app.command()(log)
 app.command()(new)
 app.command()(test)

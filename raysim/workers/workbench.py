@@ -253,7 +253,7 @@ class Workbench:
         return Evaluated(self.sums(predict, split, rows, kept, client), self.own_metrics(kept))
 
     def own_metrics(self, kept: list[Record] | None) -> OwnMetrics:
-        """Computes the metrics of `run.metrics`. kept: what they keep of batches, as `sums` adds it; None: no metrics."""
+        """Computes the metrics of `run.metrics`. kept: what they keep of batches, as `sums` adds it; None: none."""
         if not kept:
             return {}
         whole, metrics = joined(kept), self.scenario.run.metrics

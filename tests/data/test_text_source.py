@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import command
 
 import raysim
 from raysim.data.dataset import Dataset
 from raysim.data.loaded import load as load_checked
 from raysim.data.sources.text import Text
-from raysim.data.sources.tokenizers import END, MASK, UNKNOWN, BytePairs, Bytes, Characters, InFolder
+from raysim.data.sources.tokenizers import BytePairs, Bytes, Characters, InFolder
+from raysim.data.sources.tokens import END, MASK, UNKNOWN
+from raysim.runs.generate import generate
 
 Load = Callable[..., Dataset]
 ROWS = [
@@ -164,6 +167,10 @@ def test_a_model_learns_texts_of_clients(tmp_path: Path) -> None:
     result = raysim.run(raysim.parse_scenario(scenario(tmp_path)), inline=True, out=tmp_path / "runs")
     losses = result.pandas("evaluations").query("metric == 'loss' and split == 'test'").value
     assert losses.iloc[-1] < losses.iloc[0]
+    answer = command("generate", str(result.folder), "to be", "--tokens", "6", "--temperature", "1")
+    assert answer.exit_code == 0 and answer.stdout.startswith("to be") and len(answer.stdout) <= len("to be") + 7
+    assert (result.folder / "generated.txt").read_text().strip() == answer.stdout.strip()
+    assert generate(result, "to be", 6, 1.0) == answer.stdout.rstrip("\n")
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import numpy as np
 from raysim.data.dataset import IGNORED
 from raysim.data.named import NamedArrays
 from raysim.data.sources.decoded import kept
-from raysim.data.sources.tokenizers import Tokens
+from raysim.data.sources.tokens import Tokens
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import generator
 

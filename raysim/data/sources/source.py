@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Self, get_args
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
+from raysim.data.sources.tokens import Tokens
 from raysim.parts.part import Part, Unit
 from raysim.terms import Inputs
 
@@ -41,6 +42,10 @@ class Source(Part):
     @abstractmethod
     def load(self) -> Dataset:
         """Loads the data set. Raises FileNotFoundError, saying what to do, if it is not on this machine."""
+
+    def vocabulary(self) -> Tokens | None:
+        """Returns how tokens stand for texts, where models predict next ones. None: they do not."""
+        return None
 
     def whole(self) -> Self:
         """Returns the source without a limit to its training samples."""

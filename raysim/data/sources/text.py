@@ -18,7 +18,8 @@ from raysim.data.sources.rows import Rows, read_rows
 from raysim.data.sources.sequences import Sequences, Wanted, arranged, masked
 from raysim.data.sources.source import Share, Source
 from raysim.data.sources.subset import tested
-from raysim.data.sources.tokenizers import TOKENIZERS, Bytes, Tokenizer, Tokens
+from raysim.data.sources.tokenizers import TOKENIZERS, Bytes, Tokenizer
+from raysim.data.sources.tokens import Tokens
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count, OneOf, Unit
 from raysim.terms import Inputs
@@ -103,6 +104,12 @@ class Text(Source):
             except ValueError as error:
                 found.append(f"`prompt` must be a template with columns in braces, got {self.prompt!r}: {error}")
         return found
+
+    def vocabulary(self) -> Tokens | None:
+        if self.task != "causal":
+            return None
+        train, _ = read_rows(self.path, None)
+        return self.tokenizer.fitted([question + answer for question, answer in self._texts(train)])
 
     def load(self) -> Dataset:
         """Loads the texts. Raises FileNotFoundError or ValueError, saying which row of which file, and what to do."""

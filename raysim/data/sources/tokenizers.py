@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.sources.decoded import kept
+from raysim.data.sources.tokens import PADDING, SPECIAL, UNKNOWN, Tokens
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Part, Unit
 from results.location import location
-
-PADDING, END, MASK, UNKNOWN = range(4)  # the first tokens of raysim's own tokenizers
-SPECIAL = ("<padding>", "<end>", "<mask>", "<unknown>")
-
-
-class Tokens(NamedTuple):
-    """A tokenizer that is ready to be used. size: of its vocabulary. A token that it lacks is None."""
-
-    size: int
-    encode: Callable[[Sequence[str]], list[np.ndarray]]  # from texts to tokens, int32 (tokens,) each
-    decode: Callable[[Sequence[int]], str]
-    padding: int = PADDING
-    end: int | None = END  # of a text
-    mask: int | None = MASK
-    special: tuple[int, ...] = tuple(range(len(SPECIAL)))  # tokens that stand for no text
-    prefix: tuple[int, ...] = ()  # what stands before a text
-    suffix: tuple[int, ...] = ()  # what stands after one that is classified, or whose tokens are masked
-    named: bytes | None = None  # what decides the tokens of a text, where they take long to make: they are then kept
 
 
 class Tokenizer(Part):

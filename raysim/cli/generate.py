@@ -1,0 +1,29 @@
+"""The command `generate`: what the final language model of a run makes of a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raysim.cli.options import to_location
+
+
+def generate(
+    run: Annotated[Path, typer.Argument(help="The run's folder, or its URI.", parser=to_location)],
+    prompt: Annotated[str, typer.Argument(help="The text to go on with.")],
+    tokens: Annotated[int, typer.Option(min=1, help="Most tokens that are added.")] = 100,
+    temperature: Annotated[
+        float, typer.Option(min=0, help="0: the most probable token each time; 1: drawn by their probabilities.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
+) -> None:
+    """Let the final language model of a run go on with a text. It is printed, and added to generated.txt there."""
+    from raysim.runs.generate import generate as go_on
+    from raysim.runs.result import Result
+
+    text = go_on(Result(run), prompt, tokens, temperature, seed)
+    with (run / "generated.txt").open("a", encoding="utf-8") as file:
+        file.write(f"{text}\n\n")
+    typer.echo(text)

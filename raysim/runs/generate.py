@@ -1,0 +1,71 @@
+"""Lets the final language model of a run go on with a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from raysim.data.named import told
+from raysim.parts.errors import BadValue
+from raysim.parts.rng import torch_seed
+from raysim.scenario.load import read_back
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from raysim.runs.result import Result
+
+
+def generate(result: Result, prompt: str, tokens: int = 100, temperature: float = 0.0, seed: int = 0) -> str:
+    """Returns a prompt and what the final model of a run makes of it.
+
+    tokens: the most that are added; the end of a text ends it sooner. temperature: 0 takes the most probable token each
+    time, 1 draws by their probabilities, more draws more evenly. seed: of the draws. Raises BadInput if the run's data
+    are no text, or the model does not predict next tokens.
+    """
+    import torch
+
+    data = read_back(result.info["scenario"], str(result.folder / "run.json")).data
+    known = data.vocabulary()
+    if known is None:
+        raise BadValue(f"generating needs data of text whose next tokens are predicted, got {data.name}", "data")
+    module, width = result.module().eval(), _width(result.info["input_shape"])
+    ids = [*known.prefix, *known.encode([prompt])[0].tolist()]
+    if not ids:
+        raise BadValue("must give a token or more, got none; give a longer one", "prompt")
+    draw = torch.Generator().manual_seed(torch_seed(seed, "generate"))
+    for _ in range(tokens):
+        logits = _next(module, ids[-width:], width, known.padding)
+        ids.append(_chosen(logits[: known.size], temperature, draw))
+        if ids[-1] == known.end:
+            break
+    return known.decode(ids)
+
+
+def _width(shape: Any) -> int:
+    """Returns how many tokens a sample has."""
+    tokens = shape.get("input_ids") if isinstance(shape, dict) else shape
+    if not isinstance(tokens, list) or len(tokens) != 1:
+        raise BadValue(f"generating needs inputs of tokens, got {told(shape)}", "data")
+    return int(tokens[0])
+
+
+def _next(module: Any, ids: list[int], width: int, padding: int) -> Tensor:
+    """Returns the logits of the token after these, (classes,). What is padded comes after them, and is not seen."""
+    import torch
+
+    whole = torch.tensor([[*ids, *[padding] * (width - len(ids))]])
+    with torch.no_grad():
+        output: Tensor = module(whole)
+    if output.ndim != 3:
+        text = f"must return logits for each token, (n, {width}, tokens), got shape {tuple(output.shape)}"
+        raise BadValue(f"{text}; take a causal_lm, say", "model")
+    return output[0, len(ids) - 1]
+
+
+def _chosen(logits: Tensor, temperature: float, draw: torch.Generator) -> int:
+    import torch
+
+    if not temperature:
+        return int(logits.argmax())
+    return int(torch.multinomial((logits / temperature).softmax(0), 1, generator=draw))
