@@ -1,11 +1,16 @@
-"""Groups of runs: by default runs that differ in their seed alone. Each group has a colour and a label."""
+"""Groups of runs: by default runs that differ in their seed alone. Each group has a label and a look.
+
+What differs is divided in two: the method, such as the algorithm with its settings, and the setting, such as the data
+and the delays, in which methods are compared. All groups of a method have one colour, and those of a setting one dash.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -20,7 +25,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LETTERS = 40  # a value in a label is cut after so many letters
+_OF_SETTINGS = re.compile(r"(data|topology)\..*|world\.(delay|edge_delay|dropout|availability)\..*|world\.(loss|watts)")
 SHOWN = 6  # a section that shows single runs takes one from each of so many groups, at most
+
+
+class Look(NamedTuple):
+    """How the lines of a group look, as places among the colours, dashes and markers of `results.report.style`."""
+
+    hue: int
+    dash: int
 
 
 @dataclass(frozen=True)
@@ -28,8 +41,13 @@ class RunGroup:
     """Runs that are one line, or series, of a figure."""
 
     place: int
-    """Its place among the groups, which also chooses its colour."""
+    """Its place among the groups."""
     label: str
+    method: str
+    """The part of its label that names the method."""
+    setting: str
+    """The part that names the setting; empty if there is one setting only, or one method only."""
+    look: Look
     runs: tuple[Run, ...]
     drawn: tuple[Run, ...]
     """The runs to draw: one for each scenario and seed, finished rather than not, and the newest."""
@@ -79,6 +97,35 @@ class Groups:
     def _places(self) -> dict[str, int]:
         return {run.id: group.place for group in self.groups for run in group.drawn}
 
+    @property
+    def settings(self) -> dict[str, list[RunGroup]]:
+        """The groups by setting."""
+        found: dict[str, list[RunGroup]] = {}
+        for group in self.groups:
+            found.setdefault(group.setting, []).append(group)
+        return found
+
+    @property
+    def timed(self) -> bool:
+        """Whether virtual time, and not rounds, is the first axis: where it is in seconds, rounds last differently."""
+        return any(run.keys.get("world.delay.unit") == "seconds" for run in self.runs.runs)
+
+    @property
+    def axis(self) -> str:
+        """The first axis: the column `virtual_time`, or `round`."""
+        return "virtual_time" if self.timed else "round"
+
+    @property
+    def axis_label(self) -> str:
+        return f"virtual time{self.unit}" if self.timed else "round"
+
+    @property
+    def evaluated_by(self) -> str:
+        """The column by which evaluations of several runs are one point: virtual_time, where all were at equal times,
+        or round."""
+        timed = all("run.evaluate_every.virtual_time" in run.keys for run in self.drawn.runs)
+        return "virtual_time" if timed else "round"
+
     @cached_property
     def unit(self) -> str:
         """The unit of virtual time in brackets, to follow a label; empty if the runs have different units."""
@@ -110,10 +157,31 @@ def grouped(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False)
     if len(members) == 1 and not by:
         named = [str(runs[0].info.get("name") or runs[0].id)]
     found = []
-    for place, (label, places) in enumerate(zip(named, members.values(), strict=True)):
+    told = _told(keys, list(members), scenarios, named)
+    for place, (label, places, (method, setting, look)) in enumerate(zip(named, members.values(), told, strict=True)):
         of_group = tuple(runs[place] for place in places)
-        found.append(RunGroup(place, label, of_group, _once(of_group)))
+        found.append(RunGroup(place, label, method, setting, look, of_group, _once(of_group)))
     return Groups(runs, keys, found, picked)
+
+
+def _told(
+    keys: Sequence[str], values: Sequence[tuple[Value, ...]], scenarios: Sequence[dict[str, Value]], named: list[str]
+) -> list[tuple[str, str, Look]]:
+    """Returns each group's method, setting and look. Unless several methods share a setting, all is the method."""
+    parts = [
+        [place for place, key in enumerate(keys) if bool(_OF_SETTINGS.fullmatch(key)) is setting]
+        for setting in (False, True)
+    ]
+    methods, settings = ([tuple(of_group[place] for place in of) for of_group in values] for of in parts)
+    hues, dashes = ({value: place for place, value in enumerate(dict.fromkeys(found))} for found in (methods, settings))
+    if min(len(hues), len(dashes)) < 2 or len(dashes) == len(values):
+        return [(label, "", Look(place, place)) for place, label in enumerate(named)]
+    texts = [
+        labels([keys[place] for place in of], found, scenarios)
+        for of, found in zip(parts, (methods, settings), strict=True)
+    ]
+    looks = [Look(hues[method], dashes[setting]) for method, setting in zip(methods, settings, strict=True)]
+    return list(zip(*texts, looks, strict=True))
 
 
 def _once(runs: Sequence[Run]) -> tuple[Run, ...]:
@@ -127,10 +195,10 @@ def labels(
     keys: Sequence[str], values: Sequence[tuple[Value, ...]], scenarios: Sequence[dict[str, Value]]
 ) -> list[str]:
     """Returns a label for each group, of as many keys as tell them apart. values: of the keys in each group."""
-    return _labels(_telling(keys, values), scenarios)
+    return _labels(telling(keys, values), scenarios)
 
 
-def _telling(keys: Sequence[str], values: Sequence[tuple[Value, ...]]) -> list[str]:
+def telling(keys: Sequence[str], values: Sequence[tuple[Value, ...]]) -> list[str]:
     """Returns enough keys to tell the groups apart. Names of parts are preferred to their parameters."""
     chosen: list[int] = []
     for place in sorted(range(len(keys)), key=lambda place: not keys[place].endswith(".name")):

@@ -7,16 +7,14 @@ interval is narrower than one from two groups of seeds that have nothing in comm
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING
 
 from results.compare import Values, axes, counted_runs, grouped, note_picked, note_short, tells
+from results.differences import difference
 from results.measure import Measure, NotComparable
+from results.ranking import holm
 from results.reader import Run
 from results.score import Above, Numbers, score
 from results.texts import written
@@ -26,39 +24,14 @@ if TYPE_CHECKING:
 
     from results.run_set import RunSet
 
-LEVEL = 0.95  # confidence level of all intervals
-RESAMPLES = 10_000  # resamples of the bootstrap
-
-
-class Difference(NamedTuple):
-    """The difference of two samples that are paired, and intervals of its mean. All but the mean need two pairs."""
-
-    pairs: int
-    difference: float
-    """Mean of the differences."""
-    std: float
-    """Sample standard deviation of the differences."""
-    t_low: float
-    t_high: float
-    """Interval by Student's t distribution, which takes the differences as normally distributed."""
-    p: float
-    """Probability of a mean difference so far from 0 if there were none, by the paired t-test, two-sided."""
-    bootstrap_low: float
-    bootstrap_high: float
-    """Percentile interval of the bootstrap (Efron 1979), over RESAMPLES samples of pairs, always the same ones."""
-    welch_low: float
-    welch_high: float
-    """Interval by Welch's t-test, which does not know of the pairs."""
-    narrower: float
-    """Share by which the interval by t is narrower than Welch's; negative if it is wider."""
-
 
 @dataclass(frozen=True)
 class Paired:
     """The result of comparing runs seed by seed."""
 
     frame: pd.DataFrame
-    """One row for each case and metric: the keys' values, baseline, metric, and the fields of Difference."""
+    """One row for each case and metric: the keys' values, baseline, metric, the fields of Difference, and p_holm: p,
+    corrected over all cases of the metric (Holm 1979)."""
     by: tuple[str, ...]
     """The keys that tell cases apart."""
     measure: Measure
@@ -92,35 +65,9 @@ def paired(
             rows.append({**of_case, "metric": metric, **difference(*found)._asdict()})
     import pandas as pd
 
-    return Paired(pd.DataFrame(rows), tuple(keys), measure, tuple(dict.fromkeys(notes)))
-
-
-@np.errstate(invalid="ignore")  # a loss may be infinite
-def difference(case: ArrayLike, baseline: ArrayLike) -> Difference:
-    """Returns the difference of paired samples, (pairs,) each. A field is NaN where there are too few pairs."""
-    a, b = np.asarray(case, float), np.asarray(baseline, float)
-    differences, count = a - b, len(a)
-    if count < 2:
-        return Difference(count, float(differences.mean()) if count else math.nan, *[math.nan] * 9)
-    from scipy import stats
-
-    mean, std = float(differences.mean()), float(differences.std(ddof=1))
-    half = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * std / math.sqrt(count)
-    p = 2 * float(stats.t.sf(abs(mean) / std * math.sqrt(count), count - 1)) if std else math.nan
-    variances = np.array([a.var(ddof=1), b.var(ddof=1)]) / count
-    welch = math.nan
-    if variances.sum():
-        freedom = variances.sum() ** 2 / (variances**2).sum() * (count - 1)
-        welch = float(stats.t.ppf((1 + LEVEL) / 2, freedom) * math.sqrt(variances.sum()))
-    low, high = _bootstrap(differences)
-    intervals = (mean - half, mean + half, p, low, high, mean - welch, mean + welch)
-    return Difference(count, mean, std, *intervals, 1 - half / welch)
-
-
-def _bootstrap(differences: NDArray[np.float64]) -> tuple[float, float]:
-    drawn = np.random.default_rng(0).integers(len(differences), size=(RESAMPLES, len(differences)))
-    low, high = np.quantile(differences[drawn].mean(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    frame = pd.DataFrame(rows)
+    frame["p_holm"] = frame.groupby("metric", sort=False)["p"].transform(lambda values: holm(list(values)))
+    return Paired(frame, tuple(keys), measure, tuple(dict.fromkeys(notes)))
 
 
 # --- who is paired with whom ------------------------------------------------------------------------------------------

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from results.paired import LEVEL, RESAMPLES, Paired
+from results.differences import LEVEL, RESAMPLES
+from results.paired import Paired
 from results.text_table import Cell, Texts, TextTable, unit_of
 from results.texts import precision, short_names, written
 
-_HEADS = ("pairs", "difference", "by t", "by bootstrap", "p", "narrower")
+_HEADS = ("pairs", "difference", "by t", "by bootstrap", "p", "p, Holm", "narrower")
 
 
 def paired_table(paired: Paired, percent: bool = False) -> TextTable:
@@ -26,7 +27,7 @@ def paired_table(paired: Paired, percent: bool = False) -> TextTable:
     caption = [
         f"difference: mean over pairs of runs with one seed, minus {baseline}",
         f"in brackets: {LEVEL:.0%} intervals, by the paired t-test and by the bootstrap (percentiles of {RESAMPLES:,} "
-        "resamples); p: of the t-test",
+        "resamples); p: of the t-test; p, Holm: corrected over all cases of the metric",
         "narrower: than the interval of the same runs if they are not paired (Welch)",
     ]
     if evaluated := paired.measure.evaluated:
@@ -46,6 +47,7 @@ def _cells(record: dict[Any, Any], scale: float) -> list[Cell]:
             for kind in ("t", "bootstrap")
         ),
         _or_dash(record["p"], ".2g"),
+        _or_dash(record["p_holm"], ".2g"),
         _or_dash(record["narrower"], ".0%"),
     ]
     return [Cell(text) for text in texts]

@@ -135,12 +135,12 @@ def _draw(axes: Axes, groups: Groups, table: pd.DataFrame, metric: str, x: str, 
     labels, shown = how.get("labels", {}), _in_order(groups, how.get("order", ()))
     if unknown := [label for label in labels if label not in {group.label for group in shown}]:
         raise _no_line("labels", unknown[0], groups)
-    for place, group in enumerate(shown):
+    for group in shown:
         of_group = table[table["group"] == group.place]
         label = labels.get(group.label, group.label) if len(groups) > 1 or labels else None
         edges = _edges(of_group, how.get("band", "min-max"))
         strength = min(0.18, 0.6 / len(groups))
-        draw_band(axes, place, label, of_group[x], of_group["mean"], *edges, strength=strength)
+        draw_band(axes, group.look, label, of_group[x], of_group["mean"], *edges, strength=strength)
     finish(axes, groups, x, metric, table["mean"])
     if axes.get_legend_handles_labels()[1]:
         axes.legend(frameon=False)

@@ -102,8 +102,8 @@ class Runs(RunSet):
     ) -> pd.DataFrame:
         """Compares runs seed by seed with a baseline, which must have the same scenario but for the keys `by`.
 
-        Returns one row for each case and metric, with the fields of `results.paired.Difference`. Warns of runs that do
-        not count.
+        Returns one row for each case and metric, with the fields of `results.differences.Difference`, and p_holm, which
+        is p corrected over the cases. Warns of runs that do not count.
 
         by: the keys that tell cases apart; by default all keys that differ.
         baseline: values of keys, such as "fedavg" or "algorithm=fedavg"; by default the first algorithm or, if that is

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from results import html
+from results.ending import CURES
 from results.summary import Score, Summary
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "best", summary.best
     if summary.diverged:
         yield "diverged", summary.diverged
-        yield "cure", "mostly a smaller local.lr, a warm-up of it, or clip_norm among local.gradients"
+        yield "cure", CURES["diverged"]
     whom = "clients" if summary.topology is None else f"peers ({summary.topology})"
     clients = None if summary.clients is None else f"{summary.clients} {whom}"
     seed = None if summary.seed is None else f"seed {summary.seed}"

@@ -95,7 +95,7 @@ def summary(run: Run) -> Summary:
         note=run.note,
         history=run.history,
         ended_early=info.get("ended_early"),
-        ended_by=_ended_by(info),
+        ended_by=ended_by(info),
         diverged=run.diverged,
         error=info.get("error"),
         left=_left(info),
@@ -149,7 +149,7 @@ def _at(info: Any, *path: str) -> Any:
     return info
 
 
-def _ended_by(info: Mapping[str, Any]) -> str | None:
+def ended_by(info: Mapping[str, Any]) -> str | None:
     """Returns what ended a run that came to its end, such as "run.until.bytes=1e+09"."""
     key = info.get("ended_by")
     until = _at(info, "scenario", "run", "until") or {}

@@ -39,7 +39,8 @@ def curves(groups: Groups) -> Section | None:
         "used and the messages that their clients had received; between peers, each message counts where it is sent "
         "and where it arrives. The runs of a group are averaged round by round, on both axes."
     )
-    panels = (Panel(axis.split(",")[0], list(_pictures(groups, table, name))) for name, axis in AXES.items())
+    order = sorted(AXES, key=lambda name: name != groups.axis)
+    panels = (Panel(AXES[name].split(",")[0], list(_pictures(groups, table, name))) for name in order)
     text += groups.band + gaps(table["mean"])
     return Section("curves", "Learning curves", text, tabs=[panel for panel in panels if panel.pictures])
 
@@ -55,8 +56,7 @@ def points(groups: Groups, subject: str | None = None) -> pd.DataFrame:
     """
     frame = _of_members(groups, subject) if subject else _of_models(groups)
     frame = frame.assign(**_spent(groups, frame))
-    timed = all("run.evaluate_every.virtual_time" in run.keys for run in groups.drawn.runs)
-    at = "virtual_time" if timed else "round"
+    at = groups.evaluated_by
     means = {name: (name, "mean") for name in AXES if name != at}
     by = frame.groupby([*_KEY, at], observed=True)
     values = with_nan(by["value"].agg(["mean", "min", "max", "std", "count"]), by["value"])
@@ -90,7 +90,7 @@ def _spent(groups: Groups, frame: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def _pictures(groups: Groups, table: pd.DataFrame, name: str) -> Iterator[Picture]:
-    for (metric, split), of_metric in by_text(table, "metric", "split"):
+    for place, ((metric, split), of_metric) in enumerate(by_text(table, "metric", "split")):
         known = of_metric[of_metric[name].notna()]
         if known.empty or (name != "round" and not known[name].any()):  # the first round is 0
             continue
@@ -100,7 +100,7 @@ def _pictures(groups: Groups, table: pd.DataFrame, name: str) -> Iterator[Pictur
             finish(axes, groups, name, metric, known["mean"])
 
         title = f"{metric.capitalize()}, {split}"
-        yield picture(f"{metric}-{split}-by-{name.replace('_', '-')}", title, "", draw)
+        yield picture(f"{metric}-{split}-by-{name.replace('_', '-')}", title, "", draw, wide=not place)
 
 
 def finish(axes: Axes, groups: Groups, x: str, metric: str, values: pd.Series[float]) -> None:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
-from results.groups import Groups
+from results.groups import Groups, Look
 from results.report import style
 from results.report.frames import by_group
 
@@ -21,23 +21,24 @@ def series(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, *columns: An
     """Draws a line for each group of a table. The first column is the line; two more are the edges of a band."""
     for place, of_group in by_group(table):
         lines = (of_group[column] for column in columns)
-        band(axes, place, groups.label(place), of_group[x], *lines, strength=min(0.18, 0.6 / len(groups)))
+        look, strength = groups.groups[place].look, min(0.18, 0.6 / len(groups))
+        band(axes, look, groups.label(place), of_group[x], *lines, strength=strength)
 
 
-def band(axes: Axes, place: int, label: str | None, x: ArrayLike, *lines: ArrayLike, strength: float = 0.18) -> None:
-    """Draws the line of the group at a place: the first of `lines`. Two more are the edges of a band around it."""
+def band(axes: Axes, look: Look, label: str | None, x: ArrayLike, *lines: ArrayLike, strength: float = 0.18) -> None:
+    """Draws a line: the first of `lines`. Two more are the edges of a band around it."""
     middle, *edges = lines
-    axes.plot(x, middle, label=label, **style.line(place, len(np.asarray(middle))))
+    axes.plot(x, middle, label=label, **style.line(look, len(np.asarray(middle))))
     if edges:
         low, high = edges
-        axes.fill_between(x, low, high, color=style.colour(place), alpha=strength, linewidth=0)
+        axes.fill_between(x, low, high, color=style.colour(look.hue), alpha=strength, linewidth=0)
 
 
-def ranks(axes: Axes, place: int, label: str | None, values: ArrayLike) -> None:
+def ranks(axes: Axes, look: Look, label: str | None, values: ArrayLike) -> None:
     """Draws values in rising order, the smallest at 0 % and the largest at 100 %; NaN is last, and leaves a gap."""
     rising = np.sort(np.asarray(values, float))
     at = np.linspace(0, 1, min(len(rising), 100))
-    band(axes, place, label, 100 * at, rising[np.rint(at * (len(rising) - 1)).astype(int)])
+    band(axes, look, label, 100 * at, rising[np.rint(at * (len(rising) - 1)).astype(int)])
     axes.set_xlim(-5, 105)
 
 
@@ -47,6 +48,13 @@ def wide_scale(axes: Axes, values: ArrayLike) -> None:
     numbers = numbers[np.isfinite(numbers)]
     if len(numbers) and numbers.min() > 0 and numbers.max() >= 1000 * numbers.min():
         axes.set_yscale("log")
+
+
+def first_axis(axes: Axes, groups: Groups) -> None:
+    """Labels the horizontal axis as the first axis of the groups, and puts rounds at whole numbers."""
+    axes.set_xlabel(groups.axis_label)
+    if not groups.timed:
+        whole_numbers(axes)
 
 
 def whole_numbers(axes: Axes) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from results.groups import Groups
 
-_STRETCHES = 40  # stretches of rounds in a figure, at most
+_STRETCHES = 40  # stretches of rounds, or of virtual time, in a figure, at most
 
 
 def by_group(frame: pd.DataFrame) -> Iterator[tuple[int, pd.DataFrame]]:
@@ -54,14 +54,19 @@ def without(count: int) -> str:
     return f"{count:,} values that are NaN or infinite are left out." if count else ""
 
 
-def quantiles(frame: pd.DataFrame, name: str, *shares: float) -> pd.DataFrame:
-    """Returns the quantiles of a column's finite values at these shares, one row for each group and stretch of rounds.
+def quantiles(frame: pd.DataFrame, axis: str, name: str, *shares: float) -> pd.DataFrame:
+    """Returns the quantiles of a column's finite values at these shares, one row for each group and stretch of an axis.
 
-    `round` is the middle of the stretch, and the quantiles' columns are named by their shares.
+    axis: the column `round` or `virtual_time`, which the table has, too, with the middles of the stretches. The
+    quantiles' columns are named by their shares.
     """
     frame = frame[np.isfinite(frame[name])]
-    width = max(1, -(-(frame["round"].max() + 1) // _STRETCHES))
-    middles = frame["round"] // width * width + (width - 1) / 2
+    if axis == "round":
+        width = max(1, -(-(frame["round"].max() + 1) // _STRETCHES))
+        middles = frame["round"] // width * width + (width - 1) / 2
+    else:
+        width = frame[axis].max() / _STRETCHES or 1.0
+        middles = ((frame[axis] // width).clip(upper=_STRETCHES - 1) + 0.5) * width
     of_stretch = frame[name].groupby([frame["group"], middles])
     table: pd.DataFrame = of_stretch.quantile(np.array(shares)).unstack().reset_index()
     return table

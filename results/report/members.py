@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from results.groups import Groups
 from results.picked import never_picked
-from results.report.draw import ranks, series, whole_numbers, wide_scale
+from results.report.draw import first_axis, ranks, series, wide_scale
 from results.report.frames import by_group, by_text, gaps, with_nan
 from results.report.picture import Picture, picture
 from results.report.section import Section
@@ -23,7 +23,7 @@ _CONSENSUS = {
     "consensus": "Root mean square distance of the peers' parameters from their mean.",
     "consensus_outputs": "Root mean square distance of the peers' predicted probabilities from their mean.",
 }
-_COLUMNS = ["step", "round", "subject", "split", "metric", "value"]
+_COLUMNS = ["step", "round", "virtual_time", "subject", "split", "metric", "value"]
 
 
 def members(groups: Groups) -> Section | None:
@@ -60,7 +60,7 @@ def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
         if subject == "unseen":  # unseen clients are evaluated once, at the end
             yield _at_the_end(groups, f"{name}-end", title, frame, members, label)
             continue
-        table = over_rounds(frame)
+        table = over_rounds(frame, groups.evaluated_by)
         caption = f"Line: mean over the {members}. Band: from their 10 % to their 90 % quantile."
         yield _lines(groups, f"{name}-spread", f"{title}: spread", caption, table, label, "mean", "low", "high")
         if metric in directions:
@@ -69,31 +69,31 @@ def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
             yield _lines(groups, f"{name}-worst", f"{title}: worst", caption, table, f"worst {label}", worst)
         caption = f"Largest minus smallest value of a run's {members}; mean over the runs of a group."
         yield _lines(groups, f"{name}-gap", f"{title}: gap", caption, table, f"gap in {label}", "gap")
-        yield _at_the_end(groups, f"{name}-end", f"{title}: at the end", frame, members, label)
 
 
-def over_rounds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns one row for each group and round.
+def over_rounds(frame: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Returns one row for each group and round, or virtual time, as `by` says.
 
     Mean and quantiles are taken over the members of all runs; min, max and gap are taken in each run and then averaged.
     All are NaN if a member has NaN.
     """
-    key = ["group", "round"]
+    key, other = ["group", by], {"round": "virtual_time", "virtual_time": "round"}[by]
     of_round = frame.groupby(key)["value"]
     table = of_round.mean().rename("mean").to_frame()
     table["low"], table["high"] = of_round.quantile(0.1), of_round.quantile(0.9)
     extremes = frame.groupby([*key, "run"], observed=True)["value"].agg(["min", "max"])
     extremes["gap"] = extremes["max"] - extremes["min"]
-    return with_nan(table.join(extremes.groupby(key).mean()), of_round).reset_index()
+    whole = with_nan(table.join(extremes.groupby(key).mean()), of_round)
+    return whole.join(frame.groupby(key)[other].mean()).reset_index()
 
 
 def _lines(
     groups: Groups, name: str, title: str, caption: str, table: pd.DataFrame, label: str, *columns: str
 ) -> Picture:
     def draw(axes: Axes) -> None:
-        series(axes, groups, table, "round", *columns)
-        axes.set(xlabel="round", ylabel=label)
-        whole_numbers(axes)
+        series(axes, groups, table, groups.axis, *columns)
+        axes.set_ylabel(label)
+        first_axis(axes, groups)
 
     return picture(name, title, caption, draw)
 
@@ -101,7 +101,7 @@ def _lines(
 def _at_the_end(groups: Groups, name: str, title: str, frame: pd.DataFrame, members: str, label: str) -> Picture:
     def draw(axes: Axes) -> None:
         for place, of_group in by_group(frame):
-            ranks(axes, place, groups.label(place), of_group["value"][of_group["last"]])
+            ranks(axes, groups.groups[place].look, groups.label(place), of_group["value"][of_group["last"]])
         axes.set(xlabel=f"{members} from the lowest to the highest, %", ylabel=label)
 
     return picture(
@@ -111,14 +111,16 @@ def _at_the_end(groups: Groups, name: str, title: str, frame: pd.DataFrame, memb
 
 def _consensus(groups: Groups, apart: pd.DataFrame) -> Iterator[Picture]:
     for (metric,), frame in by_text(apart, "metric"):
-        values = frame.groupby(["group", "round"])["value"]
-        table = with_nan(values.agg(["mean", "min", "max"]), values).reset_index()
+        by = groups.evaluated_by
+        at = frame.groupby(["group", by])
+        values = with_nan(at["value"].agg(["mean", "min", "max"]), at["value"])
+        table = values.join(at[["round", "virtual_time"]].mean().drop(columns=by, errors="ignore")).reset_index()
 
         def draw(axes: Axes, table: pd.DataFrame = table, metric: str = metric) -> None:
-            series(axes, groups, table, "round", "mean", "min", "max")
-            axes.set(xlabel="round", ylabel=_words(metric))
+            series(axes, groups, table, groups.axis, "mean", "min", "max")
+            axes.set_ylabel(_words(metric))
+            first_axis(axes, groups)
             wide_scale(axes, table["mean"])
-            whole_numbers(axes)
 
         title = _words(metric).capitalize()
         yield picture(

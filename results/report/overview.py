@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.filesize import decimal
 
+from results.ending import ending
 from results.groups import Groups, RunGroup, text
 from results.keys import flatten
 from results.reader import Run
@@ -22,11 +23,14 @@ class RunLine:
 
     run: str
     seed: str
-    status: str
+    how: str
+    """How it ended, or how it stands."""
     alarm: bool
-    """Whether the run has failed, was interrupted or was probably killed."""
-    note: str
-    """When it last wrote, why it ended early, or the first line of its error."""
+    """Whether the run has failed, has diverged, was interrupted or was probably killed."""
+    why: str
+    """What ended it, and when; when it last wrote, or the first line of its error."""
+    cure: str
+    """What mostly helps; empty where nothing is wrong."""
     error: str | None
     started: str
     seconds: str
@@ -42,6 +46,8 @@ class Overview:
     rows: list[tuple[str, ...]]
     """The cells of the table of groups, one row for each."""
     lines: list[RunLine]
+    endings: str
+    """How many runs ended how, such as "9 finished, 1 diverged"."""
     differ: list[tuple[str, list[str]]]
     """The keys that differ between groups, each with the value of every group."""
     within: list[str]
@@ -68,16 +74,18 @@ def overview(groups: Groups) -> Overview:
         "runs",
         "seeds",
         "status",
+        *(["virtual time"] if groups.timed else []),
         "rounds",
         "updates used",
         f"{metric}, last",
-        f"{metric}, best",
         "sent up and down",
         "real time",
     )
-    rows = [_row(group, [found[run.id] for run in group.drawn], metric) for group in groups.groups]
+    rows = [_row(group, [found[run.id] for run in group.drawn], metric, groups.timed) for group in groups.groups]
     scenario = runs[0].info.get("scenario") or {}
-    return Overview(head, rows, lines, differ, within, "\n".join(_yaml(scenario, set(runs.varying))))
+    counts = Counter(line.how for line in lines)
+    endings = ", ".join(f"{number} {how}" for how, number in counts.items())
+    return Overview(head, rows, lines, endings, differ, within, "\n".join(_yaml(scenario, set(runs.varying))))
 
 
 def _metric(summaries: Any) -> str:
@@ -86,7 +94,7 @@ def _metric(summaries: Any) -> str:
     return "accuracy" if "accuracy" in metrics or not metrics else metrics[0]
 
 
-def _row(group: RunGroup, summaries: Sequence[Summary], metric: str) -> tuple[str, ...]:
+def _row(group: RunGroup, summaries: Sequence[Summary], metric: str, timed: bool) -> tuple[str, ...]:
     scores = [score for found in summaries if (score := _score(found, metric))]
     states = Counter(run.standing for run in group.runs)
     sent = [found.up_bytes + (found.down_bytes or 0) for found in summaries if found.up_bytes is not None]
@@ -94,10 +102,10 @@ def _row(group: RunGroup, summaries: Sequence[Summary], metric: str) -> tuple[st
         str(len(group.runs)),
         ", ".join(dict.fromkeys(str(found.seed) for found in summaries)),
         ", ".join(f"{count} {state}" if len(states) > 1 else state for state, count in states.items()),
+        *([_mean([found.virtual_time for found in summaries])] if timed else []),
         _mean([found.rounds for found in summaries]),
         _mean(used if any(used := [found.updates["used"] for found in summaries]) else []),
         _mean([score.last for score in scores if score.last is not None]),
-        _mean([score.best for score in scores if score.best is not None]),
         decimal(round(sum(sent) / len(sent))) if sent else "-",
         _seconds([found.wall_s for found in summaries if found.wall_s is not None]),
     )
@@ -128,15 +136,14 @@ def _seconds(values: Sequence[float]) -> str:
 
 
 def _line(run: Run, found: Summary) -> RunLine:
-    status, notes = run.standing, [found.history, found.ended_early, found.diverged, found.note]
-    if found.error:
-        notes.append(next(filter(str.strip, found.error.splitlines()), ""))
+    how, why, cure = ending(run)
     return RunLine(
         run=run.id,
         seed="-" if found.seed is None else str(found.seed),
-        status=status,
-        alarm=status not in ("finished", "running") or found.diverged is not None,
-        note="; ".join(filter(None, notes)),
+        how=how,
+        alarm=bool(cure) or run.standing not in ("finished", "running"),
+        why=why,
+        cure=cure,
         error=found.error,
         started=str(run.info.get("started_at") or "-")[:16].replace("T", " "),
         seconds=_seconds([] if found.wall_s is None else [found.wall_s]),

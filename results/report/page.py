@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,29 +15,37 @@ from results.groups import Groups, grouped
 from results.location import is_local
 from results.reader import open_run
 from results.report import style
+from results.report.ablation import ablation
 from results.report.budgets import budgets
 from results.report.coefficients import coefficients
 from results.report.curves import curves
+from results.report.fairness import fairness
 from results.report.members import members
 from results.report.overview import overview
 from results.report.own_columns import own_columns
 from results.report.partition import partition
 from results.report.picture import Picture
 from results.report.real_time import real_time
+from results.report.robustness import robustness
 from results.report.section import Section
 from results.report.staleness import staleness
+from results.report.standings import standings
 from results.report.timeline import timeline
 from results.report.topology import topology
 from results.report.updates import updates
+from results.report.verdict import verdict
 from results.run_set import RunSet
 from results.runs import Runs
 from results.store import make_folder
 from results.texts import count
 
+SCRIPT = files("results.report").joinpath("page.js").read_text(encoding="utf-8")
+"""The page's only script, which shows values under the pointer."""
+
 Maker: TypeAlias = Callable[[Groups], Section | None]
 
 SECTIONS: tuple[Maker, ...] = (
-    *(curves, budgets, members, topology, staleness, timeline, partition),
+    *(curves, budgets, robustness, ablation, fairness, members, partition, topology, staleness, timeline),
     *(updates, own_columns, coefficients, real_time),
 )
 
@@ -97,7 +106,9 @@ def report(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) ->
 
 def page(groups: Groups, sections: Sequence[Section], template: str = "report/page.html.j2", **more: Any) -> str:
     """Returns the page of some sections. template: that one, or one that extends it and needs more values."""
-    values = {"groups": groups, "overview": overview(groups), "sections": sections, **more}
+    found = standings(groups)
+    told = verdict(found) if found else None
+    values = {"groups": groups, "verdict": told, "overview": overview(groups), "sections": sections, **more}
     return filled(template, title=_title(groups.runs), **values)
 
 
@@ -110,7 +121,7 @@ def filled(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    looks = {"colours": style.variables(), "series": len(style.SERIES), "font": style.FONT}
+    looks = {"colours": style.variables(), "series": len(style.SERIES), "font": style.FONT, "script": SCRIPT}
     return environment.get_template(template).render(**looks, **values)
 
 

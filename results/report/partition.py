@@ -16,13 +16,15 @@ from results.report import style
 from results.report.draw import ranks, whole_numbers
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
+from results.report.values import grid
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _ROWS = 100  # clients in a heat map, at most
 _BINS = 30
-_CELL = "#2b8fd3"  # stands out from white and from black, because a style sheet cannot change the colours of an image
+# Grey, for colours stand for methods. It is seen on white and on black, for a style sheet cannot change an image.
+_CELL = "#7d8288"
 
 
 def partition(groups: Groups) -> Section | None:
@@ -39,7 +41,7 @@ def partition(groups: Groups) -> Section | None:
     panels = [
         Panel("; ".join(group.label for group in same), pictures)
         for same, cells in tables
-        if (pictures := list(_pictures(same[0].place, cells)))
+        if (pictures := list(_pictures(same[0], cells)))
     ]
     together = list(_divergences(groups, [(same[0], cells) for same, cells in tables]))
     return Section("partition", "Who holds which data", text, together, details=panels) if panels else None
@@ -53,7 +55,7 @@ def _divergences(groups: Groups, tables: list[tuple[RunGroup, pd.DataFrame]]) ->
 
     def draw(axes: Axes) -> None:
         for group, of_clients in found:
-            ranks(axes, group.place, groups.label(group.place), of_clients)
+            ranks(axes, group.look, group.label if len(found) > 1 else None, of_clients)
         axes.set(xlabel="clients from the lowest to the highest, %", ylabel="KL divergence")
 
     caption = (
@@ -74,13 +76,13 @@ def divergences(cells: pd.DataFrame) -> np.ndarray:
     return of_clients
 
 
-def _pictures(place: int, cells: pd.DataFrame) -> Iterator[Picture]:
+def _pictures(group: RunGroup, cells: pd.DataFrame) -> Iterator[Picture]:
     table = cells.pivot_table(index="client", columns="label", values="samples", fill_value=0)
     if table.shape[1] > 1:
-        yield _heat_map(place, table)
+        yield _heat_map(group.place, table)
     sizes = cells.groupby("client")["samples"].sum().to_numpy()
     if sizes.min() < sizes.max():
-        yield _sizes(place, sizes)
+        yield _sizes(group, sizes)
 
 
 def _heat_map(place: int, table: pd.DataFrame) -> Picture:
@@ -100,6 +102,7 @@ def _heat_map(place: int, table: pd.DataFrame) -> Picture:
             ticks = np.asarray(MaxNLocator(10, integer=True).tick_values(0, len(names) - 1))
             ticks = ticks[(ticks >= 0) & (ticks < len(names))].astype(int)
             axis.set_ticks(ticks, [str(name) for name in names[ticks]])
+        grid(axes, [f"label {label}" for label in labels], [f"client {name}" for name in clients], shown, "samples")
 
     which = f"All {len(table)} clients" if every == 1 else f"{len(shown)} of {len(table)} clients, one in {every}"
     caption = f"{which}. The stronger the colour, the larger the label's share of the client's samples."
@@ -107,14 +110,14 @@ def _heat_map(place: int, table: pd.DataFrame) -> Picture:
     return picture(f"partition-{place}", "Clients by labels", caption, draw, height)
 
 
-def _sizes(place: int, sizes: np.ndarray) -> Picture:
+def _sizes(group: RunGroup, sizes: np.ndarray) -> Picture:
     def draw(axes: Axes) -> None:
         width = -(-(sizes.max() - sizes.min() + 1) // _BINS)
         edges = np.arange(sizes.min(), sizes.max() + width + 1, width) - 0.5
-        axes.hist(sizes, edges.tolist(), rwidth=0.9, color=style.colour(0))
+        axes.hist(sizes, edges.tolist(), rwidth=0.9, color=style.colour(group.look.hue))
         axes.set(xlabel="samples", ylabel="clients")
         axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         whole_numbers(axes)
 
     caption = f"{len(sizes)} clients with {sizes.min()} to {sizes.max()} samples, {sizes.mean():.4g} on average."
-    return picture(f"samples-{place}", "Samples per client", caption, draw)
+    return picture(f"samples-{group.place}", "Samples per client", caption, draw)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from results.groups import Groups
 from results.reader import Run
-from results.report.draw import series, whole_numbers, wide_scale
+from results.report.draw import first_axis, series, wide_scale
 from results.report.frames import gaps, with_nan
 from results.report.picture import Picture, picture
 
@@ -26,7 +26,7 @@ def penalties(groups: Groups) -> Iterator[Picture]:
     if _ADAPTED not in groups.runs.schema("updates").names:
         return
     adapted = (pc.field("status") == "used") & pc.is_valid(pc.field(_ADAPTED))
-    frame = groups.frame("updates", ["round", "client", _ADAPTED], adapted)
+    frame = groups.frame("updates", ["round", "virtual_time", "client", _ADAPTED], adapted)
     of_runs = [
         of_all_clients(run, rows).assign(group=group.place)
         for group in groups.groups
@@ -39,13 +39,14 @@ def penalties(groups: Groups) -> Iterator[Picture]:
     import pandas as pd
 
     over_runs = pd.concat(of_runs).groupby(["group", "round"])
-    table = with_nan(over_runs.mean(), over_runs["mean"]).reset_index()
+    when = frame.groupby(["group", "round"])["virtual_time"].mean()
+    table = with_nan(over_runs.mean(), over_runs["mean"]).join(when).reset_index()
 
     def draw(axes: Axes) -> None:
-        series(axes, groups, table, "round", "mean", "min", "max")
-        axes.set(xlabel="round", ylabel="penalty")
+        series(axes, groups, table, groups.axis, "mean", "min", "max")
+        axes.set_ylabel("penalty")
+        first_axis(axes, groups)
         wide_scale(axes, table["mean"])
-        whole_numbers(axes)
 
     caption = (
         "What clients have adapted to by the end of a round; those that have not taken part yet have the first "

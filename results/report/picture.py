@@ -14,8 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from results.report import style
+from results.report.values import under_pointer
 
 WIDTH = 5.0  # inches, 360 points: as wide as a phone, so that letters keep their size there
+_WIDE = (10.5, 3.6)  # inches, on a wide page
 _LEGEND_ROW = 0.19  # inches
 _LETTERS = 60  # longest line of a label in the legend
 _ID = re.compile(r'(\bid="|href="#|url\(#)')
@@ -35,13 +37,19 @@ class Picture:
     caption: str
     svg: str = field(repr=False)
     """The figure as a file of its own, in colours for a white page."""
+    wide: str = field(repr=False)
+    """The same for a wide page, where it takes its whole width; empty if it takes a part of it only."""
+    values: tuple[str, str] = field(repr=False)
+    """What the page shows under the pointer, as JSON, of both: see `results.report.values`."""
 
     @property
     def inline(self) -> str:
         """The figure as part of the page, whose style sheet gives the colours. Its ids are unique in the page."""
-        body = re.sub(r"<style\b.*?</style>", "", self.svg[self.svg.index("<svg") :])
-        body = re.sub(r' width="[^"]*" height="[^"]*"', "", body, count=1)
-        return style.on_page(_ID.sub(rf"\g<1>{self.name}-", body))
+        return _inline(self.svg, self.name)
+
+    @property
+    def inline_wide(self) -> str:
+        return _inline(self.wide, f"{self.name}-wide")
 
     @property
     def uri(self) -> str:
@@ -49,17 +57,36 @@ class Picture:
         return "data:image/svg+xml," + quote(self.svg, safe=" /:;,()=")
 
 
-def picture(name: str, title: str, caption: str, draw: Callable[[Axes], None], height: float = 2.5) -> Picture:
-    """Draws a figure. height: in inches, without the legend, which lists everything drawn with a label."""
+def _inline(svg: str, name: str) -> str:
+    body = re.sub(r"<style\b.*?</style>", "", svg[svg.index("<svg") :])
+    body = re.sub(r' width="[^"]*" height="[^"]*"', "", body, count=1)
+    return style.on_page(_ID.sub(rf"\g<1>{name}-", body))
+
+
+def picture(
+    name: str, title: str, caption: str, draw: Callable[[Axes], None], height: float = 2.5, wide: bool = False
+) -> Picture:
+    """Draws a figure.
+
+    height: in inches, without the legend, which lists everything drawn with a label. wide: whether it takes the whole
+    width of a wide page.
+    """
     name = re.sub(r"[^\w-]+", "-", name)  # for file names and ids
+    narrow, values = _drawn(name, draw, height, WIDTH)
+    broad, more = _drawn(f"{name}-wide", draw, _WIDE[1], _WIDE[0]) if wide else ("", "")
+    return Picture(name, title, caption, narrow, broad, (values, more))
+
+
+def _drawn(name: str, draw: Callable[[Axes], None], height: float, width: float) -> tuple[str, str]:
+    """Returns a figure as SVG, and its values as JSON."""
     with rc_context(style.RC | {"svg.hashsalt": name}):
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots()
         draw(axes)
-        _legend(figure, axes, height)
+        _legend(figure, axes)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return Picture(name, title, caption, style.on_file(_shortened(text.getvalue())))
+        return style.on_file(_shortened(text.getvalue())), under_pointer(axes)
 
 
 def _shortened(svg: str) -> str:
@@ -69,7 +96,7 @@ def _shortened(svg: str) -> str:
     return re.sub(r"(?<=>)\s+(?=<)", "", _IDLE.sub("", svg)).replace("\n", "")
 
 
-def _legend(figure: Figure, axes: Axes, height: float) -> None:
+def _legend(figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if not labels:
         return
@@ -77,5 +104,10 @@ def _legend(figure: Figure, axes: Axes, height: float) -> None:
     columns = 4 if longest <= 10 else 3 if longest <= 14 else 2 if longest <= 25 else 1
     labels = [textwrap.fill(label, _LETTERS) for label in labels]
     rows = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
-    figure.set_size_inches(WIDTH, height + _LEGEND_ROW * rows)
-    figure.legend(handles, labels, loc="outside lower left", ncols=columns, handlelength=2.4, columnspacing=1.2)
+    width, height = figure.get_size_inches()
+    if width > WIDTH:
+        labels = [textwrap.fill(label, _LETTERS // 2) for label in labels]
+        figure.legend(handles, labels, loc="outside right upper", handlelength=3.2)
+        return
+    figure.set_size_inches(width, height + _LEGEND_ROW * rows)
+    figure.legend(handles, labels, loc="outside lower left", ncols=columns, handlelength=3.2, columnspacing=1.2)

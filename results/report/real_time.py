@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
-from results.groups import Groups
+from results.groups import Groups, RunGroup
 from results.reader import Run
 from results.report import style
 from results.report.picture import Picture, picture
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _WORKERS = 32
 _TASKS = 200  # in the figure of the start
 _ROW = 0.24  # inches
-_KINDS = ("train", "step", "evaluate")  # tasks with a fixed colour; other tasks take the colours after these
+_KINDS = ("train", "step", "evaluate")  # tasks with a fixed pattern; other tasks take the patterns after these
 
 
 def real_time(groups: Groups) -> Section | None:
     """Returns the section on real time; None if no task has ended."""
-    panels = [Panel(group.label, list(_pictures(group.place, group.first))) for group in groups.shown]
+    panels = [Panel(group.label, list(_pictures(group, group.first))) for group in groups.shown]
     if not (panels := [panel for panel in panels if panel.pictures]):
         return None
     text = (
@@ -35,7 +35,7 @@ def real_time(groups: Groups) -> Section | None:
     return Section("real_time", "Real time", text, details=panels)
 
 
-def _pictures(place: int, run: Run) -> Iterator[Picture]:
+def _pictures(group: RunGroup, run: Run) -> Iterator[Picture]:
     tasks = run.table("tasks", ["task", "worker", "node", "started_s", "seconds"]).to_pandas()
     if tasks.empty:
         return
@@ -43,20 +43,20 @@ def _pictures(place: int, run: Run) -> Iterator[Picture]:
     workers = sorted(tasks["worker"].unique(), key=lambda worker: (len(worker), worker))[:_WORKERS]
     found = set(tasks["task"])
     kinds = {kind: place for place, kind in enumerate((*_KINDS, *sorted(found.difference(_KINDS)))) if kind in found}
-    yield _shares(place, run, tasks, workers, kinds)
+    yield _shares(group, run, tasks, workers, kinds)
     if tasks["node"].nunique() > 1:
-        yield _nodes(place, run, tasks, kinds)
-    yield _start(place, tasks, workers, kinds)
+        yield _nodes(group, run, tasks, kinds)
+    yield _start(group, tasks, workers, kinds)
 
 
-def _shares(place: int, run: Run, tasks: pd.DataFrame, workers: list[str], kinds: dict[str, int]) -> Picture:
+def _shares(group: RunGroup, run: Run, tasks: pd.DataFrame, workers: list[str], kinds: dict[str, int]) -> Picture:
     lasted = (run.info.get("seconds") or {}).get("loop") or (tasks["started_s"] + tasks["seconds"]).max()
     sums = _sums(tasks, "worker").loc[workers]
     busy = sums.sum(axis="columns")
     sums["waiting"] = (lasted - busy).clip(lower=0)
 
     def draw(axes: Axes) -> None:
-        left = _bars(axes, sums, kinds)
+        left = _bars(axes, group.look.hue, sums, kinds)
         shape: dict[str, Any] = {"facecolor": "none", "edgecolor": style.MUTED[0], "linewidth": 0.6}
         axes.barh(workers, sums["waiting"], 0.62, left, label="waiting", hatch="////", **shape)
 
@@ -64,10 +64,10 @@ def _shares(place: int, run: Run, tasks: pd.DataFrame, workers: list[str], kinds
     caption = (
         f"{run.id}: {lasted:.3g} s, of which workers were busy {100 * busy.mean() / lasted:.0f} % on average.{which}"
     )
-    return picture(f"real-time-{place}", "Time per worker", caption, draw, 0.8 + _ROW * len(workers))
+    return picture(f"real-time-{group.place}", "Time per worker", caption, draw, 0.8 + _ROW * len(workers))
 
 
-def _nodes(place: int, run: Run, tasks: pd.DataFrame, kinds: dict[str, int]) -> Picture:
+def _nodes(group: RunGroup, run: Run, tasks: pd.DataFrame, kinds: dict[str, int]) -> Picture:
     """Draws what a worker on each node spent its time on, so that nodes with more workers are not longer."""
     workers = tasks.groupby("node", observed=True)["worker"].nunique()
     sums = _sums(tasks, "node").div(workers, axis="index").sort_index(key=lambda nodes: nodes.astype(str))
@@ -81,9 +81,9 @@ def _nodes(place: int, run: Run, tasks: pd.DataFrame, kinds: dict[str, int]) -> 
     )
 
     def draw(axes: Axes) -> None:
-        _bars(axes, sums.rename(index=names), kinds)
+        _bars(axes, group.look.hue, sums.rename(index=names), kinds)
 
-    return picture(f"real-time-nodes-{place}", "Time by node", caption, draw, 0.8 + _ROW * len(sums))
+    return picture(f"real-time-nodes-{group.place}", "Time by node", caption, draw, 0.8 + _ROW * len(sums))
 
 
 def _sums(tasks: pd.DataFrame, by: str) -> pd.DataFrame:
@@ -91,18 +91,18 @@ def _sums(tasks: pd.DataFrame, by: str) -> pd.DataFrame:
     return tasks.groupby([by, "task"], observed=True)["seconds"].sum().unstack().fillna(0.0)
 
 
-def _bars(axes: Axes, sums: pd.DataFrame, kinds: dict[str, int]) -> pd.Series[float]:
+def _bars(axes: Axes, hue: int, sums: pd.DataFrame, kinds: dict[str, int]) -> pd.Series[float]:
     """Draws a bar for each row, with a piece for each kind of task. Returns where the bars end."""
     left = sums.iloc[:, 0] * 0
     for kind, number in kinds.items():
-        axes.barh(list(sums.index), sums[kind], 0.62, left, label=kind, color=style.colour(number))
+        axes.barh(list(sums.index), sums[kind], 0.62, left, label=kind, **style.pattern(hue, number))
         left = left + sums[kind]
     axes.set(xlabel="real time in seconds", ylim=(len(sums) - 0.4, -0.6))
     axes.grid(axis="y", visible=False)
     return left
 
 
-def _start(place: int, tasks: pd.DataFrame, workers: list[str], kinds: dict[str, int]) -> Picture:
+def _start(group: RunGroup, tasks: pd.DataFrame, workers: list[str], kinds: dict[str, int]) -> Picture:
     first = tasks[tasks["worker"].isin(workers)].nsmallest(_TASKS, "started_s")
 
     def draw(axes: Axes) -> None:
@@ -110,14 +110,14 @@ def _start(place: int, tasks: pd.DataFrame, workers: list[str], kinds: dict[str,
             of_kind = first[first["task"] == kind]
             rows = of_kind["worker"].map(workers.index)
             bars = list(map(_bar, rows, of_kind["started_s"], of_kind["seconds"]))
-            axes.add_collection(PolyCollection(bars, facecolor=style.colour(number), linewidth=0, label=kind))
+            axes.add_collection(PolyCollection(bars, label=kind, **style.pattern(group.look.hue, number)))
         axes.autoscale_view()
         axes.set(xlabel="real time in seconds", ylim=(len(workers) - 0.4, -0.6))
         axes.set_yticks(range(len(workers)), workers)
         axes.grid(axis="y", visible=False)
 
     caption = f"The first {len(first)} tasks, each from its start to its end."
-    return picture(f"real-time-start-{place}", "The first tasks", caption, draw, 0.8 + _ROW * len(workers))
+    return picture(f"real-time-start-{group.place}", "The first tasks", caption, draw, 0.8 + _ROW * len(workers))
 
 
 def _bar(row: int, start: float, lasted: float) -> list[tuple[float, float]]:

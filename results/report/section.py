@@ -4,8 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from results.report.picture import Picture
+
+FOLDED = 12  # rows of a table after which the others are folded
+
+
+class PageRow(NamedTuple):
+    """A row of a table. hue: the colour of its method, if it is about one."""
+
+    cells: tuple[str, ...]
+    hue: int | None = None
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of texts."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[PageRow, ...]
+
+    @property
+    def shown(self) -> tuple[PageRow, ...]:
+        return self.rows[:FOLDED]
+
+    @property
+    def folded(self) -> tuple[PageRow, ...]:
+        return self.rows[FOLDED:]
 
 
 @dataclass(frozen=True)
@@ -13,7 +40,8 @@ class Panel:
     """Figures that belong together, such as those of one group of runs."""
 
     label: str
-    pictures: Sequence[Picture]
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[PageTable] = ()
 
 
 @dataclass(frozen=True)
@@ -30,3 +58,5 @@ class Section:
     """Panels of which one is shown at a time."""
     details: Sequence[Panel] = ()
     """Panels that can be unfolded; the first is open."""
+    tables: Sequence[PageTable] = ()
+    """Tables below the figures."""

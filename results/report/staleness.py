@@ -50,9 +50,9 @@ def _histogram(groups: Groups, used: pd.DataFrame) -> Picture:
             counts, _ = np.histogram(of_group["staleness"], edges)
             shares = 100 * counts / counts.sum()
             if len(groups) == 1:
-                axes.bar(middles, shares, 0.9 * width, color=style.colour(place))
+                axes.bar(middles, shares, 0.9 * width, color=style.colour(0))
             else:
-                band(axes, place, groups.label(place), middles, shares)
+                band(axes, groups.groups[place].look, groups.label(place), middles, shares)
         axes.set(xlabel="staleness", ylabel="% of the updates used")
         axes.set_ylim(0)
         if whole:
@@ -67,12 +67,15 @@ def _counts(groups: Groups, updates: pd.DataFrame) -> Picture:
     shares = 100 * counts.div(counts.sum(axis="columns"), axis="index")
 
     def draw(axes: Axes) -> None:
-        rows = np.arange(len(shares))
         start = np.zeros(len(shares))
-        for status, place in style.STATUS.items():
-            if status in shares:
-                axes.barh(rows, shares[status], 0.42, start, label=status, color=style.colour(place))
-                start += shares[status].to_numpy()
+        for number, status in enumerate(style.STATUS):
+            if status not in shares:
+                continue
+            for row, place in enumerate(shares.index):
+                look = style.pattern(groups.groups[place].look.hue, number)
+                axes.barh(row, shares[status].iloc[row], 0.42, start[row], **look)
+            start += shares[status].to_numpy()
+            axes.barh(np.nan, np.nan, label=status, **style.pattern(None if len(groups) > 1 else 0, number))
         for row, of_group in enumerate(counts.to_dict("records")):
             label = f"{groups.label(counts.index[row])}: " if len(groups) > 1 else ""
             label += ", ".join(f"{of_group[status]:,} {status}" for status in style.STATUS if of_group.get(status))

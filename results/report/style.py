@@ -1,8 +1,17 @@
-"""How figures look. Colours stand out on white and on black and for the colour-blind; lines differ in dashes too."""
+"""How figures look. Colours stand out on white and on black and for the colour-blind; lines differ in dashes too.
+
+A colour stands for a method, on the whole page. What differs within a method, such as what became of its dispatches,
+differs in strength and hatching.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.colors import to_rgba
+
+if TYPE_CHECKING:
+    from results.groups import Look
 
 # Each for white and for black, after Okabe and Ito (2008): blue, vermilion, green, purple, ochre, sky, grey.
 SERIES = (
@@ -23,7 +32,8 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 _LETTERING = "DejaVu Sans"  # comes with matplotlib, so that the layout is the same everywhere
 
-STATUS = {"used": 0, "discarded": 1, "dropped": 3, "unfinished": 6}  # status: its colour in SERIES
+STATUS = ("used", "discarded", "dropped", "unfinished")  # each has the pattern of its place
+_PATTERNS = ((0.95, ""), (0.5, "////"), (0.3, "xxxx"), (0.12, "...."), (0.65, "||||"), (0.4, "----"))
 
 RC: Any = {  # matplotlib's settings; each version of it declares other types of keys
     "axes.edgecolor": MUTED[0],
@@ -37,7 +47,7 @@ RC: Any = {  # matplotlib's settings; each version of it declares other types of
     "font.size": 9.5,
     "grid.color": GRID[0],
     "grid.linewidth": 0.7,
-    "hatch.linewidth": 0.8,
+    "hatch.linewidth": 0.7,
     "legend.fontsize": 9,
     "legend.frameon": False,
     "lines.linewidth": 1.7,
@@ -58,14 +68,21 @@ def colour(place: int) -> str:
     return SERIES[place % len(SERIES)][0]
 
 
-def line(place: int, points: int) -> dict[str, Any]:
+def line(look: Look, points: int) -> dict[str, Any]:
     """Returns how to draw the line of a series: its colour, its dashes, and a marker at about eight of its points."""
     return {
-        "color": colour(place),
-        "linestyle": _DASHES[place % len(_DASHES)],
-        "marker": _MARKERS[place % len(_MARKERS)],
+        "color": colour(look.hue),
+        "linestyle": _DASHES[look.dash % len(_DASHES)],
+        "marker": _MARKERS[look.hue % len(_MARKERS)],
         "markevery": max(1, -(-points // 8)),
     }
+
+
+def pattern(hue: int | None, number: int) -> dict[str, Any]:
+    """Returns how to fill the numbered part of a bar, in a method's colour. hue: None for a legend of all methods."""
+    of = INK[0] if hue is None else colour(hue)
+    strength, hatch = _PATTERNS[number % len(_PATTERNS)]
+    return {"facecolor": to_rgba(of, strength), "edgecolor": of, "hatch": hatch, "linewidth": 0.0}
 
 
 def variables() -> dict[str, tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
-from results.groups import Groups
+from results.groups import Groups, RunGroup
 from results.reader import Run
 from results.report import style
 from results.report.picture import Picture, picture
@@ -22,12 +22,13 @@ _DISPATCHES = 4000  # the first of a run, from which those shown are taken
 _STEPS = 10  # the figure goes at least as far as so many server steps
 _ROW = 0.13  # height of a client's row, in inches
 _DASHES = {"used": "-", "discarded": (0, (4, 1.5)), "dropped": (0, (1, 1)), "unfinished": (0, (6, 1.5, 1, 1.5))}
+_STRENGTH = {"used": 1.0, "discarded": 0.75, "dropped": 0.6, "unfinished": 0.5}
 _COLUMNS = ["client", "dispatch", "status", "dispatched_at", "arrived_at", "virtual_time"]
 
 
 def timeline(groups: Groups) -> Section | None:
     """Returns the section; None if no dispatch has ended."""
-    panels = [Panel(group.label, list(_pictures(groups, group.place, group.first))) for group in groups.shown]
+    panels = [Panel(group.label, list(_pictures(groups, group, group.first))) for group in groups.shown]
     if not (panels := [panel for panel in panels if panel.pictures]):
         return None
     text = (
@@ -39,7 +40,7 @@ def timeline(groups: Groups) -> Section | None:
     return Section("timeline", "Timeline of the start", text, details=panels)
 
 
-def _pictures(groups: Groups, place: int, run: Run) -> Iterator[Picture]:
+def _pictures(groups: Groups, group: RunGroup, run: Run) -> Iterator[Picture]:
     updates = run.table("updates", _COLUMNS, pc.field("dispatch") < _DISPATCHES).to_pandas().sort_values("dispatch")
     if updates.empty:
         return
@@ -53,7 +54,7 @@ def _pictures(groups: Groups, place: int, run: Run) -> Iterator[Picture]:
     rows = {client: row for row, client in enumerate(clients)}
 
     def draw(axes: Axes) -> None:
-        _bars(axes, window.assign(row=window["client"].map(rows)))
+        _bars(axes, group.look.hue, window.assign(row=window["client"].map(rows)))
         axes.vlines(steps[steps <= end], -1.6, -0.8, color=style.INK[0], linewidth=0.8)
         axes.set(xlabel=f"virtual time{groups.unit}", ylabel="client", xlim=(-0.015 * end, 1.015 * end))
         axes.set_ylim(len(rows) - 0.4, -1.8)
@@ -62,16 +63,17 @@ def _pictures(groups: Groups, place: int, run: Run) -> Iterator[Picture]:
 
     dispatches = f"{len(window)} dispatches of {len(rows)} clients"
     caption = f"{run.id}: {dispatches}, {int((steps <= end).sum())} steps are shown."
-    yield picture(f"timeline-{place}", "Dispatches and arrivals", caption, draw, 0.8 + _ROW * (len(rows) + 2))
+    yield picture(f"timeline-{group.place}", "Dispatches and arrivals", caption, draw, 0.8 + _ROW * (len(rows) + 2))
 
 
-def _bars(axes: Axes, window: pd.DataFrame) -> None:
-    for status, place in style.STATUS.items():
+def _bars(axes: Axes, hue: int, window: pd.DataFrame) -> None:
+    for status in style.STATUS:
         of_status = window[window["status"] == status]
         if of_status.empty:
             continue
-        colour, rows = style.colour(place), of_status["row"]
+        colour, rows = style.colour(hue), of_status["row"]
         shape: dict[str, Any] = {"linestyle": _DASHES[status], "linewidth": 3, "color": colour, "label": status}
+        shape["alpha"] = _STRENGTH[status]
         axes.hlines(rows, of_status["dispatched_at"], of_status["ends"], **shape)
         there = of_status[of_status["arrived_at"].notna() | (of_status["status"] == "discarded")]
         marker = "x" if status == "discarded" else "o"

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
-from results.groups import Groups
+from results.groups import Groups, RunGroup
 from results.reader import Run
 from results.report import style
 from results.report.draw import bytes_along, ranks
@@ -28,24 +28,24 @@ _PEERS = 200  # drawn, at most; for more peers, only numbers of neighbours are s
 
 def topology(groups: Groups) -> Section | None:
     """Returns the section; None if no peers exchanged anything."""
-    panels = [Panel(group.label, list(_pictures(group.place, group.first))) for group in groups.shown]
+    panels = [Panel(group.label, list(_pictures(group, group.first))) for group in groups.shown]
     panels = [panel for panel in panels if panel.pictures]
     return Section("topology", "Topology", groups.representatives, details=panels) if panels else None
 
 
-def _pictures(place: int, run: Run) -> Iterator[Picture]:
+def _pictures(group: RunGroup, run: Run) -> Iterator[Picture]:
     rounds = run.table("exchanges", ["round"])["round"]
     if not len(rounds):
         return
     first = pc.min(rounds).as_py()
     edges = run.table("exchanges", ["source", "target"], pc.field("round") == first).to_pandas().drop_duplicates()
     graph = nx.DiGraph(sorted(edges.itertuples(index=False, name=None)))
-    yield _drawn(place, graph, first) if len(graph) <= _PEERS else _degrees(place, graph, first)
+    yield (_drawn if len(graph) <= _PEERS else _degrees)(group, graph, first)
     if (sizes := _bytes_of_edges(run)).any():  # null in a dry run
-        yield _bytes(place, sizes)
+        yield _bytes(group, sizes)
 
 
-def _drawn(place: int, graph: nx.DiGraph, first: int) -> Picture:
+def _drawn(group: RunGroup, graph: nx.DiGraph, first: int) -> Picture:
     pairs = graph.to_undirected()
     ring = max(dict(pairs.degree).values()) <= 2
     at = nx.circular_layout(sorted(graph)) if ring else nx.spring_layout(pairs, seed=0)
@@ -59,27 +59,27 @@ def _drawn(place: int, graph: nx.DiGraph, first: int) -> Picture:
             arrow = {"arrowstyle": "-|>", "color": style.MUTED[0], "linewidth": 0.8, "shrinkA": 4, "shrinkB": 5}
             axes.annotate("", at[b], at[a], arrowprops=arrow)
         points = np.array([at[peer] for peer in sorted(graph)])
-        axes.plot(*points.T, "o", color=style.colour(0), markersize=9 if len(graph) <= 50 else 5)
+        axes.plot(*points.T, "o", color=style.colour(group.look.hue), markersize=9 if len(graph) <= 50 else 5)
         axes.set_axis_off()
         axes.set_aspect("equal")
         axes.margins(0.08)
 
     caption = f"{len(graph)} peers, {graph.number_of_edges()} directed edges in round {first}. "
     caption += "Over a line both peers send, along an arrow only one." if single else "Over each line both peers send."
-    return picture(f"topology-{place}", "Who sends to whom", caption, draw, 4.2)
+    return picture(f"topology-{group.place}", "Who sends to whom", caption, draw, 4.2)
 
 
-def _degrees(place: int, graph: nx.DiGraph, first: int) -> Picture:
+def _degrees(group: RunGroup, graph: nx.DiGraph, first: int) -> Picture:
     degrees = np.array([degree for _, degree in graph.out_degree])
 
     def draw(axes: Axes) -> None:
         values, counts = np.unique(degrees, return_counts=True)
-        axes.bar(values, counts, color=style.colour(0))
+        axes.bar(values, counts, color=style.colour(group.look.hue))
         axes.set(xlabel="peers that a peer sends to", ylabel="peers")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
     caption = f"{len(graph):,} peers, too many to draw, with {graph.number_of_edges():,} edges in round {first}."
-    return picture(f"degrees-{place}", "Numbers of neighbours", caption, draw)
+    return picture(f"degrees-{group.place}", "Numbers of neighbours", caption, draw)
 
 
 def _bytes_of_edges(run: Run) -> pd.Series[float]:
@@ -88,12 +88,12 @@ def _bytes_of_edges(run: Run) -> pd.Series[float]:
     return sizes.dropna()
 
 
-def _bytes(place: int, sizes: pd.Series[float]) -> Picture:
+def _bytes(group: RunGroup, sizes: pd.Series[float]) -> Picture:
     def draw(axes: Axes) -> None:
-        ranks(axes, 0, None, sizes)
+        ranks(axes, group.look, None, sizes)
         axes.set(xlabel="directed edges from the least to the most used, %", ylabel="bytes in the whole run")
         axes.set_ylim(0, 1.1 * sizes.max())
         bytes_along(axes, vertical=True)
 
     caption = f"{len(sizes):,} edges carried {sizes.sum() / 1e6:,.4g} MB in all rounds."
-    return picture(f"edges-{place}", "Bytes per edge", caption, draw)
+    return picture(f"edges-{group.place}", "Bytes per edge", caption, draw)

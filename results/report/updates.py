@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
 from results.groups import Groups
-from results.report.draw import series, whole_numbers, wide_scale
+from results.report.draw import first_axis, series, wide_scale
 from results.report.frames import left_out, quantiles
 from results.report.penalties import penalties
 from results.report.picture import Picture, picture
@@ -31,8 +31,9 @@ _SHOWN = {
 def updates(groups: Groups) -> Section | None:
     """Returns the section; None if no update was used, or nothing was reported of any."""
     used = pc.field("status") == "used"
-    frame, captions = groups.frame("updates", ["round", *_SHOWN], used), left_out(groups, "updates", [*_SHOWN], used)
-    found = {name: quantiles(frame, name, 0.1, 0.5, 0.9) for name in _SHOWN}
+    frame = groups.frame("updates", [groups.axis, *_SHOWN], used)
+    captions = left_out(groups, "updates", [*_SHOWN], used)
+    found = {name: quantiles(frame, groups.axis, name, 0.1, 0.5, 0.9) for name in _SHOWN}
     pictures = [_over_rounds(groups, table, name, captions[name]) for name, table in found.items() if len(table)]
     if not pictures:
         return None
@@ -45,9 +46,9 @@ def updates(groups: Groups) -> Section | None:
 
 def _over_rounds(groups: Groups, table: pd.DataFrame, name: str, caption: str) -> Picture:
     def draw(axes: Axes) -> None:
-        series(axes, groups, table, "round", 0.5, 0.1, 0.9)
-        axes.set(xlabel="round", ylabel=name.replace("_", " "))
+        series(axes, groups, table, groups.axis, 0.5, 0.1, 0.9)
+        axes.set_ylabel(name.replace("_", " "))
+        first_axis(axes, groups)
         wide_scale(axes, table[0.5])
-        whole_numbers(axes)
 
     return picture(f"updates-{name.replace('_', '-')}", _SHOWN[name], caption, draw)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import hmac
 import ipaddress
 import secrets
@@ -12,10 +14,15 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from results.report.page import SCRIPT
+
 _OWN_NAMES = ("localhost", "127.0.0.1", "::1")
-# Nothing is fetched from elsewhere, no script but the page's own file runs, and no other page holds this one.
+# Nothing is fetched from elsewhere, no script but the page's own file and the report's runs, and no other page holds
+# this one.
+_REPORTS = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+    f"default-src 'none'; script-src 'self' 'sha256-{_REPORTS}'; style-src 'unsafe-inline'; img-src data:; "
+    "connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {

@@ -1,0 +1,100 @@
+"""Ranks cases by a number of each of their runs, and tests which are worse than the best by more than chance.
+
+Runs are paired by seed, because all draws of a run are keyed by it: see `results.paired`. Where two cases share fewer
+than two seeds, Welch's t-test is taken, which knows of no pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from results.differences import LEVEL, difference, half_width
+
+Of: TypeAlias = Mapping[Hashable, float]  # a case's numbers, by seed
+
+SIGNIFICANT = 1 - LEVEL  # a p-value below this is called significant
+
+
+class Ranked(NamedTuple):
+    """A case, compared with the best one. Numbers are NaN where there are too few runs."""
+
+    case: int
+    """Its place among the cases that were ranked."""
+    runs: int
+    mean: float
+    low: float
+    high: float
+    """Interval of the mean, by Student's t distribution."""
+    test: Literal["", "paired", "Welch"]
+    """How it was compared with the best case; empty for the best one, and where either has too few runs."""
+    difference: float
+    """Mean of its numbers minus those of the best case; over pairs, if it was tested so."""
+    difference_low: float
+    difference_high: float
+    p: float
+    """Of the t-test, two-sided, corrected over all comparisons with the best case (Holm 1979)."""
+
+    @property
+    def worse(self) -> bool:
+        """Whether it is worse than the best case, and not by chance."""
+        return self.p < SIGNIFICANT
+
+
+def rank(cases: Sequence[Of], larger: bool) -> list[Ranked]:
+    """Returns the cases from the best mean to the worst; those without a mean that is a number come last.
+
+    larger: whether larger numbers are better.
+    """
+    means = [float(np.mean([*case.values()])) if case else math.nan for case in cases]
+    order = sorted(range(len(cases)), key=lambda place: _sorted_by(means[place], larger))
+    best = cases[order[0]]
+    tests = [_Test(""), *(_compared(cases[place], best) for place in order[1:])]
+    corrected = holm([test.p for test in tests])
+    halves = [half_width(np.array([*cases[place].values()], float)) for place in order]
+    return [
+        Ranked(place, len(cases[place]), means[place], means[place] - half, means[place] + half, *test[:-1], p)
+        for place, half, test, p in zip(order, halves, tests, corrected, strict=True)
+    ]
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Returns p-values corrected for how many they are (Holm, A simple sequentially rejective multiple test procedure,
+    1979). NaN stays NaN and does not count."""
+    found, largest = [math.nan] * len(values), 0.0
+    known = sorted((value, place) for place, value in enumerate(values) if not math.isnan(value))
+    for above, (value, place) in enumerate(known):
+        largest = max(largest, min(1.0, value * (len(known) - above)))
+        found[place] = largest
+    return found
+
+
+def _sorted_by(mean: float, larger: bool) -> tuple[bool, float]:
+    return math.isnan(mean), -mean if larger else mean
+
+
+class _Test(NamedTuple):
+    name: Literal["", "paired", "Welch"]
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+
+
+def _compared(case: Of, best: Of) -> _Test:
+    seeds = [seed for seed in best if seed in case]
+    if len(seeds) > 1:
+        found = difference([case[seed] for seed in seeds], [best[seed] for seed in seeds])
+        return _Test("paired", found.difference, found.t_low, found.t_high, found.p)
+    a, b = (np.array([*of.values()], float) for of in (case, best))
+    apart = float(a.mean() - b.mean()) if len(a) and len(b) else math.nan
+    if min(len(a), len(b)) < 2 or not np.isfinite([*a, *b]).all() or not a.var() + b.var():
+        return _Test("", apart)
+    from scipy import stats
+
+    test = stats.ttest_ind(a, b, equal_var=False)
+    low, high = test.confidence_interval(LEVEL)
+    return _Test("Welch", apart, float(low), float(high), float(test.pvalue))
