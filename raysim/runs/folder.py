@@ -7,6 +7,7 @@ import json
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
     }
 
 
+@cache
 def installed(package: str) -> str | None:
     """Returns the version of a package; None if it is not installed."""
     try:
