@@ -38,6 +38,9 @@ class Central(Schedulable):
     """Whether clients keep the personal part of the model, and the server has the shared part only. `model.norm` can
     then be local."""
 
+    merges_adapters: ClassVar[bool] = False
+    """Whether the server merges adapters into the weights under them. `model.lora.merge` must then be true."""
+
     name: str
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from raysim.clients import ClientGroup
     from raysim.data import Public, ServerData
     from raysim.local import Local
     from raysim.models import ModelPart
@@ -60,6 +62,9 @@ class Setting(Protocol):
 
     @property
     def world(self) -> World: ...
+
+    @property
+    def clients(self) -> Sequence[ClientGroup]: ...
 
     @property
     def run(self) -> Length: ...

@@ -48,13 +48,16 @@ TIERED: Raw = {
     "dispatch": {"per_round": None, "per_tier": 2, "tiers": 2},
     "delay": {"name": "log_normal", "median": 10.0, "sigma": 1.0, "unit": "seconds", "redraw": "client"},
 }
-# Needs of some algorithms: samples at the server, personal parameters, public inputs, a single local step, tiers.
+# Needs of some algorithms: samples at the server, personal parameters, public inputs, a single local step, tiers,
+# adapters, and those that can be merged.
 NEEDS: tuple[Raw, ...] = (
     {"server_data": {"name": "in_domain", "samples": 40}},
     {"model": {"personal": ["head"]}},
     {"public": {"samples": 20}},
     {"local": {"steps": 1}},
     {"world": TIERED},
+    {"model": {"lora": {"rank": 2}}},
+    {"model": {"lora": {"rank": 2, "merge": True}}},
 )
 
 

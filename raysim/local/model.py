@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from raysim.models.pairs import Pair
+
 
 @dataclasses.dataclass(frozen=True)
 class Model:
@@ -17,6 +19,7 @@ class Model:
     buffers: Tensor  # (b,) float32, such as BatchNorm's running statistics
     cut: int  # where the personal part of `w` starts; len(w) where there is none
     buffers_cut: int  # where that of `buffers` starts; len(buffers) but where `model.norm` is local
+    pairs: tuple[Pair, ...] = ()  # the adapters of `model.lora`: where A and B are in `w`
 
     @property
     def shared(self) -> Tensor:
@@ -61,4 +64,4 @@ class Model:
             if personal is not None and len(every) > self.buffers_cut:
                 every = torch.cat((every[: self.buffers_cut], personal[len(last) :]))
             whole = torch.cat((first, last))
-        return Model(whole, every, self.cut, self.buffers_cut)
+        return Model(whole, every, self.cut, self.buffers_cut, self.pairs)

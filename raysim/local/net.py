@@ -20,6 +20,7 @@ from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layout import Layout
 from raysim.models.names import is_pattern, is_under, nearest
 from raysim.models.norms import norms_of, required_norms
+from raysim.models.pairs import pairs_of
 from raysim.models.part import Norm
 from raysim.models.projection import BoundedLinear
 from raysim.parts.errors import BadValue
@@ -113,6 +114,7 @@ class Net:
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
         self._unkept = Unkept(self.module, self.layout)
+        self._pairs = pairs_of(self.module, self.layout)
         self.loss = LOSSES[loss] if isinstance(loss, str) else loss
         self.device = device
         self._personal, self._head = personal, head
@@ -150,7 +152,7 @@ class Net:
     def model(self) -> Model:
         """Returns a copy of the module's values."""
         buffers = self.layout.flatten_buffers(self.module) if self.layout.buffers else self.w.new_empty(0)
-        return Model(self.w.clone(), buffers, self.layout.cut, self.layout.buffers_cut)
+        return Model(self.w.clone(), buffers, self.layout.cut, self.layout.buffers_cut, self._pairs)
 
     def load(self, model: Model) -> None:
         """Gives the module the model's values, and what no model holds its first values.

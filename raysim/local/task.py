@@ -54,6 +54,9 @@ class Task:
         self.moment = Moment()
         """When the client was dispatched, the server steps, or the peer trains or mixes: the rounds that are over, the
         server's version (for a peer: its mixes), and virtual time."""
+        self.group: str | None = None
+        """The name of the client's or peer's group in `clients`; None where it is in none."""
+        self.traffic: dict[str, int] = {}  # what `travels` was given
         self.kept: Record = {}  # the state of an optimiser that goes on, changed by trainings of stream 0
 
     @property
@@ -104,6 +107,11 @@ class Task:
         for name, value in numbers.items():
             require_own(self.table, name)
             self.logged[name] = number(name, value)
+
+    def travels(self, *, up: int, down: int) -> None:
+        """Says how many bytes a client's update and message take on a network, where their tensors hold more than what
+        travels, such as zeros. Tables and budgets count these; delays that are computed from bytes count tensors."""
+        self.traffic = {"up_bytes": up, "down_bytes": down}
 
     def train(
         self,

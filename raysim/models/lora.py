@@ -39,6 +39,10 @@ class Lora(Part):
     dora: bool = False
     """Whether the lengths of the rows of W + s B A are trained apart from their directions (Liu et al., ICML 2024)."""
 
+    merge: bool = False
+    """Whether the weights under adapters are among the model's buffers, which are evaluated and saved, so that a server
+    can add adapters' products to them, as that of flora does."""
+
     def adapt(self, module: nn.Module, head: str | None = None) -> None:
         """Adds the adapters to the module, in place, and freezes everything but them and the head.
 
@@ -68,6 +72,11 @@ class Lora(Part):
             inject_adapter_in_model(config, module)
         if head and head not in chosen and not _is_table(module, head):
             module.get_submodule(head).requires_grad_()
+        for name in chosen if self.merge else ():
+            base: Any = module.get_submodule(f"{name}.base_layer")
+            weight = base.weight
+            del base.weight
+            base.register_buffer("weight", weight.detach())
 
     def _chosen(self, layers: Mapping[str, nn.Module], head: str) -> list[str]:
         """Returns the names of the layers that get an adapter."""

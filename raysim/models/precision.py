@@ -22,7 +22,8 @@ def settled(module: nn.Module) -> nn.Module:
         if parameter.is_floating_point() and (parameter.requires_grad or parameter.dtype not in HALF):
             parameter.data = parameter.data.float()
     for layer in module.modules():
-        own = next((p.dtype for p in layer.parameters(recurse=False) if p.is_floating_point()), None)
+        held = (*layer.parameters(recurse=False), *layer.buffers(recurse=False))
+        own = next((tensor.dtype for tensor in held if tensor.is_floating_point()), None)
         if own is not None and layer is not module:
             layer.register_forward_pre_hook(To(own), with_kwargs=True)
     module.register_forward_hook(Float32())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Literal
 
-from raysim.algorithms import ALGORITHMS
+from raysim.algorithms import ALGORITHMS, Central
 from raysim.data.federation.server import NoServerData, OutOfDomain
 from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
@@ -72,6 +72,10 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
         keep = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if one.keeps_personal)
         text = f"must be average or frozen for {scenario.algorithm.name}, whose clients keep no part of the model, got "
         yield Problem("model.norm", f"{text}local; take one of {keep}: with fedper, it is FedBN")
+    merges = isinstance(scenario.algorithm, Central) and scenario.algorithm.merges_adapters
+    if model.lora is not None and model.lora.merge and not merges:
+        text = f"must be false for {scenario.algorithm.name}, which merges no adapters, got true; leave it out"
+        yield Problem("model.lora.merge", text)
     if data.holds == ("functions",) and public.samples:
         text = "must not be given with the quadratic data, where models predict nothing but their loss; leave it out"
         yield Problem("public", text)

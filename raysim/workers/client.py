@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import cached_property
 
@@ -75,20 +75,20 @@ class ClientWorker(Workbench):
         self.take_logged()
         self.at(member.moment)
         state = wire.receive(member.state.content, self.device) if member.state else {}
-        sent, state = self._update(member, message, state)
+        sent, state, traffic = self._update(member, message, state)
         seconds, seen = time.perf_counter() - began, self.net.seen - seen
         numbers = self.measured(
             member.client,
             local_steps=self.net.steps - steps,
             samples_seen=seen,
-            up_bytes=records.size(sent, self.net.layout),
-            down_bytes=self.down_bytes(message),
+            **{"up_bytes": records.size(sent, self.net.layout), "down_bytes": self.down_bytes(message), **traffic},
             seconds=seconds,
         )
         passes = seen + (self.net.predicted - predicted) / 3  # a backward pass costs two forward passes
         return sent, state, TrainedClient(numbers, passes, diverged(numbers, sent, "update"))
 
-    def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record]:
+    def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record, Mapping[str, int]]:
+        """Trains a client. Returns its update, its next state, and the bytes that its task says to travel."""
         client, number = member.client, member.number
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
         state, kept = self.own(state)
@@ -98,7 +98,7 @@ class ClientWorker(Workbench):
             answer = self.algorithm.update(task, message, state)
             sent, after = returned.pair(where, answer, "the update", "the client's next state")
             returned.alike(where, after, state, "the client's next state", "client")
-            return self.distorted(client, number, sent, message), {**after, **kept}
+            return self.distorted(client, number, sent, message), {**after, **kept}, task.traffic
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 

@@ -127,6 +127,7 @@ class Workbench:
             lambda: self.public,
         )
         task.logged, task.moment = self.logged, self.moment
+        task.group = None if (group := self.groups.of(client)) is None else group.name
         return task
 
     def at(self, moment: Moment) -> None:

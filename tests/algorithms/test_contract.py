@@ -19,6 +19,7 @@ from raysim.workers.requests import TrainRequest
 TOYS = ["toys:Counting", "toys:Median", "toys:Heads"]
 # What a bare vector will not do for, and what comes near in so few rounds, but not as near: `raysim test` tries that.
 OTHERS = ["local_only", "knn_per", "moon", "fedproto", "fed_ft", "hfcl", "feddf", "feddle", "center", "fedat"]
+OTHERS += ["flora", "flexlora"]
 WITH_HEADS = ["fedper", "lg_fedavg", "fedrep", "fedbabu", "fed_rod", "fedeq"]
 SLOW = ["fadas", "fedadagrad", "fedadam", "fedyogi", "fedavgm", "feddyn", "pfedme"]
 WHOLE = [name for name in NAMES if name not in (*OTHERS, *WITH_HEADS, *SLOW)]

@@ -13,6 +13,8 @@ WITH_SERVER_DATA = {"fed_ft", "hfcl", "feddf", "feddle", "center"}
 NAMES = [part.model_fields["name"].default for part in ALGORITHMS if issubclass(part, Central)]
 OTHERS = [name for name in NAMES if name not in (*WITH_SERVER_DATA, "fedat")]  # the plain loop has no tiers
 HEADED: Raw = {"name": "mlp", "hidden": [16], "personal": ["head"]}
+ADAPTED: Raw = {"name": "mlp", "hidden": [16], "lora": {"rank": 2}}
+MODELS = {"flexlora": ADAPTED, "flora": {**ADAPTED, "lora": {"rank": 2, "merge": True}}}
 
 
 @pytest.mark.parametrize("algorithm", [*OTHERS, "toys:Counting", "toys:Median"])
@@ -21,6 +23,8 @@ def test_the_engine_does_what_a_plain_loop_does(simulate: Simulate, algorithm: s
     delay = {"name": "half_normal", "sigma": 2}
     # With the paper's lambda, pFedMe multiplies what rounding makes of it.
     made: Any = {"name": "pfedme", "lam": 1.0} if algorithm == "pfedme" else algorithm
-    raw = digits(algorithm=made, model=HEADED, world={"dispatch": {"per_round": 8}, "delay": delay})
+    raw = digits(
+        algorithm=made, model=MODELS.get(algorithm, HEADED), world={"dispatch": {"per_round": 8}, "delay": delay}
+    )
     w = torch.tensor(simulate(raw).vectors()["w"])
     torch.testing.assert_close(w, PlainRun(raw).run().model.w, rtol=1e-3, atol=1e-5)

@@ -1,8 +1,13 @@
 """Modules with layers of all kinds that can have adapters."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
+
+from raysim.models import ModelPart
+from raysim.terms import Inputs
 
 
 class Words(nn.Module):
@@ -31,3 +36,25 @@ class Half(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.hidden(self.norm(self.conv(x)).relu().flatten(1)).relu())
+
+
+class Line(ModelPart):
+    """For the quadratic data: x is the weight of a dense layer, which starts at zero, times one."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("functions",)
+    name: str = "line"
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        return Quadratics(shape[0] // 2)
+
+
+class Quadratics(nn.Module):
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.line = nn.Linear(1, size, bias=False)
+        nn.init.zeros_(self.line.weight)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        center, slope, curvature = rows.tensor_split((self.line.out_features, rows.shape[1] - 1), 1)
+        x = self.line(rows.new_ones(len(rows), 1))
+        return (curvature / 2 * (x - center) ** 2 + slope * x).sum(1)

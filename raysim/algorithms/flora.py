@@ -1,0 +1,91 @@
+"""Federated fine-tuning with stacked adapters of any ranks (FLoRA).
+
+Wang, Shen, He, Sun, Wang, Lyu, Li, FLoRA: Federated fine-tuning large language models with heterogeneous low-rank
+adaptations, NeurIPS 2024, arXiv 2409.05976. The server stacks what clients send, [B_1 ... B_n] and [p_1 A_1; ...; p_n
+A_n], and the product of the stacks, sum_i p_i B_i A_i, is added to the base. Each training begins with new adapters.
+
+Differences from the paper: none in the sum. As in the authors' code, alpha / r is the same for all ranks; there, each
+client of rank r_k has alpha = 2 r_k. The base is a part of the model's buffers (`lora.merge`), which a simulation holds
+once more for each version that is in use. In bytes, a client receives the stacks of all steps since it last took part,
+or the weights themselves where they are smaller; where all take part in each round, these are the paper's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from raysim.algorithms.fedavg import by_samples
+from raysim.algorithms.low_rank import LowRank, outside, stacked, within
+from raysim.parts.errors import BadInput, Problem
+from raysim.terms import Arrival, Population, Record
+
+if TYPE_CHECKING:
+    from raysim.algorithms.setting import Setting
+    from raysim.local.model import Model
+    from raysim.local.server_task import ServerTask
+    from raysim.local.task import Task
+
+
+class FLoRA(LowRank):
+    """Products of clients' adapters are merged into the base, and new adapters are trained (Wang et al. 2024)."""
+
+    merges_adapters: ClassVar[bool] = True
+
+    name: str = "flora"
+
+    def problems(self, scenario: Setting) -> Iterable[Problem]:
+        yield from super().problems(scenario)
+        if scenario.model.lora is not None and not scenario.model.lora.merge:
+            yield Problem("model.lora.merge", "must be true for flora, which merges adapters into the base; set it")
+
+    def init(self, model: Model, population: Population) -> Record:
+        bases = sum(pair.base.size for pair in model.pairs if pair.base is not None)
+        if len(model.buffers) > bases:
+            text = "must be frozen for flora, which averages no statistics of normalisation layers, got some"
+            raise BadInput("model.norm", f"{text}; set it")
+        return {**super().init(model, population), "sent": model.w.new_zeros(())}  # how many ranks were stacked so far
+
+    def message(self, state: Record) -> Record:
+        return {"w": state["w"], "sent": state["sent"]}
+
+    def client(self, model: Model) -> Record:
+        return {"had": model.w.new_zeros(())}
+
+    def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
+        rank, model = self.rank(task), self._renewed(task)
+        trained = task.train(model.replace(within(model, rank)))
+        trained.log()
+        missed = int(message["sent"] - state["had"])
+        down = sum(min(missed * pair.numbers, pair.base.size) for pair in model.pairs if pair.base)
+        up = rank * sum(pair.numbers for pair in model.pairs)
+        task.travels(up=4 * (up + outside(model)), down=4 * (down + outside(model)))
+        sent = within(trained.model, rank)
+        return {"w": sent, "rank": sent.new_tensor(float(rank))}, {"had": message["sent"]}
+
+    def _renewed(self, task: Task) -> Model:
+        """Returns the model that was received, with new adapters, as peft starts them."""
+        import torch
+
+        model, draws = task.received, task.generator("flora")
+        w = model.w.clone()
+        for pair in model.pairs:
+            a, b = pair.factors(model.w)
+            if b.any():  # of an embedding: there, A starts at zero
+                b = torch.randn(b.shape, generator=draws, device=b.device)
+            else:
+                bound = 1 / math.sqrt(a.shape[1])
+                a = torch.rand(a.shape, generator=draws, device=a.device).mul_(2 * bound).sub_(bound)
+            pair.put(w, a, b)
+        return model.replace(w)
+
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+        w = updates["w"].new_tensor(by_samples(arrivals)) @ updates["w"]
+        buffers = state["buffers"].clone()
+        for pair in task.received.pairs:
+            left, right = stacked(pair, updates["w"], arrivals)
+            pair.merge(buffers, left @ right)
+            pair.put(w, *pair.factors(state["w"]))  # whose product is zero
+            task.vector_flops += 2.0 * left.shape[0] * right.numel()
+        return {"w": w, "buffers": buffers, "sent": state["sent"] + updates["rank"].sum()}
