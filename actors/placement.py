@@ -41,6 +41,10 @@ class Demand(NamedTuple):
         """What the actors need together, by kind of resource: CPU, GPU, and custom ones."""
         return _sum(resources_of(needs) for needs in self.actors.values())
 
+    def fits(self, free: Mapping[str, float]) -> bool:
+        """Whether there is enough for it at once, on whichever nodes. free: by kind of resource."""
+        return all(amount <= free.get(kind, 0.0) for kind, amount in self.total.items())
+
 
 class Placement(NamedTuple):
     """On which node there is room for which actor, and the placement group that holds the room until actors take it.
@@ -126,17 +130,10 @@ class Budget:
         return all(amount <= have.get(kind, 0) for kind, amount in together.items())
 
 
-def has_room(demand: Demand, beside: Iterable[Demand] = ()) -> bool:
-    """Whether the cluster has room for a run at once, on whichever nodes; never for one that takes all.
-
-    beside: what is given away, though Ray may not have noticed yet.
-    """
-    free, have = ray.available_resources(), ray.cluster_resources()
-    given = _sum(other.total for other in beside)
-    return not demand.takes_all and all(
-        amount <= min(free.get(kind, 0.0), have.get(kind, 0.0) - given.get(kind, 0.0))
-        for kind, amount in demand.total.items()
-    )
+def room(beside: Iterable[Demand] = ()) -> dict[str, float]:
+    """Returns what is free in the cluster, by kind. beside: what is not, though Ray may not have noticed yet."""
+    free, have, given = ray.available_resources(), ray.cluster_resources(), _sum(other.total for other in beside)
+    return {kind: min(free.get(kind, 0.0), amount - given.get(kind, 0.0)) for kind, amount in have.items()}
 
 
 @contextmanager

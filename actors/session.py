@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from actors.placement import Demand, Placement, has_room, reserved
+from actors.placement import Demand, Placement, reserved, room
 from actors.pool import MissingResources
 from actors.workforce import Terms, Workforce
 
@@ -35,10 +35,7 @@ class Session:
             yield from self._lent(Workforce(terms, self._room(terms.demand, held)))
 
     def _room(self, demand: Demand, held: ExitStack) -> Placement:
-        with self._lock:
-            waiting = [one.terms.demand for one in self._waiting]
-        if len(waiting) >= MOST or not has_room(demand, beside=waiting):
-            self.shutdown()
+        self._make_room(demand)
         try:
             return held.enter_context(reserved(demand))
         except MissingResources:  # there is enough in all, but not on the nodes where it is wanted
@@ -46,6 +43,18 @@ class Session:
                 raise
         self.shutdown()
         return held.enter_context(reserved(demand))
+
+    def _make_room(self, demand: Demand) -> None:
+        """Ends those that have waited longest, as many as it takes."""
+        with self._lock:
+            free, ended = room(one.terms.demand for one in self._waiting), []
+            while self._waiting and (len(self._waiting) >= MOST or demand.takes_all or not demand.fits(free)):
+                ended.append(oldest := next(iter(self._waiting)))
+                self._take(oldest)
+                for kind, amount in oldest.terms.demand.total.items():
+                    free[kind] = free.get(kind, 0.0) + amount
+        for workforce in ended:
+            workforce.end()
 
     def _found(self, terms: Terms) -> Workforce | None:
         with self._lock:

@@ -63,6 +63,7 @@ def test_equal_terms_have_the_same_actors_and_others_new_ones_beside_them_while_
     assert all(map(ended, first + half))
 
 
+@pytest.mark.slow
 def test_code_that_actors_have_imported_must_not_have_changed(session: "Session") -> None:
     first = processes(session, code={"one.py": "as it was"})
     assert processes(session) == first == processes(session, code={"two.py": "as it was"})

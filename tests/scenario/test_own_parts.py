@@ -172,7 +172,7 @@ def test_the_same_bits_on_ray_where_workers_cannot_import_the_module_by_themselv
     raw = objects(SCENARIOS[name](), import_module(module))
     inline = raysim.run(raw, out=tmp_path / "runs", inline=True)
     assert f"{module}:" in str(inline.info["scenario"])
-    resources = {"client_actors": workers, "cpus_per_client": 0.5}
+    resources = {"client_actors": workers}
     assert raysim.run({**raw, "resources": resources}, out=tmp_path / "runs").digest == inline.digest
 
 

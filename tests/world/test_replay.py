@@ -163,7 +163,7 @@ def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: P
     recorded = simulate(scenario(SMALL, WORLDS["concurrency"][1]))
     raw = scenario(SMALL, {"replay": str(recorded.folder)})
     for actors in (1, 2):
-        raw["resources"] |= {"client_actors": actors, "cpus_per_client": 0.5}
+        raw["resources"] |= {"client_actors": actors}
         assert raysim.run(parse_scenario(raw), out=tmp_path / "ray").digest == recorded.digest
 
 

@@ -153,7 +153,7 @@ def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: P
     raw = scenario(table(tmp_path, {"client": range(30), "seconds_per_sample": np.linspace(0.1, 3, 30)}))
     inline = simulate(raw)
     for actors in (1, 2):
-        raw["resources"] = {"chunk": 3, "client_actors": actors, "cpus_per_client": 0.5}
+        raw["resources"] = {"chunk": 3, "client_actors": actors}
         assert run(parse_scenario(raw), out=tmp_path / "ray").digest == inline.digest
 
 
