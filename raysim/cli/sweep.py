@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refuse
-from raysim.cli.options import Address, Log, Observe, Out, named_observers
+from raysim.cli.options import Address, Log, Observe, Out, named_observers, require_writable, to_location
 from raysim.cli.signals import ending_by_signals
 from raysim.parts.errors import ScenarioError
 
@@ -36,6 +36,10 @@ def sweep(
     ] = False,
     address: Address = None,
     out: Out = Path("runs"),
+    write_best: Annotated[
+        Path | None,
+        typer.Option(help="Write the scenario of a search's best trial here.", parser=to_location, metavar="FILE"),
+    ] = None,
     observe: Observe = None,
     log: Log = None,
 ) -> None:
@@ -46,11 +50,16 @@ def sweep(
     overrides = [*(overrides or []), *([f"seed={seeds}"] if seeds is not None else [])]
     try:
         plan = load_sweep(scenario, overrides, search or [], None if cases is None else cases.split(","))
+        if write_best is not None:
+            if plan.search is None:
+                text = "must be given for a search only, which this sweep is not; leave it out, or add --search"
+                refuse([ValueError(f"--write-best: {text}")])
+            require_writable(write_best)
         from raysim.cli.sweep_display import carry_out
 
         with ending_by_signals():
             where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
-            succeeded = carry_out(plan, out=out, observers=watchers, **where)
+            succeeded = carry_out(plan, out=out, write_best=write_best, observers=watchers, **where)
     except ScenarioError as error:  # a search may also find, after it started, that values do not fit together
         refuse([error])
     else:

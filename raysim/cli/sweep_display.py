@@ -17,20 +17,25 @@ from raysim.runs.previous import OutOfDate
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, labels, outcomes_of
 from raysim.sweep.expand import Plan
-from raysim.sweep.search import Trial, best, search
+from raysim.sweep.search import Trial, best, best_scenario, search
 from raysim.sweep.settings import Search
+from results.disk import replacing
 from results.texts import as_word, count
+from results.yaml import as_yaml
 
 
-def carry_out(plan: Plan, *, out: Path, **where: Any) -> bool:
-    """Runs a sweep and shows a line for each run that goes on. Returns whether no run failed. where: see `run_all`."""
+def carry_out(plan: Plan, *, out: Path, write_best: Path | None = None, **where: Any) -> bool:
+    """Runs a sweep and shows a line for each run that goes on. Returns whether no run failed.
+
+    write_best: where a search writes the scenario of its best trial. where: see `run_all`.
+    """
     console = Console()
     folder = out / plan.name
     for line in _partly(plan):
         console.print(line, soft_wrap=True, highlight=False)
     with _telling_interruption(console):
         if plan.search is not None:
-            return _tune(console, plan, plan.search, folder, where)
+            return _tune(console, plan, plan.search, folder, write_best, where)
         scenarios = plan.scenarios()
         names = labels(scenarios)
         outcomes = _run_all(console, scenarios, names, folder, where)
@@ -48,10 +53,14 @@ def _telling_interruption(console: Console) -> Iterator[None]:
 
 
 def _partly(plan: Plan) -> list[str]:
-    """Returns a line for each key of the command line that only some cases have."""
+    """Returns a line for each key of the command line, or of the search, that only some cases have."""
+    tuned = plan.search.over if plan.search else {}
     partly = sorted({key for keys in plan.without.values() for key in keys})
     having = {key: [case for case, keys in plan.without.items() if key not in keys] for key in partly}
-    return [f"{key} is set in the cases that have it: {escape(', '.join(cases))}" for key, cases in having.items()]
+    return [
+        f"{key} is {'tuned' if key in tuned else 'set'} in the cases that have it: {escape(', '.join(cases))}"
+        for key, cases in having.items()
+    ]
 
 
 def _run_all(
@@ -84,7 +93,9 @@ def _show_outcomes(console: Console, labels: list[str], outcomes: list[RunOutcom
     return not failed
 
 
-def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: dict[str, Any]) -> bool:
+def _tune(
+    console: Console, plan: Plan, settings: Search, folder: Path, write_best: Path | None, where: dict[str, Any]
+) -> bool:
     firsts = [group[0] for group in plan.groups()]
     groups = labels(firsts)
     splits = sorted({scenario.evaluated_splits[0] for scenario in firsts})
@@ -97,7 +108,8 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
     for trial in search(plan, out=folder, **where):
         trials.append(trial)
         score = trial.status if trial.status != "finished" else f"{settings.metric} {trial.score:.4g}"
-        console.print(f"{groups[trial.group]}  trial {trial.number}: {_values(trial)}  {score}", highlight=False)
+        values = f": {_values(trial)}" if trial.values else ""
+        console.print(f"{groups[trial.group]}  trial {trial.number}{values}  {score}", highlight=False)
         for why in dict.fromkeys(trial.again):
             console.print(f"  runs again: {escape(why)}", soft_wrap=True, highlight=False)
     failed = [(trial, outcome) for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]
@@ -109,7 +121,12 @@ def _tune(console: Console, plan: Plan, settings: Search, folder: Path, where: d
         told = f"best of {groups[trial.group]}: trial {trial.number}, {settings.metric} {trial.score:.4g}"
         options = " ".join(f"--set {as_word(f'{key}={value}')}" for key, value in trial.values.items())
         # No table: options that a narrow terminal cuts off cannot be copied.
-        console.print(f"{told}, set by\n  {escape(options)}", soft_wrap=True, highlight=False)
+        by = f"set by\n  {escape(options)}" if options else "with the file's own values"
+        console.print(f"{told}, {by}", soft_wrap=True, highlight=False)
+    if write_best is not None and (scenario := best_scenario(trials, plan)):
+        with replacing(write_best) as hidden:
+            hidden.write_text(as_yaml(scenario.resolved()), encoding="utf-8")
+        console.print(f"the best scenario is in {escape(str(write_best))}", soft_wrap=True, highlight=False)
     for trial, outcome in failed:
         label = f"{groups[trial.group]}  trial {trial.number}"
         console.print(_failure(label, outcome), soft_wrap=True, highlight=False)

@@ -109,14 +109,22 @@ def attempt(
 
 
 def labels(scenarios: Sequence[Scenario]) -> list[str]:
-    """Returns a label for each scenario: the keys in which the scenarios differ, or its name if they do not."""
+    """Returns a label for each scenario: its name, which ends with its case, its seed, and as many other keys as tell
+    it from the others. What is the same for all is left out, unless all is."""
     keys = [flatten(scenario.resolved()) for scenario in scenarios]
-    differ = varying(keys)
-    given = {key for key in differ if all(key in of_run for of_run in keys)} or set(differ)
+    telling: list[str] = []
+    for key in sorted(varying(keys), key=lambda key: (key != "name", key != "seed")):
+        if _distinct(keys, [*telling, key]) > _distinct(keys, telling):
+            telling.append(key)
+    telling.sort(key=lambda key: key == "seed")
     return [
-        ", ".join(_spell(key, of_run[key]) for key in differ if key in given and key in of_run) or scenario.name
+        ", ".join(_spell(key, of_run[key]) for key in telling if key in of_run) or scenario.name
         for of_run, scenario in zip(keys, scenarios, strict=True)
     ]
+
+
+def _distinct(keys: Sequence[dict[str, Any]], some: Sequence[str]) -> int:
+    return len({tuple(repr(of_run.get(key)) for key in some) for of_run in keys})
 
 
 def _spell(key: str, value: object) -> str:

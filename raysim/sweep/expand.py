@@ -17,7 +17,7 @@ from raysim.scenario.explain import explain
 from raysim.scenario.load import name_after, parse_scenario, set_case
 from raysim.scenario.yaml import assign, read, split_override, unlisted
 from raysim.sweep.cases import choose, missing
-from raysim.sweep.settings import Search, Sweep, direction_of
+from raysim.sweep.settings import Range, Search, Sweep, direction_of
 from results.yaml import parse
 
 
@@ -29,7 +29,8 @@ class Plan:
     raw: dict[str, Any]  # the scenario file without its sweep
     sweep: Sweep
     last: list[tuple[str, Any]] = field(default_factory=list)  # keys that are set after cases and grid
-    without: dict[str, frozenset[str]] = field(default_factory=dict)  # keys of the command line, by case without them
+    # Keys of the command line and of the search that other cases have, by case without them.
+    without: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -41,16 +42,16 @@ class Plan:
         """The search of the sweep, if it has one."""
         return self.sweep.search
 
-    @property
-    def _example(self) -> dict[str, Any]:
-        """A value for each key that is tuned; {} without a search."""
+    def over(self, group: int) -> dict[str, Range]:
+        """Returns the ranges of the keys to tune that a group of `groups` has; {} without a search."""
+        case = [point.case for point in self._points() if point.first][group]
         over = self.search.over if self.search else {}
-        return {key: range.low if range.choices is None else range.choices[0] for key, range in over.items()}
+        return {key: range for key, range in over.items() if key not in self.without.get(case, ())}
 
     def scenarios(self, tuned: dict[str, Any] | None = None) -> list[Scenario]:
         """Returns the scenarios of all runs. Raises ScenarioError with every problem.
 
-        tuned: values of the keys that a search sets; None: an example of each.
+        tuned: values of keys that a search sets, in the cases that have them; for the others, an example is taken.
         """
         return [scenario for group in self.groups(tuned) for scenario in group]
 
@@ -58,12 +59,12 @@ class Plan:
         """Returns what `scenarios` does, in groups that differ only in their seeds."""
         found: dict[Problem, list[str]] = {}
         groups: list[list[Scenario]] = []
-        points = 0
+        points, example = 0, _example(self.search)
         before: dict[tuple[str, str], _Point] = {}  # by case and the hash of its scenario
         for point in self._points():
             points += 1
             try:
-                scenario = self._build(point, self._example if tuned is None else tuned)
+                scenario = self._build(point, example | (tuned or {}))
             except ScenarioError as error:
                 for problem in error.problems:
                     found.setdefault(problem, []).append(point.label)
@@ -97,8 +98,9 @@ class Plan:
 
     def _build(self, point: _Point, tuned: dict[str, Any]) -> Scenario:
         raw = copy.deepcopy(self.raw)
-        varied = point.chosen | tuned
-        last = [(key, value) for key, value in self.last if key not in self.without.get(point.case, ())]
+        lacking = self.without.get(point.case, frozenset())
+        varied = point.chosen | {key: value for key, value in tuned.items() if key not in lacking}
+        last = [(key, value) for key, value in self.last if key not in lacking]
         blocks = [(key, value) for key, value in last if any(other.startswith(f"{key}.") for other in varied)]
         others = [pair for pair in last if pair not in blocks]
         # A block must be set before the keys in it that vary, because it would undo them.
@@ -176,13 +178,19 @@ def load_sweep(
     if problems:
         raise ScenarioError(source, problems)
     found = _sweep(block, source)
-    plan = Plan(source, raw, found, last, missing(raw, source, found.cases, given))
+    plan = Plan(source, raw, found, last, missing(raw, source, found.cases, given | _example(found.search)))
     if problems := [*_too_many(plan.sweep), *_tuned_twice(plan)]:
         raise ScenarioError(source, problems)
     scenarios = plan.scenarios()
     if plan.search:
         direction_of(plan.search, scenarios, source)
     return plan
+
+
+def _example(search: Search | None) -> dict[str, Any]:
+    """Returns a value for each key that is tuned; {} without a search."""
+    over = search.over if search else {}
+    return {key: range.low if range.choices is None else range.choices[0] for key, range in over.items()}
 
 
 def _too_many(sweep: Sweep) -> Iterator[Problem]:

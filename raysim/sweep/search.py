@@ -9,7 +9,7 @@ the others go on from their checkpoints.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,15 +68,15 @@ def search(
     earlier = EarlierRuns(out)
     with open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
         for group in range(groups):
-            study = _study(plan, group)
+            study, over = _study(plan, group), plan.over(group)
+            trials = settings.trials if over else 1  # a case that has none of the keys is run as it is
             trier = _Trier(plan, settings, group, out, slots, earlier, observers)
-            for first in range(0, settings.trials, settings.batch):
-                number = min(settings.batch, settings.trials - first)
-                asked = [study.ask(_distributions(settings)) for _ in range(number)]
-                over = {trial.number: trial for _, trial in slots.each(trier, asked)}
+            for first in range(0, trials, settings.batch):
+                asked = [study.ask(_distributions(over)) for _ in range(min(settings.batch, trials - first))]
+                tried = {trial.number: trial for _, trial in slots.each(trier, asked)}
                 for suggestion in asked:
-                    _tell(study, suggestion, over[suggestion.number])
-                    yield over[suggestion.number]
+                    _tell(study, suggestion, tried[suggestion.number])
+                    yield tried[suggestion.number]
 
 
 def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
@@ -90,6 +90,13 @@ def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
         assert known.score is not None
         found[trial.group] = trial if sign * trial.score > sign * known.score else known
     return [found[group] for group in sorted(found)]
+
+
+def best_scenario(trials: Sequence[Trial], plan: Plan) -> Scenario | None:
+    """Returns the scenario of the best trial of all groups, with the first seed; None if no trial finished."""
+    sign = 1 if _direction(plan) == "maximize" else -1
+    trial = max(best(trials, plan), key=lambda trial: sign * (trial.score or 0.0), default=None)
+    return None if trial is None else plan.groups(trial.values)[trial.group][0]
 
 
 @dataclass(frozen=True)
@@ -175,7 +182,7 @@ def _direction(plan: Plan) -> Direction:
     return direction_of(plan.search, plan.scenarios(), plan.source)
 
 
-def _distributions(settings: Search) -> dict[str, optuna.distributions.BaseDistribution]:
+def _distributions(over: Mapping[str, Range]) -> dict[str, optuna.distributions.BaseDistribution]:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     def distribution(range: Range) -> optuna.distributions.BaseDistribution:
@@ -186,7 +193,7 @@ def _distributions(settings: Search) -> dict[str, optuna.distributions.BaseDistr
             return IntDistribution(range.low, range.high, log=range.log)
         return FloatDistribution(range.low, range.high, log=range.log)
 
-    return {key: distribution(range) for key, range in settings.over.items()}
+    return {key: distribution(range) for key, range in over.items()}
 
 
 def _tell(study: optuna.Study, suggestion: optuna.Trial, trial: Trial) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 from pathlib import Path
@@ -73,7 +74,10 @@ def test_a_block_that_is_set_does_not_undo_what_varies_in_it(write: Any) -> None
 
 def test_labels_name_what_differs(write: Any) -> None:
     scenarios = load_sweep(write(None), ["seed=0,1", "algorithm=fedavg,fedbuff"]).scenarios()
-    assert labels(scenarios) == ["seed=0, fedavg", "seed=1, fedavg", "seed=0, fedbuff", "seed=1, fedbuff"]
+    assert labels(scenarios) == ["fedavg, seed=0", "fedavg, seed=1", "fedbuff, seed=0", "fedbuff, seed=1"]
+    cases = {case: {"algorithm": case, "local.lr": lr} for case, lr in [("fedavg", 0.1), ("fedbuff", 0.2)]}
+    scenarios = load_sweep(write({"cases": cases, "grid": {"seed": [0, 1]}})).scenarios()
+    assert labels(scenarios) == [f"digits-{case}, seed={seed}" for case in cases for seed in (0, 1)]
 
 
 CASES: Raw = {
@@ -330,6 +334,28 @@ def test_ctrl_c_starts_no_run_that_waited_for_room(ray_session: None, write: Any
 SEARCH = {"over": {"local.lr": {"low": 1e-4, "high": 1.0, "log": True}}, "trials": 8, "batch": 2}
 
 
+def test_a_key_is_tuned_in_the_cases_that_have_it_and_the_best_scenario_can_be_run(write: Any, tmp_path: Path) -> None:
+    cases = {"average": {"algorithm": "fedavg"}, "prox": {"algorithm": {"name": "fedprox", "mu": 0.1}}}
+    over = {"algorithm.mu": {"choices": [0.0, 0.5]}, "local.lr": {"choices": [0.1, 0.2]}}
+    path, tuned = write({"cases": cases, "search": {"over": over, "trials": 2, "prune": False}}), tmp_path / "best.yaml"
+    plan = load_sweep(path)
+    assert [sorted(plan.over(group)) for group in (0, 1)] == [["local.lr"], ["algorithm.mu", "local.lr"]]
+    answer = sweep(path, tmp_path / "runs", "--write-best", tuned)
+    assert answer.exit_code == 0, answer.output
+    assert "algorithm.mu is tuned in the cases that have it: prox\n" in answer.stdout
+    trials = re.findall(r"^digits-(\w+)  trial \d: (\S+=)?.*accuracy ([\d.]+)$", answer.stdout, re.MULTILINE)
+    assert [case for case, *_ in trials] == ["average"] * 2 + ["prox"] * 2
+    assert f"the best scenario is in {tuned}\n" in answer.stdout
+    assert raysim.load_scenario(tuned).name == "digits-" + max(trials, key=lambda trial: float(trial[2]))[0]
+    hashes = {run.info["scenario_hash"] for run in raysim.load(tmp_path / "runs").runs}
+    assert raysim.load_scenario(tuned).hash in hashes
+    alone = write({"cases": cases, "search": {"over": {"algorithm.mu": {"low": 0.1, "high": 0.2}}, "trials": 2}})
+    assert "digits-average  trial 0  accuracy" in (found := sweep(alone, tmp_path / "runs").stdout)
+    assert "digits-average  trial 1" not in found and "digits-prox  trial 1: algorithm.mu=" in found
+    refused = sweep(write(None), tmp_path / "runs", "--write-best", tuned)
+    assert refused.exit_code == 2 and "--write-best: must be given for a search only" in refused.stderr
+
+
 @pytest.mark.slow
 def test_a_search_depends_on_its_file_alone(write: Any, tmp_path: Path) -> None:
     """One process or two, fresh or with all its runs done before: the same trials, the same best."""
@@ -371,7 +397,7 @@ def test_a_search_names_trials_that_fail_and_groups_without_a_best_one(write: An
     )
     (told,) = [line for line in lines if line.startswith("  failed ")]
     (failed,) = [run for run in raysim.load(tmp_path).runs if run.status == "failed"]
-    assert "bad, toys_endings:Ends  trial 0: " in told and told.endswith(f"(in {failed.folder})")
+    assert "digits-bad  trial 0: " in told and told.endswith(f"(in {failed.folder})")
 
 
 @pytest.mark.slow
