@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from results import html
 from results.compare import Comparison, compare
 from results.listing import HEADS, lines
+from results.location import location
 from results.measure import Measure
 from results.paired import Paired, paired
 from results.run_set import RunSet, whole
@@ -130,6 +133,29 @@ class Runs(RunSet):
         from results.plot import plot
 
         return plot(self, metric, x, axes, **how)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] = "report.html",
+        by: str | Iterable[str] | None = None,
+        *,
+        svg: str | os.PathLike[str] | None = None,
+        picked: bool = False,
+    ) -> Path:
+        """Writes one HTML page with figures of the runs, as `raysim report` does, and returns where it is.
+
+        by: keys whose values make a line; by default all that differ, except the seed. svg: a folder for each figure as
+        a file. picked: whether clients are left out until they have taken part. Warns of runs that are left out.
+        Raises UnknownKey, and CannotWrite.
+        """
+        from results.report import report
+
+        notes: list[str] = []
+        rows, page = _listed_or_none(by), location(path)
+        whole(self, lambda runs: report(runs, rows, picked), notes).write(page, None if svg is None else location(svg))
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
+        return page
 
     def clients(self, metric: str = "accuracy", keys: Iterable[str] | None = None) -> pd.DataFrame:
         """Returns one row for each client, or peer, of each run.

@@ -14,6 +14,7 @@ from raysim.data.sources.images import Images
 from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.sets import SOURCES
 from raysim.data.sources.source import Source
+from raysim.data.sources.table import Table
 
 __all__ = [
     "PARTITIONS",
@@ -35,6 +36,7 @@ __all__ = [
     "Sizes",
     "Source",
     "Split",
+    "Table",
     "divided",
     "federate",
     "federated",

@@ -15,7 +15,7 @@ from raysim.runs.observing import observers_of
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.scenario.load import scenario_of
-from raysim.sweep.expand import load_sweep
+from raysim.sweep.expand import Plan, load_sweep
 from raysim.sweep.slots import Slots, open_slots
 from results.keys import flatten, varying
 from results.location import location
@@ -30,7 +30,7 @@ class RunOutcome(NamedTuple):
 
 
 def run_all(
-    scenarios: Sequence[Scenario | dict[str, Any]] | str | Path,
+    scenarios: Sequence[Scenario | dict[str, Any]] | Plan | str | Path,
     *,
     out: str | Path = "runs",
     inline: bool = False,
@@ -41,7 +41,8 @@ def run_all(
 ) -> list[RunOutcome]:
     """Runs scenarios side by side and returns their outcomes, in order. A run that fails does not stop the others.
 
-    scenarios: each as `run` takes it; or the path of a file, for the runs of its sweep, which must not have a search.
+    scenarios: each as `run` takes it; or a sweep, as `load_sweep` returns it, or the path of its file, for the runs of
+    the sweep, which must not have a search.
     A scenario of which `out` holds a run that finished or diverged is not run again, because it would give the same
     numbers; unless the run is out of date, because raysim, the user's own modules or files of data have changed since.
     A run that ended early goes on from its checkpoint.
@@ -51,7 +52,9 @@ def run_all(
     but functions are called for all of them, from many threads. progress: see `run`. Raises actors.MissingResources
     if there is no cluster.
     """
-    scenarios = _of_file(scenarios) if isinstance(scenarios, str | Path) else [*map(scenario_of, scenarios)]
+    if isinstance(scenarios, str | Path):
+        scenarios = load_sweep(scenarios)
+    scenarios = _of_plan(scenarios) if isinstance(scenarios, Plan) else [*map(scenario_of, scenarios)]
     where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
     outcomes: dict[int, RunOutcome] = {}
     with showing(progress, len(scenarios)) as shown:
@@ -132,12 +135,11 @@ def _spell(key: str, value: object) -> str:
     return str(value) if key == "name" or key.endswith(".name") else f"{key.rpartition('.')[2]}={value}"
 
 
-def _of_file(path: str | Path) -> list[Scenario]:
-    """Returns the scenarios of a file's sweep. Raises ScenarioError if that has a search, whose trials follow."""
-    plan = load_sweep(path)
+def _of_plan(plan: Plan) -> list[Scenario]:
+    """Returns the scenarios of a sweep. Raises ScenarioError if that has a search, whose trials follow."""
     if plan.search is not None:
         text = "must not be there for runs that are known beforehand; tune the file with `raysim sweep`"
-        raise ScenarioError(str(path), [Problem("sweep.search", text)])
+        raise ScenarioError(plan.source, [Problem("sweep.search", text)])
     return plan.scenarios()
 
 

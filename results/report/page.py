@@ -35,7 +35,6 @@ from results.report.topology import topology
 from results.report.updates import updates
 from results.report.verdict import verdict
 from results.run_set import RunSet
-from results.runs import Runs
 from results.store import make_folder
 from results.texts import count
 
@@ -82,7 +81,7 @@ def _write(path: Path, text: str) -> None:
         hidden.write_text(text, encoding="utf-8")
 
 
-def report(runs: Runs, by: Iterable[str] | None = None, picked: bool = False) -> Report:
+def report(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False) -> Report:
     """Makes a report on runs, whether they are over, under way or were killed.
 
     by: scenario keys; runs with the same values of them are one group, which is one line of a figure. By default, a

@@ -11,6 +11,7 @@ from data_sets import load, part
 
 import raysim
 from raysim import parse_scenario
+from raysim.data import Table
 from raysim.parts.rng import generator
 
 
@@ -29,6 +30,39 @@ def table(path: Path, rows: pd.DataFrame | None = None) -> str:
     else:
         rows.to_csv(path, index=False)
     return str(path)
+
+
+def test_a_frame_in_memory_is_the_table_of_its_file(tmp_path: Path) -> None:
+    keys: Raw = {"label": "kind", "client": "site"}
+    near, far = Table.of(frame(), **keys), Table(path=table(tmp_path / "t.parquet"), **keys)
+    for one, other in [(near, far), (Table.of(frame(), frame(30), **keys), far.model_copy(update=of_test(tmp_path)))]:
+        ours, theirs = one.load(), other.load()
+        assert np.array_equal(ours.train.x, theirs.train.x) and np.array_equal(ours.test.y, theirs.test.y)
+        assert ours.train.columns["user"].tolist() == theirs.train.columns["user"].tolist()
+    own = {"name": "table", "frame": frame(), **keys, "clients": 4, "partition": "natural"}
+    raw = digits(data=own, model="mlp", world__dispatch__per_round=2)
+    data = parse_scenario(raw).resolved()["data"]
+    assert data["path"] is None
+    assert data["frame"]["kind"] == {"shape": [240], "dtype": "<U3", "hash": data["frame"]["kind"]["hash"]}
+    result = raysim.run(raysim.parse_scenario(raw), out=tmp_path / "runs", inline=True, progress=False)
+    assert result.info["status"] == "finished"
+    with pytest.raises(ValueError, match="must be given from Python again"):
+        Table(**{**keys, "frame": data["frame"]}).load()
+
+
+def of_test(folder: Path) -> dict[str, str]:
+    return {"test_path": table(folder / "test.parquet", frame(30))}
+
+
+def test_frames_that_make_no_table_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="exactly one of `path` and `frame`"):
+        Table(label="kind")
+    with pytest.raises(ValueError, match="`test_frame` beside `frame`"):
+        Table(label="kind", frame=frame(), test_path="a.csv")
+    with pytest.raises(ValueError, match="one column of each name"):
+        Table.of(pd.DataFrame([[1, 2]], columns=["a", "a"]), label="a")
+    with pytest.raises(ValueError, match="'frame' must have a column 'kinds'"):
+        Table.of(frame(), label="kinds").load()
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz"])

@@ -132,6 +132,14 @@ def test_axes_that_were_not_measured_are_left_out(tmp_path: Path) -> None:
     assert re.findall(r'"accuracy-test-by-([a-z-]+)"', page(tmp_path)) == ["round", "virtual-time", "seconds"]
 
 
+def test_python_writes_the_same_page(tmp_path: Path) -> None:
+    made(tmp_path / "r", {"evaluations": [evaluation(0, 0.5), evaluation(1, 0.6)]})
+    runs = load(tmp_path / "r")
+    page = runs.report(tmp_path / "page.html", svg=tmp_path / "svg")
+    assert page.read_text() == report(runs).html
+    assert "accuracy-test-by-round.svg" in {file.name for file in (tmp_path / "svg").iterdir()}
+
+
 def test_a_run_of_one_round_has_its_figure_by_round(tmp_path: Path) -> None:
     """Its only round is 0, which is no axis that was not measured."""
     html = page(made(tmp_path / "a", {"evaluations": [evaluation(0, 0.5, step=1, virtual_time=1.0)]}))

@@ -251,6 +251,11 @@ def test_equal_scenarios_run_once(write: Any, tmp_path: Path) -> None:
     scenarios = [load_sweep(path, [f"resources.client_actors={number}"]).scenarios()[0] for number in (1, 2, 3)]
     outcomes = run_all(scenarios, out=tmp_path / "runs", inline=True)
     assert [outcome.status for outcome in outcomes] == ["finished"] * 3
+    (again,) = run_all(load_sweep(path), out=tmp_path / "runs", inline=True)
+    assert (again.status, again.folder) == ("done before", outcomes[0].folder)
+    tuned = load_sweep(write({"search": SEARCH}))
+    with pytest.raises(raysim.ScenarioError, match="must not be there for runs that are known"):
+        run_all(tuned, out=tmp_path / "runs", inline=True)
     assert len({outcome.folder for outcome in outcomes}) == 1
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset
 from raysim.data.named import NamedArrays
-from raysim.data.sources.in_memory import InMemory
+from raysim.data.sources.in_memory import InMemory, contents
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import load_npz
 from raysim.parts.errors import BadValue
@@ -70,14 +70,7 @@ class Arrays(RawSamples):
         if self.path is not None:
             return load_npz(self.path)
         assert self.arrays is not None
-        contents = {name: array.content for name, array in self.arrays.items() if array.content is not None}
-        if len(contents) < len(self.arrays):
-            raise BadValue(
-                "must be given from Python again, for a run's folder keeps only their shapes and "
-                "hashes, got a description; give the arrays, or save them with numpy.savez and set `path`",
-                "arrays",
-            )
-        return contents
+        return contents(self.arrays, "arrays")
 
 
 def _raw(arrays: dict[str, np.ndarray], suffix: str, names: tuple[str, ...] | None) -> Raw:

@@ -55,6 +55,17 @@ def read_table(
     return table
 
 
+def table_of(key: str, columns: dict[str, np.ndarray]) -> "pa.Table":
+    """Makes a table of columns in memory. key: where they are given, for errors."""
+    import pyarrow as pa
+
+    if wrong := [f"{name!r} of shape {array.shape}" for name, array in columns.items() if array.ndim != 1]:
+        raise BadValue(f"must have columns with one value for each row, got {wrong[0]}", key)
+    if len(lengths := {len(array) for array in columns.values()}) != 1 or lengths == {0}:
+        raise BadValue(f"must have columns of one length, with at least one row, got lengths {sorted(lengths)}", key)
+    return pa.table({name: pa.array(array) for name, array in columns.items()})
+
+
 def require(table: "pa.Table", path: str, names: tuple[str, ...]) -> None:
     """Raises ValueError unless a table has one column of each name, with a value in every row."""
     if lacking := [name for name in names if name not in table.column_names]:

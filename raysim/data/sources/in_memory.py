@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
+
+from raysim.parts.errors import BadValue
 
 PartT = TypeVar("PartT", bound=BaseModel)
 _KEYS = ("shape", "dtype", "hash")
@@ -51,6 +54,29 @@ class InMemory:
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         del core, handler
         return {"type": "object", "description": "An array in memory: shape, dtype and hash."}
+
+
+def contents(arrays: Mapping[str, InMemory], key: str) -> dict[str, np.ndarray]:
+    """Returns the arrays themselves. Raises BadValue where only their descriptions are left. key: that has them."""
+    found = {name: array.content for name, array in arrays.items() if array.content is not None}
+    if len(found) < len(arrays):
+        raise BadValue(
+            "must be given from Python again, for a run's folder keeps only their shapes and hashes, got a "
+            "description; give the arrays, or save them as a file and set `path`",
+            key,
+        )
+    return found
+
+
+def as_columns(frame: Any) -> Any:
+    """Returns a data frame as its columns by name; other values as they are. Raises ValueError for columns of one
+    name."""
+    if not hasattr(frame, "columns"):
+        return frame
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        raise ValueError(f"a frame must have one column of each name, got {names!r}; rename or drop the others")
+    return {str(name): frame[name] for name in frame.columns}
 
 
 def as_array(values: Any) -> np.ndarray:

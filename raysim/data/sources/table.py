@@ -1,14 +1,15 @@
 """Tables that a user brings: Parquet or CSV files with named columns of features and labels."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.sources.columns import is_index, numbers, plain, read_table, require
+from raysim.data.sources.columns import is_index, numbers, plain, read_table, require, table_of
+from raysim.data.sources.in_memory import InMemory, as_columns, contents
 from raysim.data.sources.meaning import labels_of
 from raysim.data.sources.raw_samples import standardised
 from raysim.data.sources.reading import matching
@@ -23,20 +24,25 @@ if TYPE_CHECKING:
 
 
 class Table(Source):
-    """A table in Parquet or CSV files, with columns of numbers as features and a column of labels.
+    """A table in Parquet or CSV files, or in memory, with columns of numbers as features and a column of labels.
 
     Labels may be texts, integers or booleans, which are numbered in sorted order over both splits. Every cell that is
     used must have a value; in a CSV file, a cell that is empty, or holds NA or null, has none.
     """
 
     name: str = "table"
-    path: Annotated[str, Field(examples=["samples.csv"])]
+    path: Annotated[str | None, Field(examples=["samples.csv"])] = None
     """A .parquet, .csv or .csv.gz file, or a pattern such as data/train-*.csv."""
     test_path: str | None = None
     """The file, or a pattern, of the test samples. null: a share of the samples is the test set."""
+    frame: Annotated[dict[str, InMemory], BeforeValidator(as_columns)] | None = None
+    """The table itself, such as a pandas data frame, instead of a file; from Python only. run.json keeps the shapes and
+    hashes of its columns."""
+    test_frame: Annotated[dict[str, InMemory], BeforeValidator(as_columns)] | None = None
+    """The table of the test samples itself, beside `frame`. null: a share of the samples is the test set."""
     test_share: Share = 0.2
-    """Share of the samples that is the test set, equally many of each label; used only without `test_path`. It is the
-    same for every seed of a scenario."""
+    """Share of the samples that is the test set, equally many of each label; used only without samples to test on. It
+    is the same for every seed of a scenario."""
     features: tuple[str, ...] | None = None
     """Columns that are the inputs, in this order; they hold numbers or booleans. null: all other columns, except an
     index, which is a column without a name, with one that pandas gives, or that only numbers the rows."""
@@ -58,6 +64,26 @@ class Table(Source):
 
     holds: ClassVar[tuple[Inputs, ...]] = ("features",)
 
+    @classmethod
+    def of(cls, frame: Any, test: Any = None, **keys: Any) -> Self:
+        """Makes the data of a data frame, and of one of test samples. keys: the others, such as label="kind"."""
+        return cls(frame=frame, test_frame=test, **keys)
+
+    @field_serializer("frame", "test_frame")
+    def _describe(self, frame: dict[str, InMemory] | None) -> dict[str, Any] | None:
+        return None if frame is None else {name: column.described for name, column in frame.items()}
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.path is None) == (self.frame is None):
+            raise ValueError("must have exactly one of `path` and `frame`; give the file, or a data frame from Python")
+        if (self.path is None and self.test_path) or (self.frame is None and self.test_frame):
+            raise ValueError(
+                "must have its test samples where the others are: `test_path` beside `path`, `test_frame` "
+                "beside `frame`; give the same kind of both"
+            )
+        return self
+
     def whole(self) -> Self:
         return self if self.train_samples is None else self.model_copy(update={"train_samples": None})
 
@@ -67,13 +93,11 @@ class Table(Source):
 
     def load(self) -> Dataset:
         """Loads the table. x: float32 (n, features). Raises FileNotFoundError or ValueError, saying what to do."""
-        tables = [read_table("path", (self.path,))]
-        if self.test_path is not None:
-            tables.append(read_table("test_path", (self.test_path,)))
+        tables = [*self._tables()]
         features, notes = self._features(tables[0])
         sides = [name for name in (self.client, *self.columns) if name is not None]
-        for path, table in zip((self.path, self.test_path), tables, strict=False):
-            require(table, str(path), (*features, self.label, *sides))
+        for name, table in zip(("path", "test_path") if self.path else ("frame", "test_frame"), tables, strict=False):
+            require(table, getattr(self, name) if self.path else name, (*features, self.label, *sides))
         inputs = [np.stack([numbers(table, name) for name in features], axis=1) for table in tables]
         train_y, *test_y = (plain(table, self.label) for table in tables)
         y, classes, told = labels_of(train_y, test_y[0] if test_y else None, self.task, inputs[0])
@@ -101,6 +125,17 @@ class Table(Source):
             ),
             notes=(*notes, *told.notes),
         )
+
+    def _tables(self) -> Iterator["pa.Table"]:
+        """Yields the table of all samples, or of the training samples, and that of the test samples if there is one."""
+        if self.path is not None:
+            for key, path in (("path", self.path), ("test_path", self.test_path)):
+                if path is not None:
+                    yield read_table(key, (path,))
+            return
+        for key, frame in (("frame", self.frame), ("test_frame", self.test_frame)):
+            if frame is not None:
+                yield table_of(key, contents(frame, key))
 
     def _features(self, table: "pa.Table") -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Returns the columns that are the inputs, and a note for each that is left out or seldom meant."""
