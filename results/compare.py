@@ -14,6 +14,7 @@ from results.measure import Measure, NotComparable
 from results.picked import never_picked
 from results.reader import Run
 from results.score import Above, evaluated, score
+from results.significance import Marks, marks
 from results.texts import count
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ class Comparison:
     """One row for each group and metric. Columns: the group's keys; metric; mean; std, the sample standard deviation
     over runs, NaN for one run; runs, how many have the number; missing, how many do not. With targets also censored,
     how many runs have not reached one: their cost is above what they have spent, with which they count in the mean, so
-    that it is a lower bound, and has no std. Published numbers add paper, paper_std and difference, mean - paper."""
+    that it is a lower bound, and has no std. best, whether it is the best mean of its metric and its values of
+    `columns`; p, of the test against that one, Holm-corrected, see `results.ranking`, NaN where nothing was tested.
+    Published numbers add paper, paper_std and difference, mean - paper."""
     by: tuple[str, ...]
     """The keys whose values make rows."""
     columns: tuple[str, ...]
@@ -66,9 +69,9 @@ def compare(
     groups = grouped(counted, keys, notes)
     ordered = runs.only(run for group in groups.values() for run in group)
     notes += [*note_picked(ordered, measure), *note_short(ordered, measure)]
-    return Comparison(
-        _frame(keys, groups, numbers, targets=bool(measure.targets)), tuple(rows), tuple(heads), measure, tuple(notes)
-    )
+    frame = _frame(keys, groups, numbers, marks(groups, numbers, len(rows), measure))
+    frame = frame if measure.targets else frame.drop(columns="censored")
+    return Comparison(frame, tuple(rows), tuple(heads), measure, tuple(notes))
 
 
 def _scored(runs: RunSet, measure: Measure, notes: list[str]) -> tuple[RunSet, dict[str, dict[Run, float | None]]]:
@@ -203,9 +206,8 @@ def _once_a_seed(group: RunSet) -> tuple[list[Run], list[str]]:
 
 
 def _frame(
-    keys: list[str], groups: dict[Values, list[Run]], numbers: dict[str, dict[Run, float | None]], *, targets: bool
+    keys: list[str], groups: dict[Values, list[Run]], numbers: dict[str, dict[Run, float | None]], marked: Marks
 ) -> pd.DataFrame:
-    """targets: whether some numbers are costs of a target, which runs may not reach."""
     import pandas as pd
 
     rows: list[tuple[Any, ...]] = []
@@ -215,9 +217,9 @@ def _frame(
             above = sum(isinstance(number, Above) for number in found)
             mean, std = _mean_and_std(found)
             counts = (len(found) - above, len(group) - len(found), above)
-            rows.append((*values, metric, mean, np.nan if above else std, *counts))
-    frame = pd.DataFrame(rows, columns=[*keys, "metric", "mean", "std", "runs", "missing", "censored"])
-    return frame if targets else frame.drop(columns="censored")
+            marks_of = marked.get((values, metric), (False, np.nan))
+            rows.append((*values, metric, mean, np.nan if above else std, *counts, *marks_of))
+    return pd.DataFrame(rows, columns=[*keys, "metric", "mean", "std", "runs", "missing", "censored", "best", "p"])
 
 
 def _mean_and_std(numbers: list[float]) -> tuple[float, float]:

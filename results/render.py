@@ -11,7 +11,7 @@ from results import html
 from results.compare import Comparison
 from results.paired import Paired
 from results.paired_table import paired_table
-from results.text_table import Cell, TextTable, text_table
+from results.text_table import MARK, Cell, TextTable, text_table
 from results.texts import cut
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ _LATEX = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
+    "†": r"$^{\dagger}$",
+    "≥": r"$\geq$",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -58,10 +60,18 @@ def table(shown: TextTable, width: int) -> RenderableType:
             head, size = Text("\n".join(shown.heads[place])), _width(shown, place)
             part.add_column(head, justify="right", overflow="fold", width=size)
         for labels, cells in shown.rows:
-            numbers = [Text(_plain(cells[place]), style="bold" if cells[place].best else "") for place in places]
+            numbers = [_number(shown, cells[place], place) for place in places]
             part.add_row(*map(Text, labels), *numbers)
         tables += [part, Text()]
     return Group(*tables, *(Text(line, style="dim") for line in shown.caption))
+
+
+def _number(shown: TextTable, cell: Cell, place: int) -> RenderableType:
+    """Returns a cell, with room for a mark where others of its column have one, so that digits are aligned."""
+    from rich.text import Text
+
+    marked = any(cells[place].alike for _, cells in shown.rows)
+    return Text(_plain(cell) + " " * (marked and not cell.alike), style="bold" if cell.best else "")
 
 
 def _labelled(shown: TextTable, width: int) -> TextTable:
@@ -109,14 +119,15 @@ def _packed(shown: TextTable, width: int) -> list[list[int]]:
 def _width(shown: TextTable, place: int) -> int:
     """Returns the width of a column of numbers. Heads are broken between words, but short heads are not."""
     words = [word for line in shown.heads[place] for word in ([line] if len(line) <= 12 else line.split())]
-    return max(map(len, [*words, *(_plain(cells[place]) for _, cells in shown.rows)]))
+    marked = any(cells[place].alike for _, cells in shown.rows)
+    return max(map(len, [*words, *(cells[place].text + MARK * marked for _, cells in shown.rows)]))
 
 
 def markdown(shown: TextTable) -> str:
-    """Renders a table in GitHub's Markdown, with the caption below."""
+    """Renders a table in GitHub's Markdown, with the best numbers bold and the caption below."""
     head = [*shown.labels, *(", ".join(levels) for levels in shown.heads)]
     rule = [":--"] * len(shown.labels) + ["--:"] * len(shown.heads)
-    body = [[*labels, *map(_plain, cells)] for labels, cells in shown.rows]
+    body = [[*labels, *map(_markdown_cell, cells)] for labels, cells in shown.rows]
     lines = ["| " + " | ".join(text.replace("|", r"\|") for text in line) + " |" for line in (head, rule, *body)]
     return "\n".join([*lines, "", *(f"{line}  " for line in shown.caption)]).rstrip()
 
@@ -129,7 +140,8 @@ def as_html(shown: TextTable) -> str:
 
 
 def latex(shown: TextTable) -> str:
-    """Renders a tabular for the LaTeX package booktabs, with the best numbers bold and the caption as comments."""
+    """Renders a tabular for the LaTeX package booktabs, with the best numbers bold, the caption as comments, and what
+    marks mean below it."""
     lines = [
         *(f"% {line}" for line in shown.caption),
         rf"\begin{{tabular}}{{{'l' * len(shown.labels)}{'r' * len(shown.heads)}}}",
@@ -139,12 +151,13 @@ def latex(shown: TextTable) -> str:
         *(_latex_row([*map(_escape, labels), *map(_latex_cell, cells)]) for labels, cells in shown.rows),
         r"\bottomrule",
         r"\end{tabular}",
+        *([rf"\par\smallskip{{\footnotesize {_escape(shown.footnote)}\par}}"] if shown.footnote else []),
     ]
     return "\n".join(lines)
 
 
 def _plain(cell: Cell) -> str:
-    return f"{cell.text} {cell.runs}".rstrip()
+    return cell.text + MARK * cell.alike
 
 
 def _latex_heads(shown: TextTable) -> list[str]:
@@ -162,11 +175,15 @@ def _latex_row(cells: list[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
+def _markdown_cell(cell: Cell) -> str:
+    return f"**{cell.text}**" if cell.best else _plain(cell)
+
+
 def _latex_cell(cell: Cell) -> str:
     if cell.text == "-":
         return "--"
     number = _escape(cell.text).replace("-", "$-$")
-    return " ".join([rf"\textbf{{{number}}}" if cell.best else number, cell.runs]).rstrip()
+    return rf"\textbf{{{number}}}" if cell.best else number + _escape(MARK) * cell.alike
 
 
 def _escape(text: str) -> str:

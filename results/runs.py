@@ -12,8 +12,9 @@ from results import html
 from results.compare import Comparison, compare
 from results.listing import HEADS, lines
 from results.location import location
-from results.measure import Measure
-from results.paired import Paired, paired
+from results.measure import Measure, NotComparable
+from results.paired import Paired
+from results.paired import paired as pair
 from results.run_set import RunSet, whole
 from results.tabulated import Tabulated
 from results.texts import count
@@ -66,8 +67,9 @@ class Runs(RunSet):
         """Compares groups of runs that differ in their seed alone.
 
         Returns one row for each group and metric, with mean, std (the sample standard deviation over runs), runs (how
-        many have the number), missing (how many do not) and censored (how many have not reached a target, and make the
-        mean a lower bound). Warns of runs that do not count.
+        many have the number), missing (how many do not), censored (how many have not reached a target, and make the
+        mean a lower bound), best, and p of the test against the best of its column, see `Comparison.frame`. Warns of
+        runs that do not count.
 
         by, columns: the keys whose values make the groups; `by` is by default all keys that differ.
         unfinished: whether runs that are not finished count.
@@ -84,15 +86,28 @@ class Runs(RunSet):
         columns: str | Iterable[str] = (),
         *,
         percent: bool = False,
+        paired: bool = False,
+        baseline: str | Iterable[str] = (),
         unfinished: bool = False,
         **how: Unpack[How],
     ) -> Tabulated:
         """Compares groups of runs as `compare` does, and returns the table that `raysim compare` prints.
 
-        Notebooks show it; its `markdown()` and `latex()` are texts for a paper, and its `frame` is not rounded.
-        percent: whether accuracies are in percent. For the other arguments, see `compare`.
+        Notebooks show it; its `markdown()`, `latex()` and `csv()` are texts, and its `frame` is not rounded.
+        percent: whether accuracies are in percent. paired, baseline: whether to compare seed by seed with a baseline,
+        and which, as the method `paired` does. For the other arguments, see `compare`.
+
+        Raises NotComparable (a ValueError) also for columns or a baseline that do not go with `paired`.
         """
         rows, measure = _listed_or_none(by), self.measure(**how)
+        if paired and _listed(columns):
+            raise NotComparable(f"columns: must not be given with paired, got {_listed(columns)}; leave them out")
+        if baseline and not paired:
+            raise NotComparable(f"baseline: must be given with paired=True, got {_listed(baseline)}; add that")
+        if paired:
+            return Tabulated(
+                self._whole(lambda runs: pair(runs, rows, _listed(baseline), measure, unfinished)), percent
+            )
         return Tabulated(self._whole(lambda runs: compare(runs, rows, _listed(columns), measure, unfinished)), percent)
 
     def paired(
@@ -116,7 +131,7 @@ class Runs(RunSet):
         Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
         """
         keys, measure = _listed_or_none(by), self.measure(**how)
-        return self._whole(lambda runs: paired(runs, keys, _listed(baseline), measure, unfinished)).frame
+        return self._whole(lambda runs: pair(runs, keys, _listed(baseline), measure, unfinished)).frame
 
     def plot(self, metric: str = "accuracy", x: str = "round", axes: Axes | None = None, **how: Unpack[Curves]) -> Axes:
         """Draws learning curves as reports do, with a band over seeds, and returns matplotlib's axes.

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from results.compare import Comparison
-from results.texts import precision, short_names, spread, written
+from results.ranking import SIGNIFICANT
+from results.texts import count, precision, short_names, spread, written
+
+MARK = "†"  # of numbers that are not significantly worse than the best
+_OTHERS = 8  # numbers over other runs than most that are told below the table
 
 Texts: TypeAlias = tuple[str, ...]
 Place: TypeAlias = tuple[Texts, str, Texts]  # values of the rows' keys, metric, values of the columns' keys
@@ -19,8 +24,8 @@ class Cell(NamedTuple):
     """A number in the table."""
 
     text: str
-    runs: str = ""  # the number of its runs; empty where all cells have the same number
     best: bool = False  # whether it is the best of its column
+    alike: bool = False  # whether it was tested against the best one, and is not significantly worse
 
 
 class NumberColumn(NamedTuple):
@@ -39,30 +44,28 @@ class TextTable:
     heads: list[Texts]  # heads of each column of numbers, one for each level, the widest first
     rows: list[tuple[Texts, list[Cell]]]  # the labels and the numbers of each row
     caption: list[str]  # lines below the table
+    footnote: str = ""  # the one of these that says what marks mean
 
 
 def text_table(comparison: Comparison, percent: bool = False) -> TextTable:
     """Lays out a comparison. percent: whether to give accuracies in percent, with one digit after the point."""
     names = short_names([*comparison.by, *comparison.columns])
     records: dict[Place, Row] = {_place(comparison, row): row for row in comparison.frame.to_dict("records")}
-    counts = {(record["runs"], record["missing"] + record.get("censored", 0)) for record in records.values()}
-    alike = len(counts) == 1 and not max(counts)[1]
-    best, columns = _best(comparison, records), list(_columns(comparison))
+    columns = list(_columns(comparison))
     rows = []
     for labels in dict.fromkeys(row for row, _, _ in records):
         cells = []
         for metric, values, kind in columns:
-            place = (labels, metric, values)
-            text, runs = _texts(records[place], kind, percent) if place in records else ("-", "")
-            ours = kind == "ours"
-            cells.append(Cell(text, runs if ours and not alike else "", ours and place in best))
+            record = records.get((labels, metric, values))
+            cells.append(Cell("-") if record is None else _cell(record, kind, percent))
         rows.append((labels, cells))
     heads = [_head(comparison, column, names, percent) for column in columns]
     return TextTable(
         labels=tuple(names[key] for key in comparison.by),
         heads=heads,
         rows=rows,
-        caption=list(_caption(comparison, max(counts)[0] if alike else None)),
+        caption=list(_caption(comparison, records, names)),
+        footnote=footnote(comparison),
     )
 
 
@@ -104,57 +107,69 @@ def unit_of(metric: str, percent: bool) -> tuple[float, str]:
     return (100.0, ", %") if percent and metric == "accuracy" else (1.0, "")
 
 
-def _texts(record: Row, kind: str, percent: bool) -> tuple[str, str]:
-    """Returns a number as text, and the number of its runs as text."""
+def _cell(record: Row, kind: str, percent: bool) -> Cell:
     scale, _ = unit_of(record["metric"], percent)
     form = ".1f" if scale == 100 else precision(record["mean"] * scale, record["std"] * scale)
-    runs, missing, censored = record["runs"], record["missing"], record.get("censored", 0)
     if kind == "difference":
-        return ("-" if math.isnan(record["difference"]) else f"{record['difference'] * scale:+{form}}"), ""
+        return Cell("-" if math.isnan(record["difference"]) else f"{record['difference'] * scale:+{form}}")
     if kind == "published":
         value = record["paper"] * scale
-        return ("-" if math.isnan(value) else spread(value, record["paper_std"] * scale, form)), ""
-    if censored:
-        reached = f"({runs} of {runs + censored} reached{f', {missing} missing' if missing else ''})"
-        return f"> {record['mean'] * scale:{form}}", reached
-    text = spread(record["mean"] * scale, record["std"] * scale, form) if runs else "-"
-    return text, f"({runs}/{runs + missing})" if missing else f"({runs})"
+        return Cell("-" if math.isnan(value) else spread(value, record["paper_std"] * scale, form))
+    if record.get("censored"):
+        return Cell(f"> {record['mean'] * scale:{form}}")
+    text = spread(record["mean"] * scale, record["std"] * scale, form) if record["runs"] else "-"
+    return Cell(text, bool(record["best"]), record["p"] >= SIGNIFICANT)
 
 
-def _best(comparison: Comparison, records: dict[Place, Row]) -> set[Place]:
-    """Returns the places of the best mean of each column. A mean for which runs are missing, or have not reached the
-    target, is never the best."""
-    best = set()
-    measure = comparison.measure
-    for column in {place[1:] for place in records}:
-        metric = column[0]
-        # Other metrics are the costs of reaching a target: the less, the better.
-        larger = measure.larger_is_better(metric) if metric in measure.metrics else False
-        means = {
-            place: record["mean"]
-            for place, record in records.items()
-            if place[1:] == column
-            and not (record["missing"] or record.get("censored"))
-            and not math.isnan(record["mean"])
-        }
-        if larger is not None and len(means) > 1:
-            top = (max if larger else min)(means.values())
-            best |= {place for place, mean in means.items() if mean == top}
-    return best
-
-
-def _caption(comparison: Comparison, runs: int | None) -> Iterator[str]:
-    """Yields the lines of the caption. runs: how many each number was taken over; None if that differs."""
+def _caption(comparison: Comparison, records: dict[Place, Row], names: dict[str, str]) -> Iterator[str]:
+    """Yields the lines below the table."""
     if evaluated := comparison.measure.evaluated:
         yield f"{', '.join(evaluated)}: {comparison.measure.text}"
-    spread = "mean ± sample standard deviation over seeds"
-    if runs is None:
-        yield f"{spread}; in brackets: runs, or runs with the number / all runs"
-    else:
-        yield f"{spread}, {runs} runs each" if runs > 1 else "one run each"
+    runs = _usual(records)
+    usual = f", {runs} runs each" if runs > 1 else ""
+    several = any(record["runs"] + record.get("censored", 0) > 1 for record in records.values())
+    yield f"mean ± sample standard deviation over seeds{usual}" if several else "one run each"
+    others = list(dict.fromkeys(_others(comparison, records, runs, names)))
+    yield from others[:_OTHERS]
+    if len(others) > _OTHERS:
+        yield f"and {len(others) - _OTHERS} more such lines"
     if "censored" in comparison.frame and comparison.frame["censored"].any():
         yield "> a mean in which runs that have not reached the target count with what they had spent"
+    if marks := footnote(comparison):
+        yield marks
     if comparison.paper:
         yield f"published: {' '.join(comparison.paper.title.split())}"
     for text in comparison.not_run:
         yield f"not run: {text}"
+
+
+def _usual(records: dict[Place, Row]) -> int:
+    """Returns over how many runs most numbers were taken."""
+    counts = Counter(record["runs"] + record["missing"] + record.get("censored", 0) for record in records.values())
+    return int(max(counts, key=lambda runs: (counts[runs], runs)))
+
+
+def _others(comparison: Comparison, records: dict[Place, Row], usual: int, names: dict[str, str]) -> Iterator[str]:
+    """Yields a line for each number that was taken over other runs than most."""
+    keys = [names[key] for key in (*comparison.by, *comparison.columns)]
+    for (labels, metric, values), record in records.items():
+        runs, missing, censored = record["runs"], record["missing"], record.get("censored", 0)
+        if (runs, missing, censored) == (usual, 0, 0):
+            continue
+        case = ", ".join(f"{key}={value}" for key, value in zip(keys, (*labels, *values), strict=True)) or "all"
+        every = runs + missing + censored
+        told = [count(every, "run")] if every != usual else []
+        target = metric.partition("_to_")[2].replace("_", " ")
+        told += [f"{runs} of {count(runs + censored, 'run')} reached {target}"] if censored else []
+        told += [f"{missing} without {metric.replace('_', ' ')}"] if missing else []
+        yield f"{case}: {', '.join(told)}"
+
+
+def footnote(comparison: Comparison) -> str:
+    """Says what marks mean; empty where no number is the best of its column."""
+    if not comparison.frame["best"].any():
+        return ""
+    if not comparison.frame["p"].notna().any():
+        return "bold: best mean of its column; too few runs for a test"
+    test = f"t-test, paired by seed where seeds are shared, Holm-corrected within the column, p ≥ {SIGNIFICANT:.2g}"
+    return f"bold: best mean of its column; {MARK} not significantly worse ({test})"

@@ -23,7 +23,17 @@ def runs(tmp_path: Path) -> Path:
 def test_a_group_has_the_mean_and_the_sample_standard_deviation_of_its_runs(runs: Path) -> None:
     """By default groups are told by all keys that differ but seed; those that go with a part's name say nothing new."""
     rows = cells(runs)
-    assert list(rows[0]) == ["algorithm.name", "world.delay.sigma", "metric", "mean", "std", "runs", "missing"]
+    assert list(rows[0]) == [
+        "algorithm.name",
+        "world.delay.sigma",
+        "metric",
+        "mean",
+        "std",
+        "runs",
+        "missing",
+        "best",
+        "p",
+    ]
     assert [(row["algorithm.name"], float(row["world.delay.sigma"])) for row in rows] == [
         ("fedavg", 5),
         ("fedavg", 20),
@@ -80,12 +90,12 @@ def test_runs_that_are_not_finished_are_named_and_left_out(tmp_path: Path) -> No
     made(tmp_path / "b", {**FEDAVG, "seed": 1}, [0.7], status="failed")
     made(tmp_path / "c", {**FEDAVG, "seed": 2}, [0.9], status="running")
     answer = compare(tmp_path, "--format", "csv")
-    assert ",0.5,,1,0\n" in answer.stdout
+    assert ",0.5,,1,0,False,\n" in answer.stdout
     failed, running = answer.stderr.splitlines()
     assert failed == f"{tmp_path / 'b'}: failed; left out"
     assert re.fullmatch(rf"{tmp_path}/c: running, last written 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC; left out", running)
     answer = compare(tmp_path, "--format", "csv", "--unfinished")
-    assert answer.stdout.endswith(",3,0\n")
+    assert answer.stdout.endswith(",3,0,False,\n")
     assert f"{tmp_path / 'b'}: failed; counts" in answer.stderr.splitlines()
 
 
@@ -148,6 +158,8 @@ def test_python_is_given_a_frame_and_warned_of_runs_that_do_not_count(tmp_path: 
             "std": math.nan,
             "runs": 1,
             "missing": 0,
+            "best": False,
+            "p": math.nan,
         },
         nan_ok=True,
     )

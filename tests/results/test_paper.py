@@ -33,7 +33,7 @@ def test_published_numbers_stand_beside_ours(runs: Path, tmp_path: Path) -> None
     headings = ["algorithm", *(f"sigma=5, {of}" for of in ("ours", "published", "difference")), "sigma=20, ours"]
     assert lines[0].startswith(f"| {' | '.join(headings)}")
     assert lines[2:4] == [
-        "| fedavg | 85.0 ± 7.1 | 81.6 | +3.4 | 55.0 ± 7.1 | - | - |",
+        "| fedavg | **85.0 ± 7.1** | 81.6 | +3.4 | 55.0 ± 7.1 | - | - |",
         "| fedbuff | 75.0 ± 7.1 | 78.0 ± 7.2 | -3.0 | - | - | - |",
     ]
     assert [line.rstrip() for line in lines[-2:]] == [

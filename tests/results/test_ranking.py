@@ -1,10 +1,13 @@
 """Which method is best, and which are worse by more than chance."""
 
 import math
+from pathlib import Path
 
 import pytest
+from compared_runs import FEDAVG, FEDBUFF, compare, made
 from scipy import stats
 
+from results import NotComparable, load
 from results.ranking import holm, rank
 
 A, B, C = ({0: 0.80, 1: 0.86, 2: 0.83, 3: 0.90}, {0: 0.78, 1: 0.83, 2: 0.82, 3: 0.84}, {7: 0.5, 8: 0.6, 9: 0.4})
@@ -36,3 +39,31 @@ def test_too_few_runs_give_an_order_and_no_test() -> None:
     assert (best.case, other.case, none.case) == (1, 0, 2)
     assert (other.test, other.difference, other.worse) == ("", -0.25, False)
     assert math.isnan(other.p) and math.isnan(best.low) and math.isnan(none.mean)
+
+
+def test_the_main_table_marks_what_is_not_significantly_worse(tmp_path: Path) -> None:
+    """By the best, which is bold: one that differs by chance, and one that is always 0.1 or so worse."""
+    ends = {"a": (0.8, 0.9, 0.7), "b": (0.81, 0.87, 0.71), "c": (0.7, 0.79, 0.61)}
+    for name, of_seeds in ends.items():
+        for seed, end in enumerate(of_seeds):
+            made(tmp_path / f"{name}{seed}", {"algorithm": {"name": name}, "seed": seed}, [end])
+    lines = compare(tmp_path, "--format", "markdown").stdout.splitlines()
+    assert lines[2:5] == ["| a | **0.8000 ± 0.1000** |", "| b | 0.7967 ± 0.0808† |", "| c | 0.7000 ± 0.0900 |"]
+    frame = load(tmp_path).compare()
+    assert frame["best"].tolist() == [True, False, False]
+    of_b, of_c = (stats.ttest_rel(ends[name], ends["a"]).pvalue for name in "bc")
+    assert frame["p"].tolist() == pytest.approx([math.nan, of_b, 2 * of_c], nan_ok=True)
+
+
+def test_tables_of_pairs_are_given_as_those_of_means_are(tmp_path: Path) -> None:
+    for seed, (a, b) in enumerate(((0.8, 0.9), (0.7, 0.85))):
+        made(tmp_path / f"a{seed}", {**FEDAVG, "seed": seed}, [a])
+        made(tmp_path / f"b{seed}", {**FEDBUFF, "seed": seed}, [b])
+    runs = load(tmp_path)
+    table = runs.tabulate(paired=True, baseline="fedavg", percent=True)
+    assert "| fedbuff | accuracy, % | 2 | +12.50 |" in table.markdown() and r"\toprule" in table.latex()
+    assert table.csv().splitlines()[0].startswith("algorithm.name,baseline,metric,pairs,difference")
+    with pytest.raises(NotComparable, match="baseline: must be given with paired=True"):
+        runs.tabulate(baseline="fedavg")
+    with pytest.raises(NotComparable, match="columns: must not be given with paired"):
+        runs.tabulate(columns="seed", paired=True)

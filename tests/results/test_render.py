@@ -21,6 +21,8 @@ def test_the_table_in_the_terminal(runs: Path) -> None:
         "",
         "accuracy: last evaluation of the global model, split test",
         "mean ± sample standard deviation over seeds, 2 runs each",
+        "bold: best mean of its column; † not significantly worse (t-test, paired by seed",
+        "where seeds are shared, Holm-corrected within the column, p ≥ 0.05)",
     ]
 
 
@@ -69,7 +71,7 @@ def test_markdown(runs: Path) -> None:
     assert table == [
         ["algorithm", "sigma", "accuracy", "loss"],
         [":--", ":--", "--:", "--:"],
-        ["fedavg", "5", "0.8500 ± 0.0707", "0.1500 ± 0.0707"],
+        ["fedavg", "5", "**0.8500 ± 0.0707**", "**0.1500 ± 0.0707**"],
         ["fedavg", "20", "0.5500 ± 0.0707", "0.4500 ± 0.0707"],
         ["fedbuff", "5", "0.7500 ± 0.0707", "0.2500 ± 0.0707"],
     ]
@@ -91,6 +93,8 @@ def test_latex_has_the_best_of_each_column_in_bold(runs: Path) -> None:
         r"fedbuff & 0.7500 $\pm$ 0.0707 & -- & 0.2500 $\pm$ 0.0707 & -- \\",
         r"\bottomrule",
         r"\end{tabular}",
+        r"\par\smallskip{\footnotesize bold: best mean of its column; $^{\dagger}$ not significantly worse (t-test, "
+        r"paired by seed where seeds are shared, Holm-corrected within the column, p $\geq$ 0.05)\par}",
     ]
 
 
@@ -105,11 +109,11 @@ def test_special_characters_are_escaped(tmp_path: Path) -> None:
 
 def test_percent_is_of_accuracies_and_bytes_are_in_megabytes(runs: Path) -> None:
     options = ("--by", "algorithm", "--columns", "world.delay.sigma", "--percent", "--format", "markdown")
-    assert "| fedavg | 85.0 ± 7.1 | 55.0 ± 7.1 |" in compare(runs, *options).stdout
+    assert "| fedavg | **85.0 ± 7.1** | 55.0 ± 7.1 |" in compare(runs, *options).stdout
     options = ("--metric", "up_bytes", "--metric", "accuracy", "--metric", "loss", "--percent", "--format", "markdown")
     lines = compare(runs, *options).stdout.splitlines()
     assert lines[0] == "| algorithm | sigma | up bytes, MB | accuracy, % | loss |"
-    assert lines[2] == "| fedavg | 5 | 0.0004 ± 0 | 85.0 ± 7.1 | 0.1500 ± 0.0707 |"
+    assert lines[2] == "| fedavg | 5 | 0.0004 ± 0 | **85.0 ± 7.1** | **0.1500 ± 0.0707** |"
 
 
 def test_one_run_has_no_deviation(tmp_path: Path) -> None:
