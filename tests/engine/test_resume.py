@@ -56,6 +56,9 @@ RUNS: dict[str, Raw] = {
         model={"name": "mlp", "hidden": [16], "personal": ["head"]},
         world={"dispatch": {"per_round": 15}},
     ),
+    "merged adapters": digits(
+        algorithm="flora", model={"name": "mlp", "hidden": [16], "lora": {"rank": 2, "merge": True}}
+    ),
     "current penalties": digits(algorithm={"name": "fedadmm_insa", "penalties": "current"}),
     "delays that follow the work": computed(FOLLOWED, {"per_round": 5}, UNEVEN),
     "delays that follow the work, late ones discarded": computed(

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from conftest import Raw, Simulate, digits
@@ -12,11 +13,13 @@ from peft import LoraConfig, inject_adapter_in_model
 from torch import Tensor, nn
 from witness import execute
 
+import raysim
 from actors import InlinePool
 from raysim import parse_scenario
-from raysim.data import federate
+from raysim.data import Arrays, divided, federate
+from raysim.data.federation.partition import Iid
 from raysim.local.samples import Loader
-from raysim.models import CNN, MLP, Lora, ModelPart, Module, Timm
+from raysim.models import CNN, MLP, CausalLM, Lora, ModelPart, Module, SequenceClassifier, Timm
 from raysim.models.build import initialise
 from raysim.models.layout import Layout
 from raysim.models.lora import adaptable
@@ -26,6 +29,10 @@ from raysim.workers.requests import TrainRequest
 
 VIT = "vit_tiny_patch16_224"  # 12 blocks of width 192
 SHAPE = (3, 32, 32)
+GPT = {"model_type": "gpt2", "n_layer": 1, "n_embd": 16, "n_head": 2, "n_positions": 12}
+BERT = {"model_type": "distilbert", "n_layers": 1, "dim": 16, "n_heads": 2, "hidden_dim": 24}
+QWEN = {"model_type": "qwen2", "num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2}
+QWEN |= {"num_key_value_heads": 1, "intermediate_size": 24}
 
 
 def images(n: int = 2) -> Tensor:
@@ -253,6 +260,36 @@ def test_a_base_in_bfloat16_stays_so_and_float32_adapters_train(simulate: Simula
     assert module.hidden.lora_B["default"].weight.any() and module.conv.lora_B["default"].weight.any()
     updates = result.pandas("updates").dropna(subset="loss_after")
     assert len(updates) == 2 and (updates.loss_after < updates.loss_before).all()
+
+
+@pytest.mark.parametrize(
+    ("auto", "config", "more"),
+    [
+        (CausalLM, GPT, {"lora": {}}),  # its head is its embedding
+        (CausalLM, QWEN, {"lora": {"targets": ("*_proj",), "merge": True}, "gradient_checkpointing": True}),
+        (SequenceClassifier, BERT, {"lora": {}}),
+    ],
+)
+def test_transformers_in_bfloat16_train(auto: Any, config: Raw, more: Raw, tmp_path: Path) -> None:
+    ids, classifies = np.random.default_rng(0).integers(1, 20, size=(16, 12)), auto is SequenceClassifier
+    arrays = {"input_ids": ids, "y": ids[:, 0] % 3 if classifies else ids}
+    raw: Raw = {
+        "name": "lm",
+        "data": divided(Arrays.of(arrays, inputs=("input_ids",)), clients=2, partition=Iid()),
+        "model": auto(config={**config, "vocab_size": 20}, dtype="bfloat16", **more),
+        "algorithm": "flora" if "merge" in more["lora"] else "fedavg",
+        "local": {"lr": 0.5, "batch_size": None, "epochs": 4},
+        "world": {"dispatch": {"per_round": 2}},
+        "run": {"rounds": 2},
+    }
+    result = raysim.run(raw, inline=True, out=tmp_path)
+    named = dict(result.module().named_parameters())
+    trained = {name: p for name, p in named.items() if p.requires_grad}
+    assert {p.dtype for p in trained.values()} == {torch.float32}
+    assert {p.dtype for name, p in named.items() if name not in trained} == {torch.bfloat16}
+    assert [n for n in trained if ".lora_" not in n] == ["classifier.weight", "classifier.bias"] * classifies
+    updates = result.pandas("updates")
+    assert (updates.loss_after < updates.loss_before).all()
 
 
 @pytest.mark.parametrize("clients", [4, 16])
