@@ -14,6 +14,7 @@ from conftest import Simulate, digits, quadratic
 from safetensors import safe_open
 
 import raysim
+from raysim.cli.display import faster_here
 from raysim.observers import lines as of_lines
 from results import TABLES, summary
 
@@ -177,3 +178,18 @@ def test_a_wrong_scenario_ends_the_process_with_exit_code_2(tmp_path: Path) -> N
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "sed: unknown key" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_it_says_where_a_run_on_ray_took_longer_to_start_than_to_work(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = simulate(digits(run__rounds=2))
+    jobs = sum(result.table("tasks")["seconds"].to_pylist())
+    monkeypatch.setattr("actors.placement.started_here", lambda: True)
+    expected = (
+        f"its jobs took {jobs:.1f} of these 60.0 s, so with --inline it would be over sooner, on the same numbers"
+    )
+    monkeypatch.setitem(result.info["seconds"], "total", 60.0)
+    assert faster_here(result) == expected
+    monkeypatch.setitem(result.info["seconds"], "total", jobs * 1.5)
+    assert faster_here(result) is None
