@@ -61,6 +61,8 @@ def wrong_inputs(dataset: Dataset) -> str | None:
                 return f"{name}: images must be (n, height, width, channels), got shape {x.shape}"
             if kind == "float32" and not _finite(x):
                 return f"{name}: {key} must be finite, got {_strange(x)}"
+            if key == "x.attention_mask" and not (seen := x.reshape(len(x), -1).any(axis=1)).all():
+                return f"{name}: {key} must show a token of each sample, got zeros in row {seen.argmin()}; leave it out"
     kinds = {name: ", ".join(str(x.dtype) for x in by_name(split.x).values()) for name, split in _splits(dataset)}
     if kinds["train"] != kinds["test"]:  # bytes are scaled where they are used, and floats are not
         return f"x: must have the same type in both splits, got {kinds}"

@@ -26,6 +26,7 @@ def try_model(bench: Workbench) -> float:
     itself gets a note that describes the inputs.
     """
     federation, net = bench.federation, bench.net
+    _require_embedded(bench)
     x, y = bench.loader(federation.train, np.arange(min(_SAMPLES, len(federation.train))))
     with torch.random.fork_rng(devices=[]):
         try:
@@ -49,6 +50,18 @@ def try_model(bench: Workbench) -> float:
     net.load(bench.start)
     net.take_solves()
     return found
+
+
+def _require_embedded(bench: Workbench) -> None:
+    """Raises ValueError unless a model of transformers has a row of its embedding for each token of the data."""
+    table = getattr(bench.net.module, "get_input_embeddings", lambda: None)()
+    rows = getattr(table, "num_embeddings", 0)
+    for split in (bench.federation.train, bench.federation.test) if rows else ():
+        inputs = by_name(split.x)
+        largest = int(inputs.get("x.input_ids", next(iter(inputs.values()))).max())
+        if largest >= rows:
+            text = f"must embed each token of the data, which go up to {largest}, got a vocabulary of {rows}"
+            raise BadValue(f"{text}; take the model's own tokenizer, or a larger vocab_size")
 
 
 def _are_probabilities(outputs: Tensor) -> bool:

@@ -17,6 +17,7 @@ from raysim.data.sources.text import Text
 from raysim.data.sources.tokenizers import BytePairs, Bytes, Characters, InFolder
 from raysim.data.sources.tokens import END, MASK, UNKNOWN
 from raysim.runs.generate import generate
+from raysim.runs.inspection import inspect
 
 Load = Callable[..., Dataset]
 ROWS = [
@@ -171,6 +172,15 @@ def test_a_model_learns_texts_of_clients(tmp_path: Path) -> None:
     assert answer.exit_code == 0 and answer.stdout.startswith("to be") and len(answer.stdout) <= len("to be") + 7
     assert (result.folder / "generated.txt").read_text().strip() == answer.stdout.strip()
     assert generate(result, "to be", 6, 1.0) == answer.stdout.rstrip("\n")
+
+
+def test_tokens_that_a_classifier_does_not_embed_are_told_before_training(tmp_path: Path) -> None:
+    raw = scenario(tmp_path)
+    raw["data"] |= {"task": "classify", "label": "who", "tokenizer": "bytes"}
+    config = {"model_type": "distilbert", "n_layers": 1, "dim": 8, "n_heads": 2, "hidden_dim": 8, "vocab_size": 99}
+    found = inspect(raysim.parse_scenario(raw | {"model": {"name": "sequence_classifier", "config": config}}))
+    (problem,) = found.problems
+    assert problem.path == "model" and "which go up to 120, got a vocabulary of 99" in problem.text
 
 
 @pytest.mark.slow

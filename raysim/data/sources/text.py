@@ -169,7 +169,8 @@ class Text(Source):
 
     def _sides(self, rows: Rows) -> dict[str, np.ndarray]:
         """Returns what partitions may use: for each column, its values (rows,)."""
-        columns = {name: plain(rows.table, name) for name in self._named if name != self.label}
+        names = (*((self.client,) if self.client else ()), *self.columns)
+        columns = {name: plain(rows.table, name) for name in names}
         return columns if self.client is None else {**columns, "user": columns[self.client]}
 
     def _labels(self, rows: list[Rows]) -> list[np.ndarray] | None:
