@@ -3,75 +3,105 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from results.disk import replacing
-from results.groups import Groups, RunGroup, grouped
+from results.groups import Groups, Look, RunGroup, grouped, telling
+from results.keys import spell_out
 from results.measure import NotComparable
-from results.report import style
+from results.plot_style import Styled
 from results.report.curves import AXES, finish, points
 from results.report.draw import band as draw_band
-from results.texts import quoted
+from results.texts import quoted, short_names, written
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from results.run_set import RunSet
 
-BANDS = ("min-max", "std", "ci", "none")
+BANDS = ("minmax", "std", "ci", "none")
 FORMATS = ("pdf", "svg", "png")
 LEVEL = 0.95  # of confidence intervals
 _SUBJECTS = ("global", "client", "unseen", "peer")
 _INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
 _LENGTH = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_INCHES)})")
+_NARROWEST = 1.6  # inches of a panel
+_SHAPE = 0.7  # height of a panel, as a share of its width
+_ROW = 0.17  # inches of a legend's row below panels
 
 
 class Curves(TypedDict, total=False):
     """How curves are drawn."""
 
     by: Iterable[str] | None  # keys whose values make the lines; None: all that differ, except the seed
+    facet: str | None  # a key whose values each have a panel
     split: str  # test, train or validation
     subject: str | None  # client, unseen or peer, for the mean over their own models; None or global: the global model,
     # or all peers together
-    band: str  # around a line over several seeds: min-max, std, ci (95 %, by the t-distribution) or none
+    band: str  # around a line over several seeds: minmax, std, ci (95 %, by the t-distribution) or none
     order: Sequence[str]  # of the lines, by their labels; those that are not named follow
     labels: Mapping[str, str]  # other texts for the legend, by the lines' labels
 
 
+class Plotted(NamedTuple):
+    """What a panel of a figure shows."""
+
+    title: str
+    metric: str
+    groups: Groups
+    table: pd.DataFrame
+
+
 def plot(
-    runs: RunSet, metric: str = "accuracy", x: str = "round", axes: Axes | None = None, **how: Unpack[Curves]
-) -> Axes:
-    """Draws a metric of runs over rounds, virtual time, bytes or real time, and returns the axes.
+    runs: RunSet,
+    metric: str | Sequence[str] = "accuracy",
+    x: str | None = None,
+    axes: Axes | None = None,
+    *,
+    style: str = "page",
+    **how: Unpack[Curves],
+) -> Axes | NDArray[Any]:
+    """Draws metrics of runs over virtual time, rounds, bytes or real time, and returns the axes; of several panels, an
+    array of them.
 
     A line is the mean over the runs of a group, which by default differ in their seed alone.
 
-    x: round, virtual_time, bytes or seconds. axes: where to draw; None: in a new figure of pyplot.
+    metric: one, or several, each with a panel. x: round, virtual_time, bytes or seconds; None: virtual_time where
+    delays are in seconds, else round. axes: where to draw; None: in a new figure of pyplot. style: see `save`.
     Raises NotComparable (a ValueError) for what cannot be drawn, and UnknownKey for a key that no run has.
     """
-    table, groups = _table(runs, metric, x, how)
-    if axes is None:
-        from matplotlib import pyplot
+    panels, x = _panels(runs, metric, x, how)
+    styled = Styled.of(style)
+    if axes is not None:
+        if len(panels) > 1:
+            raise NotComparable(f"axes: must be for one panel, got {len(panels)}; leave it out for a figure of them")
+        _draw(axes, panels[0], x, how, styled, _looks(panels))
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(frameon=False)
+        return axes
+    from matplotlib import pyplot
 
-        # Outside of the context, which would take back what a notebook's backend sets when the first figure loads it.
-        figure = pyplot.figure(figsize=(5.0, 3.0), layout="constrained")
-        with rc_context(style.RC):
-            axes = figure.subplots()
-    _draw(axes, groups, table, metric, x, how)
-    return axes
+    # Outside of the context, which would take back what a notebook's backend sets when the first figure loads it.
+    figure = pyplot.figure(figsize=(5.0, 3.0) if len(panels) == 1 else (9.0, 3.0), layout="constrained")
+    with styled.context():
+        figure.set_facecolor(styled.background)
+        drawn = _fill(figure, panels, x, how, styled, None)
+    return drawn.flat[0] if len(panels) == 1 else drawn
 
 
 def save(
     runs: RunSet,
     path: Path,
-    metric: str = "accuracy",
-    x: str = "round",
+    metric: str | Sequence[str] = "accuracy",
+    x: str | None = None,
     *,
+    style: str = "paper",
     width: str = "3.3in",
     height: str | None = None,
     font: str = "DejaVu Sans",
@@ -80,24 +110,21 @@ def save(
 ) -> None:
     """Writes a figure for a paper, as PDF, SVG or PNG by the ending of the path. Equal runs give an equal file.
 
-    width, height: with a unit of in, cm, mm or pt; the height is by default 0.7 of the width. font: a family that
-    matplotlib finds, such as serif. size: of all letters, in points. For the others, and for errors, see `plot`.
+    style: paper, page (as in reports), dark (for slides), or a style of matplotlib's. width, height: of the figure,
+    with a unit of in, cm, mm or pt; the height is by default 0.7 of the width of each row of panels. font: a family
+    that matplotlib finds, such as serif. size: of all letters, in points. For the others, and for errors, see `plot`.
     Raises CannotWrite.
     """
     form = path.suffix.removeprefix(".")
     if form not in FORMATS:
         raise NotComparable(f"out: must end in .{', .'.join(FORMATS)}, got {quoted(path.name)}; give another name")
     wide = inches(width, "width")
-    high = 0.7 * wide if height is None else inches(height, "height")
-    table, groups = _table(runs, metric, x, how)
-    letters = dict.fromkeys(
-        ("font.size", "axes.labelsize", "legend.fontsize", "xtick.labelsize", "ytick.labelsize"), size
-    )
-    files = {"pdf.fonttype": 42, "savefig.transparent": False, "svg.hashsalt": "raysim", "savefig.dpi": 300}
-    thin = {"lines.linewidth": 1.2, "lines.markersize": 3.0, "font.family": font}
-    with rc_context(style.RC | letters | files | thin):
-        figure = Figure(figsize=(wide, high), layout="constrained")
-        _draw(figure.subplots(), groups, table, metric, x, how)
+    high = None if height is None else inches(height, "height")
+    panels, x = _panels(runs, metric, x, how)
+    styled = Styled.of(style)
+    with styled.context(font, size):
+        figure = Figure(figsize=(wide, high or _SHAPE * wide), layout="constrained", facecolor=styled.background)
+        _fill(figure, panels, x, how, styled, high)
         dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
         with replacing(path) as hidden, open(hidden, "wb") as stream:
             figure.savefig(stream, format=form, metadata=dates.get(form))
@@ -112,15 +139,54 @@ def inches(text: str, key: str) -> float:
     return float(found[1]) * _INCHES[found[2]]
 
 
-def _table(runs: RunSet, metric: str, x: str, how: Curves) -> tuple[pd.DataFrame, Groups]:
-    """Returns the points of the lines, and the groups in the order in which they are drawn."""
-    subject, split, band = how.get("subject"), how.get("split", "test"), how.get("band", "min-max")
-    allowed = {"x": (x, tuple(AXES)), "band": (band, BANDS), "subject": (subject or "global", _SUBJECTS)}
+# --- what is drawn ----------------------------------------------------------------------------------------------------
+
+
+def _panels(runs: RunSet, metric: str | Sequence[str], x: str | None, how: Curves) -> tuple[list[Plotted], str]:
+    """Returns what each panel shows, and the first axis."""
+    subject, band = how.get("subject"), how.get("band", "minmax")
+    allowed = {"x": (x or "round", tuple(AXES)), "band": (band, BANDS), "subject": (subject or "global", _SUBJECTS)}
     for key, (value, values) in allowed.items():
         if value not in values:
             raise NotComparable(f"{key}: must be one of {', '.join(values)}, got {quoted(value)}")
-    groups = grouped(runs, how.get("by"))
-    table = points(groups, None if subject == "global" else subject)
+    metrics = (metric,) if isinstance(metric, str) else tuple(metric)
+    sets = list(_facets(runs, how))
+    x = x or sets[0][1].axis
+    panels = []
+    for title, groups in sets:
+        table = points(groups, None if subject == "global" else subject)
+        for name in metrics:
+            found = _of_metric(table, name, how.get("split", "test"))
+            told = ", ".join(filter(None, (name if len(metrics) > 1 and title else "", title)))
+            panels.append(Plotted(told, name, groups, found[found[x].notna()]))
+    return panels, x
+
+
+def _facets(runs: RunSet, how: Curves) -> Iterator[tuple[str, Groups]]:
+    """Yields a title and groups for each value of the key that makes panels; without one, all runs."""
+    by = how.get("by")
+    if (facet := how.get("facet")) is None:
+        yield "", grouped(runs, by)
+        return
+    key = spell_out(facet, {key for scenario in runs.scenarios for key in scenario})
+    every = grouped(runs, by)
+    values = [tuple(group.first.keys.get(of) for of in every.keys) for group in every.groups]
+    others = [of for of in (every.keys if by else telling(every.keys, values)) if of != key]
+    found: dict[str, list[Any]] = {}
+    for run in runs.runs:
+        found.setdefault(written(run.keys.get(key)), []).append(run)
+    for value in sorted(found, key=_as_number):
+        yield f"{short_names([key])[key]}={value}", grouped(runs.only(found[value]), others or None)
+
+
+def _as_number(text: str) -> tuple[float, str]:
+    try:
+        return float(text), ""
+    except ValueError:
+        return float("inf"), text
+
+
+def _of_metric(table: pd.DataFrame, metric: str, split: str) -> pd.DataFrame:
     found = table[(table["metric"] == metric) & (table["split"] == split)]
     if found.empty:
         have = sorted(
@@ -128,43 +194,72 @@ def _table(runs: RunSet, metric: str, x: str, how: Curves) -> tuple[pd.DataFrame
         )
         which = f"one of {', '.join(have)}" if have else "one of these models, of which there is no evaluation"
         raise NotComparable(f"metric: must be {which}, got {quoted(metric)} on {split}")
-    return found[found[x].notna()], groups
+    return found
 
 
-def _draw(axes: Axes, groups: Groups, table: pd.DataFrame, metric: str, x: str, how: Curves) -> None:
-    labels, shown = how.get("labels", {}), _in_order(groups, how.get("order", ()))
-    if unknown := [label for label in labels if label not in {group.label for group in shown}]:
-        raise _no_line("labels", unknown[0], groups)
-    for group in shown:
-        of_group = table[table["group"] == group.place]
-        label = labels.get(group.label, group.label) if len(groups) > 1 or labels else None
-        edges = _edges(of_group, how.get("band", "min-max"))
-        strength = min(0.18, 0.6 / len(groups))
-        draw_band(axes, group.look, label, of_group[x], of_group["mean"], *edges, strength=strength)
-    finish(axes, groups, x, metric, table["mean"])
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(frameon=False)
+def _looks(panels: Sequence[Plotted]) -> dict[str, Look]:
+    """Returns the look of each line by its label: that of reports or, in panels by a key, one for each label."""
+    sets = {id(panel.groups): panel.groups for panel in panels}
+    found = {group.label: group.look for groups in sets.values() for group in groups.groups}
+    return found if len(sets) == 1 else {label: Look(place, place) for place, label in enumerate(found)}
+
+
+# --- how it is drawn --------------------------------------------------------------------------------------------------
+
+
+def _fill(
+    figure: Figure, panels: Sequence[Plotted], x: str, how: Curves, styled: Styled, height: float | None
+) -> NDArray[Any]:
+    """Draws the panels in rows, with one legend, and returns their axes. height: in inches; None: by their width."""
+    wide = float(figure.get_figwidth())
+    columns = max(1, min(len(panels), int(wide // _NARROWEST), 4))
+    rows = -(-len(panels) // columns)
+    drawn = figure.subplots(rows, columns, squeeze=False, sharey=len({panel.metric for panel in panels}) == 1)
+    looks, handles = _looks(panels), {}
+    for axes, panel in zip(drawn.flat, panels, strict=False):
+        _draw(axes, panel, x, how, styled, looks)
+        handles.update(dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)))
+    for axes in list(drawn.flat)[len(panels) :]:
+        axes.set_axis_off()
+    high = height or _SHAPE * wide / columns * rows
+    if len(panels) == 1 and handles:
+        drawn.flat[0].legend(frameon=False)
+    elif handles:
+        across = max(1, min(len(handles), int(wide // (0.45 + 0.075 * max(map(len, handles))))))
+        figure.legend([*handles.values()], [*handles], loc="outside lower center", ncols=across, frameon=False)
+        high = height or high + _ROW * -(-len(handles) // across)
+    figure.set_figheight(high if height or len(panels) > 1 else figure.get_figheight())
+    return drawn
+
+
+def _draw(axes: Axes, panel: Plotted, x: str, how: Curves, styled: Styled, looks: Mapping[str, Look]) -> None:
+    groups, labels = panel.groups, how.get("labels", {})
+    for key, given in (("labels", labels), ("order", how.get("order", ()))):
+        if unknown := [label for label in given if label not in looks]:
+            have = ", ".join(map(quoted, looks))
+            raise NotComparable(f"{key}: must name lines of the figure, which are {have}, got {quoted(unknown[0])}")
+    for group in _in_order(groups, how.get("order", ())):
+        table = panel.table[panel.table["group"] == group.place]
+        label = labels.get(group.label, group.label) if len(looks) > 1 or labels else None
+        edges, strength = _edges(table, how.get("band", "minmax")), min(0.18, 0.6 / len(groups))
+        draw_band(axes, looks[group.label], label, table[x], table["mean"], *edges, strength=strength)
+        styled.recolour(axes, looks[group.label].hue, bool(edges))
+    finish(axes, groups, x, panel.metric, panel.table["mean"])
+    if panel.title:
+        axes.set_title(panel.title)
 
 
 def _in_order(groups: Groups, order: Sequence[str]) -> list[RunGroup]:
     by_label = {group.label: group for group in groups.groups}
-    for label in order:
-        if label not in by_label:
-            raise _no_line("order", label, groups)
-    first = [by_label[label] for label in order]
+    first = [by_label[label] for label in order if label in by_label]
     return [*first, *(group for group in groups.groups if group not in first)]
-
-
-def _no_line(key: str, label: str, groups: Groups) -> NotComparable:
-    have = ", ".join(quoted(group.label) for group in groups.groups)
-    return NotComparable(f"{key}: must name lines of the figure, which are {have}, got {quoted(label)}")
 
 
 def _edges(table: pd.DataFrame, band: str) -> tuple[Any, ...]:
     """Returns the lower and upper edge of a line's band; none if there is none, or a single run."""
     if band == "none" or (table["count"].fillna(2) < 2).all():
         return ()
-    if band == "min-max":
+    if band == "minmax":
         return table["min"], table["max"]
     half = table["std"]
     if band == "ci":

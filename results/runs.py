@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
@@ -133,21 +133,31 @@ class Runs(RunSet):
         keys, measure = _listed_or_none(by), self.measure(**how)
         return self._whole(lambda runs: pair(runs, keys, _listed(baseline), measure, unfinished)).frame
 
-    def plot(self, metric: str = "accuracy", x: str = "round", axes: Axes | None = None, **how: Unpack[Curves]) -> Axes:
-        """Draws learning curves as reports do, with a band over seeds, and returns matplotlib's axes.
+    def plot(
+        self,
+        metric: str | Sequence[str] = "accuracy",
+        x: str | None = None,
+        axes: Axes | None = None,
+        *,
+        style: str = "page",
+        **how: Unpack[Curves],
+    ) -> Any:
+        """Draws learning curves as reports do, with a band over seeds; returns matplotlib's axes, or an array of them.
 
         A line is the mean over the runs of a group, which by default differ in their seed alone.
 
-        x: round, virtual_time, bytes or seconds. axes: where to draw; None: in a new figure of pyplot.
-        how: by, keys whose values make the lines; split; subject, whose own models (client, unseen or peer); band,
-            which is min-max, std, ci (95 %) or none; order, of the lines by their labels; labels, other texts for the
-            legend by the lines' labels.
+        metric: one, or several, each with a panel. x: round, virtual_time, bytes or seconds; None: virtual_time where
+            delays are in seconds, else round. axes: where to draw; None: in a new figure of pyplot.
+        style: page (as in reports), paper, dark, or the name of a style of matplotlib's.
+        how: by, keys whose values make the lines; facet, a key whose values each have a panel; split; subject, whose
+            own models (client, unseen or peer); band, which is minmax, std, ci (95 %) or none; order, of the lines by
+            their labels; labels, other texts for the legend by the lines' labels.
 
         Raises NotComparable (a ValueError) for what cannot be drawn, and UnknownKey.
         """
         from results.plot import plot
 
-        return plot(self, metric, x, axes, **how)
+        return plot(self, metric, x, axes, style=style, **how)
 
     def report(
         self,

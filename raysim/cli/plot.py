@@ -8,16 +8,29 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refuse, refusing_wrong_runs
-from raysim.cli.options import RunFolders, require_writable, to_location
+from raysim.cli.options import require_writable, to_location
 
 
 def plot(
-    runs: RunFolders,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUNS... [METRICS...]",
+            help="Folders of runs, or folders that hold them; also URIs. Then what to draw, a panel each: accuracy, "
+            "loss or another metric; by default accuracy.",
+            show_default=False,
+        ),
+    ],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The file: .pdf, .svg or .png.", parser=to_location, metavar="FILE")
     ] = Path("figure.pdf"),
-    metric: Annotated[str, typer.Option(help="accuracy, loss, or another one that was evaluated.")] = "accuracy",
-    x: Annotated[str, typer.Option("--x", help="round, virtual_time, bytes or seconds.")] = "round",
+    x: Annotated[
+        str | None,
+        typer.Option(
+            "--x",
+            help="round, virtual_time, bytes or seconds; by default virtual_time if delays are in seconds, else round.",
+        ),
+    ] = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -25,11 +38,12 @@ def plot(
             help="Make a line for each value of a key; by default of all keys that differ but seed. Can be repeated.",
         ),
     ] = None,
+    facet: Annotated[str | None, typer.Option(metavar="KEY", help="Make a panel for each value of a key.")] = None,
     split: Annotated[str, typer.Option(help="test, train or validation.")] = "test",
     subject: Annotated[
         str | None, typer.Option(help="Whose own models: client, unseen or peer; by default the global one.")
     ] = None,
-    band: Annotated[str, typer.Option(help="Over seeds: min-max, std, ci (of 95 %) or none.")] = "min-max",
+    band: Annotated[str, typer.Option(help="Over seeds: minmax, std, ci (of 95 %) or none.")] = "minmax",
     order: Annotated[
         list[str] | None, typer.Option(metavar="LABEL", help="The next line, by its label; can be repeated.")
     ] = None,
@@ -37,13 +51,20 @@ def plot(
         list[str] | None,
         typer.Option(metavar="LABEL=TEXT", help="Another text for a line in the legend; can be repeated."),
     ] = None,
+    style: Annotated[
+        str,
+        typer.Option(help="paper, page (as in reports), dark (for slides), or a style of matplotlib's."),
+    ] = "paper",
     width: Annotated[str, typer.Option(help="Of the figure, in in, cm, mm or pt.")] = "3.3in",
-    height: Annotated[str | None, typer.Option(help="Of the figure; by default 0.7 of the width.")] = None,
+    height: Annotated[
+        str | None, typer.Option(help="Of the figure; by default 0.7 of the width, for each row of panels.")
+    ] = None,
     font: Annotated[str, typer.Option(help="A font that matplotlib finds, such as serif.")] = "DejaVu Sans",
     size: Annotated[float, typer.Option(min=1.0, help="Of all letters, in points.")] = 8.0,
 ) -> None:
     """Draw learning curves of runs for a paper: means over seeds with a band, as PDF, SVG or PNG."""
     require_writable(out)
+    runs, metrics = _told_apart(words)
     from results import load
     from results.plot import save
     from results.run_set import whole
@@ -56,14 +77,26 @@ def plot(
     with refusing_wrong_runs():
         how: dict[str, Any] = {
             "by": by,
+            "facet": facet,
             "split": split,
             "subject": subject,
             "band": band,
             "order": order or [],
             "labels": labels,
         }
-        page: dict[str, Any] = {"width": width, "height": height, "font": font, "size": size}
-        whole(load(*runs, damaged=notes), lambda some: save(some, out, metric, x, **page, **how), notes)
+        page: dict[str, Any] = {"style": style, "width": width, "height": height, "font": font, "size": size}
+        whole(load(*runs, damaged=notes), lambda some: save(some, out, metrics, x, **page, **how), notes)
     for note in notes:
         typer.echo(note, err=True)
-    typer.echo(f"{metric} over {x} in {out}")
+    typer.echo(f"{', '.join(metrics)} in {out}")
+
+
+def _told_apart(words: list[str]) -> tuple[list[Path], list[str]]:
+    """Returns the folders and the metrics. A word is a metric if it is a plain name, and there is no such folder."""
+    metrics = [word for word in words if word.isidentifier() and not Path(word).exists()]
+    runs = [to_location(word) for word in words if word not in metrics]
+    if not runs:
+        refuse(
+            [ValueError(f"RUNS: must be a folder that exists, got {' '.join(words)}; give one of runs, then metrics")]
+        )
+    return runs, metrics or ["accuracy"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -61,9 +62,17 @@ class Result:
         """Returns a table by its name, as a pandas data frame."""
         return self.run.pandas(name)
 
-    def plot(self, metric: str = "accuracy", x: str = "round", axes: Axes | None = None, **how: Unpack[Curves]) -> Axes:
+    def plot(
+        self,
+        metric: str | Sequence[str] = "accuracy",
+        x: str | None = None,
+        axes: Axes | None = None,
+        *,
+        style: str = "page",
+        **how: Unpack[Curves],
+    ) -> Any:
         """Draws the learning curve of a metric, and returns matplotlib's axes. See `Runs.plot` for the arguments."""
-        return Runs([self.run]).plot(metric, x, axes, **how)
+        return Runs([self.run]).plot(metric, x, axes, style=style, **how)
 
     def vectors(self, *, best: bool = False) -> dict[str, Any]:
         """Returns the last model as float32 vectors `w` and `buffers`; after a run of peers, a row for each peer.

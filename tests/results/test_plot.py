@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 from command_line import command
+from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from PIL import Image
 from reported_runs import evaluation, made, step
 
 from results import NotComparable, Runs, load
+from results.report import style
 
 
 @pytest.fixture
@@ -47,7 +50,7 @@ def test_a_line_is_the_mean_over_seeds(runs: Runs) -> None:
     axes = Figure().subplots()
     assert runs.plot("accuracy", axes=axes) is axes
     assert lines(axes) == {"fedavg": [(0, 0.2), (1, 0.7)], "fedbuff": [(0, 0.4), (1, 0.6)]}
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("round", "accuracy")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("virtual time (seconds)", "accuracy")
     over = {x: runs.plot("loss", x, axes=Figure().subplots()) for x in ("virtual_time", "bytes", "seconds")}
     assert lines(over["bytes"])["fedbuff"] == [(20, 0.6), (40, 0.4)]
     assert over["virtual_time"].get_xlabel() == "virtual time (seconds)"
@@ -68,7 +71,7 @@ def test_runs_that_are_evaluated_at_equal_times_are_averaged_time_by_time(tmp_pa
 @pytest.mark.parametrize(
     "how, half",
     [
-        ("min-max", (0.1, 0.2)),
+        ("minmax", (0.1, 0.2)),
         ("std", (0.1 * math.sqrt(2), 0.2 * math.sqrt(2))),
         ("ci", (12.706 * 0.1, 12.706 * 0.2)),  # the quantile of t with one degree of freedom, and std / sqrt(2)
     ],
@@ -94,8 +97,9 @@ def test_lines_can_be_ordered_and_named(runs: Runs) -> None:
     [
         ({"metric": "acuracy"}, "metric: must be one of accuracy on test, loss on test, got 'acuracy' on test"),
         ({"x": "time"}, "x: must be one of round, virtual_time, bytes, seconds, got 'time'"),
-        ({"band": "sem"}, "band: must be one of min-max, std, ci, none, got 'sem'"),
+        ({"band": "sem"}, "band: must be one of minmax, std, ci, none, got 'sem'"),
         ({"order": ["x"]}, "order: must name lines of the figure, which are 'fedavg', 'fedbuff', got 'x'"),
+        ({"style": "xkdc"}, "style: must be one of paper, page, dark, or a style of matplotlib's, such as "),
         ({"subject": "unseen"}, "metric: must be one of these models, of which there is no evaluation"),
     ],
 )
@@ -110,7 +114,7 @@ def test_the_command_writes_files_of_a_given_size(runs: Runs, tmp_path: Path) ->
     for name in ("one.pdf", "two.pdf"):
         options = ("--x", "virtual_time", "--width", "8.4cm", "--height", "50 mm", "--out", tmp_path / name)
         answer = command("plot", folder, *options, "--label", "fedavg=FedAvg")
-        assert (answer.exit_code, answer.stdout) == (0, f"accuracy over virtual_time in {tmp_path / name}\n")
+        assert (answer.exit_code, answer.stdout) == (0, f"accuracy in {tmp_path / name}\n")
     pdf = (tmp_path / "one.pdf").read_bytes()
     assert pdf == (tmp_path / "two.pdf").read_bytes()
     box = f"/MediaBox [ 0 0 {8.4 / 2.54 * 72:.6f}".encode()
@@ -121,3 +125,23 @@ def test_the_command_writes_files_of_a_given_size(runs: Runs, tmp_path: Path) ->
         answer = command("plot", folder, *wrong, "--out", tmp_path / "four.png")
         assert answer.exit_code == 2 and text in answer.stderr
     assert command("plot", folder, "--out", tmp_path / "four.gif").exit_code == 2
+
+
+def test_metrics_and_values_of_a_key_have_panels_with_one_look_for_a_line(runs: Runs, tmp_path: Path) -> None:
+    """Colours are those of the style; a file of two panels below each other is higher than one of one."""
+    panels = runs.plot(["accuracy", "loss"], style="dark")
+    assert [axes.get_ylabel() for axes in panels.flat] == ["accuracy", "loss"]
+    colours = {(str(line.get_label()), line.get_color()) for axes in panels.flat for line in axes.lines}
+    assert colours == {(name, style.SERIES[place][1]) for place, name in enumerate(("fedavg", "fedbuff"))}
+    by_seed = runs.plot(facet="seed", style="ggplot")
+    assert [(axes.get_title(), len(axes.lines)) for axes in by_seed.flat] == [("seed=0", 2), ("seed=1", 1)]
+    pyplot.close("all")
+    folder = runs[0].folder.parent
+    for name, metrics in (("one.png", ["loss"]), ("two.png", ["accuracy", "loss"])):
+        answer = command("plot", folder, *metrics, "--width", "2in", "--out", tmp_path / name)
+        assert (answer.exit_code, answer.stdout) == (0, f"{', '.join(metrics)} in {tmp_path / name}\n")
+    with Image.open(tmp_path / "one.png") as first, Image.open(tmp_path / "two.png") as second:
+        one, two = first.size, second.size
+    assert one[0] == two[0] == 600 and two[1] > 2 * one[1] - 1
+    answer = command("plot", "accuracy", "--out", tmp_path / "x.pdf")
+    assert answer.exit_code == 2 and "RUNS: must be a folder that exists, got accuracy" in answer.stderr
