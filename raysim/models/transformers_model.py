@@ -53,6 +53,9 @@ class TransformersModel(ModelPart):
             yield Problem("model", "must have exactly one of `config` and `path`; give a configuration, or a folder")
         elif self.config is not None and not isinstance(self.config.get("model_type"), str):
             yield Problem("model.config", "must have a `model_type`, such as gpt2, llama, bert or distilbert; add it")
+        if self.dtype == "bfloat16" and self.lora is None and not self.frozen:
+            text = "must be float32 where all weights are trained, got bfloat16; freeze some, with lora or frozen"
+            yield Problem("model.dtype", text)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Builds the model of transformers, with its parameter names; it returns the logits alone.

@@ -130,6 +130,20 @@ def test_files_of_all_kinds_give_the_same_texts(tmp_path: Path) -> None:
     assert set(notes.train.columns["user"]) == {"ann", "bob"}
 
 
+def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        (tmp_path / split).mkdir()
+        rows = {
+            "ann": {"x": [["1", "mon", "q", "ann", f"good {split}", "[]"]], "y": [1]},
+            "bob": {"x": ["bad"], "y": [0]},
+        }
+        (tmp_path / split / "all.json").write_text(json.dumps({"users": [*rows], "user_data": rows}))
+    dataset = Text(path=str(tmp_path), task="classify", label="label", client="user").load()
+    decode = Bytes().fitted([]).decode
+    assert [decode(one) for one in dataset.test.x["input_ids"].tolist()] == ["good test", "bad"]
+    assert dataset.train.y.tolist() == [1, 0] and dataset.train.columns["user"].tolist() == ["ann", "bob"]
+
+
 @pytest.mark.parametrize(
     ("rows", "keys", "text"),
     [
@@ -191,4 +205,8 @@ def test_texts_give_the_same_bits_on_any_number_of_workers(ray_session: Any, tmp
     for actors in (1, 2):
         some = raysim.parse_scenario(raw | {"resources": {"client_actors": actors}})
         digests.add(raysim.run(some, out=tmp_path / str(actors)).digest)
-    assert len(digests) == 1
+    half = raysim.run(
+        raysim.parse_scenario(raw | {"run": {"rounds": 2, "evaluate_every": 2}}), inline=True, out=tmp_path
+    )
+    assert command("resume", str(half.folder), "--inline", "--set", "run.rounds=4").exit_code == 0
+    assert {*digests, raysim.Result(half.folder).digest} == digests and len(digests) == 1

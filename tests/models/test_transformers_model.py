@@ -13,7 +13,7 @@ import raysim
 from raysim.data import Arrays, NamedArrays, divided
 from raysim.data.federation.partition import Iid
 from raysim.local.net import Net
-from raysim.models import CausalLM, MaskedLM, SequenceClassifier
+from raysim.models import CausalLM, Lora, MaskedLM, SequenceClassifier
 from raysim.models.build import initialise
 from raysim.parts.errors import BadInput, located
 from raysim.parts.rng import generator
@@ -105,6 +105,16 @@ def test_gradient_checkpointing_changes_no_gradient() -> None:
     plain, spared = gradient(CausalLM(config=GPT)), gradient(CausalLM(config=GPT, gradient_checkpointing=True))
     for one, two in zip(plain, spared, strict=True):
         torch.testing.assert_close(one, two, rtol=0, atol=1e-7)
+
+
+def test_half_precision_is_for_frozen_weights() -> None:
+    (problem,) = CausalLM(config=GPT, dtype="bfloat16").problems()
+    assert problem.path == "model.dtype" and "must be float32 where all weights are trained" in problem.text
+    made = net(initialise(CausalLM(config=GPT, dtype="bfloat16", lora=Lora(rank=2)), SHAPE, 20, 0))
+    kinds = {parameter.dtype: parameter.requires_grad for parameter in made.module.parameters()}
+    assert kinds == {torch.bfloat16: False, torch.float32: True}
+    loss, gradients = made.gradients(inputs(), torch.from_numpy(NEXT), made.parameters)
+    assert loss.dtype == torch.float32 and any(gradient.abs().max() > 0 for gradient in gradients)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,12 +77,34 @@ def _table(key: str, file: str) -> pa.Table:
     if file.endswith(TEXT):
         text = location(file).read_text(encoding="utf-8", errors="replace")
         return pa.table({"text": [text], "file": [Path(file).stem]})
+    if file.endswith(".json") and (of_users := _of_users(file)) is not None:
+        return of_users
     if file.endswith(JSON):
         with reading(file, "a whole file of JSON lines, an object on each"), local_copy(location(file)) as copy:
             return pa_json.read_json(copy)
     if not file.endswith((".parquet", ".csv", ".csv.gz")):
         raise BadValue(f"must be a .parquet, .jsonl, .csv or .txt file, or a folder, got {file!r}", key)
     return read_table(key, (file,))
+
+
+def _of_users(file: str) -> pa.Table | None:
+    """Returns the samples of a JSON file of LEAF, with the columns text, label and user; None if it is another file.
+
+    A text is what LEAF has as x: itself, or, of Sent140, the fifth entry of a row.
+    """
+    import pyarrow as pa
+
+    with location(file).open("rb") as content:
+        if b'"users"' not in content.read(2**12):
+            return None
+    with reading(file, "a whole JSON file of LEAF, with `user_data`", "make it again with LEAF's preprocess.sh"):
+        by_user = json.loads(location(file).read_bytes())["user_data"]
+        found = [
+            (x if isinstance(x, str) else x[4], str(y), user)
+            for user, samples in by_user.items()
+            for x, y in zip(samples["x"], samples["y"], strict=True)
+        ]
+        return pa.table(dict(zip(("text", "label", "user"), map(list, zip(*found, strict=True)), strict=True)))
 
 
 def _saved(path: str) -> tuple[Rows, Rows | None]:
