@@ -1,6 +1,7 @@
 """Turns pydantic's errors about a scenario into problems in terms of the keys of its file."""
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, get_origin
 
@@ -10,6 +11,7 @@ from pydantic_core import ErrorDetails
 from raysim.parts.errors import Problem, nearest, quoted
 from raysim.parts.own import WrongClass
 from raysim.parts.part import Part, names_of, one_of, parts_of, spell_out
+from raysim.scenario.elsewhere import elsewhere
 
 # What must hold, by the type of pydantic's error. Pydantic's own texts for these types speak of Python, not of YAML.
 _MUST = {
@@ -53,9 +55,11 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         return path, f"must be a key of text, got {quoted(details['input'])}; put it in quotes"
     if kind == "extra_forbidden":
         known = list(part.model_fields) if part else []
-        return path, f"unknown key{nearest(keys[-1], known)}; known here: {', '.join(known)}"
+        paths = elsewhere(str(keys[-1]), path.rpartition(".")[0], schema)
+        meant = f" (did you mean {' or '.join(map(repr, paths[:3]))}?)" if paths else nearest(keys[-1], known)
+        return path, f"unknown key{meant}; known here: {', '.join(known)}"
     if kind == "missing":
-        return path, "must be given, got nothing"
+        return path, f"must be given, got nothing{_beside_a_name(keys, raw)}"
     if kind == "value_error":  # raised by one of raysim's validators
         return path, details["msg"].removeprefix("Value error, ")
     if kind == "wrong_class":
@@ -65,6 +69,16 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         path, value = f"{path}.name", value["name"] if isinstance(value, dict) else value
     options = re.findall("'([^']*)'", must) if kind in ("union_tag_invalid", "literal_error") else []
     return path, f"{must}, got {quoted(value)}{nearest(value, options)}"
+
+
+def _beside_a_name(keys: Sequence[int | str], raw: Any) -> str:
+    """Says how to keep or give the keys of a block, where a file has only the name of a part in its place."""
+    for key in keys[:-1]:
+        raw = raw[key] if _holds(raw, key) else None
+    if not isinstance(raw, str):
+        return ""
+    block = ".".join(map(_shown, keys[:-1]))
+    return f", for {block} is only a name; set {block}.name, or write {{name: {raw}, {keys[-1]}: ...}}"
 
 
 def _shown(key: int | str) -> str:

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from command_line import QUICKSTART
 
-from raysim import ScenarioError, parse_scenario
+from raysim import ScenarioError, load_scenario, parse_scenario
 
 RIGHT: dict[str, Any] = {
     "name": "spelled",
@@ -49,6 +50,42 @@ def problem(changes: dict[str, Any]) -> str:
 def test_an_algorithm_is_found_by_the_spelling_of_its_paper(written: str, meant: str) -> None:
     for given in (written, {"name": written}):
         assert f"got {written!r} (did you mean {meant!r}?)" in problem({"algorithm": given})
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("learning_rate", "'local.lr'"),
+        ("local.learning_rate", "'lr'"),
+        ("algorithm.learningRate", "'local.lr'"),
+        ("local.optimizer.learning_rate", "'local.lr'"),
+        ("batch_size", "'local.batch_size'"),
+        ("rounds", "'run.rounds'"),
+        ("num_clients", "'data.clients'"),
+        ("momentum", "'local.optimizer.momentum'"),
+        ("world.sigma", "'world.delay.sigma' or 'world.edge_delay.sigma'"),
+        ("data.alpha", "'data.partition.alpha'"),
+        ("local.lrr", "'lr'"),
+    ],
+)
+def test_a_key_in_another_place_or_by_another_name_is_found(written: str, meant: str) -> None:
+    (told,) = problems_with(f"{written}=1")
+    assert told.startswith(f"{written}: unknown key (did you mean {meant}?); known here: ")
+
+
+def test_a_name_in_place_of_a_block_is_told_how_to_keep_the_blocks_keys() -> None:
+    clients, partition = problems_with("data=cifar10")
+    assert clients == (
+        "data.clients: must be given, got nothing, for data is only a name; set data.name, or write "
+        "{name: cifar10, clients: ...}"
+    )
+    assert partition.startswith("data.partition: must be given, got nothing, for data is only a name; ")
+
+
+def problems_with(override: str) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(QUICKSTART, [override])
+    return [str(problem) for problem in caught.value.problems]
 
 
 @pytest.mark.parametrize(
