@@ -44,7 +44,7 @@ class Writer:
     heard: tables whose rows are also kept for `new_rows`.
     flush_seconds: how much real time may pass between two flushes, as long as rows are added; by default 5, or 30 on
     an object store.
-    before_flush: called before rows are written; they are not written if it raises an exception.
+    before_writing: called before each file is written, which is not written if it raises an exception.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Writer:
         keep: dict[str, int] | None = None,
         heard: Iterable[str] = (),
         flush_seconds: float | None = None,
-        before_flush: Callable[[], None] = lambda: None,
+        before_writing: Callable[[], None] = lambda: None,
     ) -> None:
         folder = location(folder)
         taken = [table for table in TABLES if part_files(folder, table)]
@@ -68,7 +68,7 @@ class Writer:
             if keep is not None:
                 buffer.restore(keep.get(table, 0))
         self._heard: dict[str, list[dict[str, Any]]] = {table: [] for table in heard}
-        self._before_flush = before_flush
+        self.before_writing = before_writing
         default = FLUSH_S if is_local(folder) else STORE_FLUSH_S
         self._flush_seconds = default if flush_seconds is None else flush_seconds
         self._flushed_at = time.monotonic()
@@ -111,8 +111,8 @@ class Writer:
 
     def flush(self) -> None:
         """Writes all rows added so far to new part files. Raises ValueError for a value of a wrong type."""
-        self._before_flush()
         for buffer in self._buffers.values():
+            self.before_writing()
             buffer.flush()
         self._flushed_at = time.monotonic()
 

@@ -127,6 +127,7 @@ class Saver:
         with writing(self._folder):
             make_folder(self._folder)
         added = self._files.add(self._pool, committed)
+        self._recorder.writer.before_writing()
         Checkpoint(
             folder=self._folder,
             happenings=self._happenings,

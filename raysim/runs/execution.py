@@ -203,7 +203,7 @@ class Execution:
         try:
             write_json(self.folder, info)
             keep = _rows(checkpoint) if self.goes_on else None
-            return Writer(self.folder, self.run, keep=keep, heard=self.tables, before_flush=self._require_mine)
+            return Writer(self.folder, self.run, keep=keep, heard=self.tables, before_writing=self._require_mine)
         except CannotWrite as problem:
             raise self._unwritten(problem) from None
 
