@@ -179,8 +179,8 @@ def test_workers_change_no_bit(name: str, tmp_path: Any) -> None:
     import raysim
 
     raw = scenario(name)
-    raw["model"]["lora"]["dropout"] = 0.3
+    raw["model"]["lora"]["dropout"], raw["resources"] = 0.3, {"chunk": 1}
     one = raysim.run(parse_scenario(raw), out=tmp_path, inline=True).digest
     for actors in (1, 2):
-        raw["resources"] = {"chunk": 1, "client_actors": actors}
+        raw["resources"]["client_actors"] = actors
         assert raysim.run(parse_scenario(raw), out=tmp_path).digest == one

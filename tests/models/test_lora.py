@@ -308,5 +308,5 @@ def test_the_base_is_held_once_however_many_clients_a_process_trains(clients: in
                 most = max(most, len(bases))
             return super().submit(*args, **options)
 
-    execute({**raw, "run": {"rounds": 2}, "resources": {"chunk": clients}}, tmp_path, Counting())
+    execute({**raw, "run": {"rounds": 1}, "resources": {"chunk": clients}}, tmp_path, Counting())
     assert most == 2  # that of the clients' worker, and that of the server's
