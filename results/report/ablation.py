@@ -66,6 +66,7 @@ def _grid(
     columns, rows = _values(found.counting, across), _values(found.counting, down)
     known = [number for number in numbers.values() if np.isfinite(number)]
     low, high = min(known, default=0.0), max(known, default=0.0)
+    short = short_names([across, down])
 
     def draw(axes: Axes) -> None:
         for group in groups:
@@ -84,7 +85,9 @@ def _grid(
         names = [[f"{key}={written(value)}" for value in of_key] for key, of_key in ((across, columns), (down, rows))]
         grid(axes, names[0], names[1], np.array(cells, float), found.name)
         axes.grid(False)
-        axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), xlabel=across, ylabel=down)
+        axes.set(
+            xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), xlabel=short[across], ylabel=short[down]
+        )
         axes.set_xticks(range(len(columns)), [_short(value) for value in columns])
         axes.set_yticks(range(len(rows)), [_short(value) for value in rows])
         axes.tick_params(length=0)

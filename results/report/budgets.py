@@ -17,10 +17,12 @@ from results.report.draw import band
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
 from results.report.standings import Standings, amount, by_unit, mean, standings
+from results.texts import cut
 
 _STEPS = 25  # budgets in a figure
 _LEVELS = (0.5, 0.8, 0.95)  # targets, as parts of the way from the first evaluations to the best group's last ones
 _FEW = 4  # groups for which captions have numbers, and all targets are shown; for more, one target
+_LETTERS = 32  # of a group's label beside a bar
 _ROW = 0.36  # height of a bar and its label, in inches
 _TEXT = (
     "Rounds cost every method something else. Here, runs that are over are compared by what they spend: each counts "
@@ -91,14 +93,16 @@ def _targets(found: Standings) -> Iterator[Picture]:
                 colours: Any = {"color": style.colour(group.look.hue), "edgecolor": style.INK[0], "linewidth": 0}
                 axes.barh(row, middle, 0.42, **colours, **look)
                 above, told = ("> ", f" ({reached} of {len(of_runs)} reached)") if censored else ("", "")
-                label = f"{found.metric} {target:.3g}, {group.label}: {above}{amount(cost, middle)}{told}"
+                label = f"{cut(group.label, _LETTERS)}: {above}{amount(cost, middle)}{told}"
+                label = label if len(targets) == 1 else f"{found.metric} {target:.3g}, {label}"
                 axes.text(0, row - 0.28, label, va="bottom", fontsize=8.5)
             axes.set(xlabel=found.axis(cost), yticks=[], ylim=(len(rows) - 0.6, -0.85))
             axes.spines["left"].set_visible(False)
             by_unit(axes, cost)
 
         caption = "Mean until an evaluation is first as good. Hatched: some runs never are, so it is a lower bound."
-        title = f"What a target of {found.metric} costs"
+        which = f"{found.metric} {targets[0]:.3g}" if len(targets) == 1 else f"a target of {found.metric}"
+        title = f"What {which} costs"
         height = 0.9 + _ROW * len(rows)
         yield picture(f"{found.metric}-target-by-{cost.replace('_', '-')}", title, caption, draw, height)
 

@@ -128,7 +128,7 @@ def by_unit(axes: Axes, cost: str) -> None:
     """Labels the ticks of a horizontal axis of a cost with its unit."""
     if cost in _UNITS:
         axes.xaxis.set_major_formatter(EngFormatter(unit=_UNITS[cost], sep=" "))
-        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_locator(MaxNLocator(4))
 
 
 def mean(values: Any) -> float:

@@ -33,7 +33,14 @@ _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)), (0, (3, 1, 1,
 _LETTERING = "DejaVu Sans"  # comes with matplotlib, so that the layout is the same everywhere
 
 STATUS = ("used", "discarded", "dropped", "unfinished")  # each has the pattern of its place
-_PATTERNS = ((0.95, ""), (0.5, "////"), (0.3, "xxxx"), (0.12, "...."), (0.65, "||||"), (0.4, "----"))
+_PATTERNS = (
+    (0.95, ""),
+    (0.5, "//"),
+    (0.3, "xx"),
+    (0.12, "--"),
+    (0.65, "||"),
+    (0.4, "++"),
+)  # dots would make long files
 
 RC: Any = {  # matplotlib's settings; each version of it declares other types of keys
     "axes.edgecolor": MUTED[0],
@@ -82,7 +89,7 @@ def pattern(hue: int | None, number: int) -> dict[str, Any]:
     """Returns how to fill the numbered part of a bar, in a method's colour. hue: None for a legend of all methods."""
     of = INK[0] if hue is None else colour(hue)
     strength, hatch = _PATTERNS[number % len(_PATTERNS)]
-    return {"facecolor": to_rgba(of, strength), "edgecolor": of, "hatch": hatch, "linewidth": 0.0}
+    return {"facecolor": to_rgba(of, strength), "edgecolor": INK[0], "hatch": hatch, "linewidth": 0.0}
 
 
 def variables() -> dict[str, tuple[str, str]]:

@@ -25,8 +25,9 @@ const blocked = [];
 document.addEventListener("securitypolicyviolation", event => blocked.push(event.blockedURI));
 addEventListener("load", () => {
   document.querySelectorAll("details").forEach(details => details.open = true);
-  const letters = [...document.querySelectorAll("svg text")].map(text =>
-    parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width / 360);
+  const seen = [...document.querySelectorAll("svg")].filter(svg => svg.getBoundingClientRect().width);
+  const letters = seen.flatMap(svg => [...svg.querySelectorAll("text")].map(text =>
+    parseFloat(getComputedStyle(text).fontSize) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width));
   parent.postMessage({
     width: innerWidth,
     needed: document.documentElement.scrollWidth,
