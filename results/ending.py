@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from results.cure import of_divergence
 from results.reader import Run
 from results.summary import ended_by
 
 CURES = {
-    "diverged": "mostly a smaller local.lr, a warm-up of it, or clip_norm among local.gradients",
     "interrupted": "go on with `raysim resume`, or declare it over with `raysim end`",
     "stopped": "go on with `raysim resume`, or declare it over with `raysim end`",
     "killed": "go on with `raysim resume`, or declare it over with `raysim end`",
     "failed": "what the error says; then go on with `raysim resume`",
 }
-"""What mostly helps, by how a run stands."""
+"""What mostly helps, by how a run stands, except where it diverged."""
 
 _EARLY = {"at_least": "reached", "at_most": "reached", "patience": "stopped early"}
 
@@ -36,7 +36,8 @@ def ending(run: Run) -> Ending:
     key, standing = str(run.info.get("ended_by") or ""), run.standing
     how = _EARLY.get(key, standing) if standing == "finished" else standing
     wrong = "diverged" if run.diverged else standing.rstrip("?")
-    return Ending(how, "; ".join(_reasons(run)), CURES.get(wrong, ""))
+    cure = of_divergence(run.keys) if wrong == "diverged" else CURES.get(wrong, "")
+    return Ending(how, "; ".join(_reasons(run)), cure)
 
 
 def _reasons(run: Run) -> Iterator[str]:

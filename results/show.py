@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from results import html
-from results.ending import CURES
 from results.summary import Score, Summary
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "best", summary.best
     if summary.diverged:
         yield "diverged", summary.diverged
-        yield "cure", CURES["diverged"]
+        yield "cure", summary.cure or ""
     whom = "clients" if summary.topology is None else f"peers ({summary.topology})"
     clients = None if summary.clients is None else f"{summary.clients} {whom}"
     seed = None if summary.seed is None else f"seed {summary.seed}"

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.cure import of_divergence
 from results.metrics import directions, own_metrics
 from results.reader import Run
 from results.schemas import TABLES
@@ -49,6 +50,7 @@ class Summary:
     ended_early: str | None  # the reason if the run ended early
     ended_by: str | None  # the key of `run` that ended it, and its value; None if something else did
     diverged: str | None  # what was not finite first, and when, if anything was
+    cure: str | None  # what mostly helps where something was not finite
     error: str | None
     left: str | None  # which model a run that ended early has left
     best: str | None  # the evaluation whose model is kept as the best
@@ -97,6 +99,7 @@ def summary(run: Run) -> Summary:
         ended_early=info.get("ended_early"),
         ended_by=ended_by(info),
         diverged=run.diverged,
+        cure=of_divergence(run.keys) if run.diverged else None,
         error=info.get("error"),
         left=_left(info),
         best=_best(info),

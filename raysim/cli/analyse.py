@@ -29,7 +29,11 @@ def show(run: RunFolder) -> None:
         ls(run)
         return
     with refusing_wrong_runs():
-        Console().print(render(summary(open_run(run))))
+        found, console = summary(open_run(run)), Console()
+        console.print(render(found))
+        if any(score.split == "test" and score.best is not None for score in found.scores):
+            text = "best: picked on the test split itself, so it looks better than it is; run.keep_best avoids it"
+            console.print(text, style="dim", soft_wrap=True, highlight=False)
 
 
 class Format(StrEnum):

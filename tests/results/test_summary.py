@@ -10,6 +10,7 @@ from rich.console import Console
 from table_rows import NEVER, evaluation, step, update
 
 from results import Run, Writer, open_run, summary, write_json
+from results.cure import of_divergence
 from results.schemas import EvaluationRow, StepRow, UpdateRow
 from results.show import render
 
@@ -114,3 +115,21 @@ def test_a_run_that_has_been_silent_for_long_was_probably_killed(tmp_path: Path)
     write_json(tmp_path, {"run": "r", "status": "finished"})
     os.utime(tmp_path / "run.json", (0, 0))
     assert Run(tmp_path).standing == "finished"
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({}, "mostly a smaller local.lr, a warm-up of it or clip_norm among local.gradients"),
+        (
+            {"local.lr": 0.5, "local.gradients": '[{"name": "clip_norm"}]', "algorithm.server_lr": 3.0},
+            "mostly a smaller local.lr than 0.5, a warm-up of it or a smaller algorithm.server_lr than 3",
+        ),
+        (
+            {"local.lr": "step(start=1)", "local.lr.warmup": 3.0, "local.gradients": "[clip_norm]"},
+            "mostly a smaller local.lr than step(start=1)",
+        ),
+    ],
+)
+def test_the_cure_of_a_divergence_is_what_the_scenario_does_not_do_yet(keys: dict[str, Any], told: str) -> None:
+    assert of_divergence(keys) == told
