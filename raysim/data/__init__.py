@@ -15,6 +15,8 @@ from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.sets import SOURCES
 from raysim.data.sources.source import Source
 from raysim.data.sources.table import Table
+from raysim.data.sources.tokenizers import Tokenizer
+from raysim.data.sources.tokens import Tokens
 
 __all__ = [
     "PARTITIONS",
@@ -37,6 +39,8 @@ __all__ = [
     "Source",
     "Split",
     "Table",
+    "Tokenizer",
+    "Tokens",
     "divided",
     "federate",
     "federated",

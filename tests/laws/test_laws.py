@@ -35,6 +35,7 @@ ABSENT = {  # whose files or libraries are not at hand, or that need more client
     *("data/mnist", "data/fashion_mnist", "data/cifar10", "data/cifar100", "data/parquet", "data/image_folder"),
     *("data/isic2019", "data/femnist", "data/celeba", "data/shakespeare"),
     *("data/arrays", "data/table", "data/text", "data/huggingface", "data/torch", "data.partition/indices"),
+    *("data.tokenizer/bytes", "data.tokenizer/characters", "data.tokenizer/trained", "data.tokenizer/folder"),
     *("run.log/wandb", "run.log/mlflow", "run.log/trackio"),
     *("world.delay/trace", "world.availability/trace"),
     *("model/transformer", "model/deq_transformer", "model/torchvision", "model/timm"),

@@ -11,7 +11,7 @@ from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record,
 from raysim.algorithms.aggregates import Aggregate
 from raysim.algorithms.rules import ServerRule
 from raysim.clients import Behaviour
-from raysim.data import Dataset, FeatureSkew, Partitioner, ServerData, Sizes, Source, Split
+from raysim.data import Dataset, FeatureSkew, Partitioner, ServerData, Sizes, Source, Split, Tokenizer, Tokens
 from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.engine.progress import Progress
 from raysim.local import Augmentation, Gradient, Optimizer, TrainingLoss
@@ -24,6 +24,18 @@ from raysim.parts.rng import Stream, generator
 from raysim.schedules import Schedule
 from raysim.world import Availability, Candidates, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import TimeUnit
+
+
+class Letters(Tokenizer):
+    """A token for each letter, by its place in the alphabet; 4 for all else."""
+
+    name: str = "letters"
+
+    def fitted(self, texts: Sequence[str]) -> Tokens:
+        def encode(some: Sequence[str]) -> list[np.ndarray]:
+            return [np.array([max(4, ord(x) - 92) if x.islower() else 4 for x in one], np.int32) for one in some]
+
+        return Tokens(64, encode, lambda tokens: "".join(chr(token + 92) for token in tokens))
 
 
 class Points(Source):
