@@ -41,7 +41,7 @@ def watch(scenario: Scenario, start: Callable[[Observer], Result], *, where: str
     if dry:
         console.print(timeline(result.run.first("updates", 20)))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
-    if hint := faster_here(result):
+    if where == "Ray" and (hint := faster_here(result)):
         console.print(hint, soft_wrap=True, highlight=False)
     return result
 
