@@ -1,11 +1,14 @@
 """Models of transformers compute what transformers does, and folders and configurations that do not fit are refused."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT, Simulate
+from ruamel.yaml import YAML
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -165,3 +168,52 @@ def test_a_folder_without_weights_is_refused(folder: Path, tmp_path: Path) -> No
 def test_masked_tokens_are_predicted_at_their_places() -> None:
     module = initialise(MaskedLM(config=BERT), SHAPE, 20, 0)
     assert module(inputs()).shape == (40, 12, 20)
+
+
+def shipped(name: str) -> Any:
+    return YAML(typ="safe").load(ROOT / "scenarios" / f"{name}.yaml")
+
+
+def test_the_shipped_classifier_of_sentiment_takes_rows_like_those_of_sst_2(
+    simulate: Simulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "sst2").mkdir(parents=True)
+    for file, rows in (("train", 80), ("dev", 20)):
+        lines = [
+            json.dumps({"sentence": f"a {('dull', 'fine')[at % 2]} film {at}", "label": at % 2}) for at in range(rows)
+        ]
+        (tmp_path / "data" / "sst2" / f"{file}.jsonl").write_text("\n".join(lines))
+    raw = shipped("text_sentiment")
+    raw["data"] |= {"tokenizer": "bytes", "clients": 4}
+    raw["model"]["config"] = BERT | {"vocab_size": 260, "max_position_embeddings": 64}
+    raw["world"]["dispatch"]["per_round"] = 2
+    result = simulate(raw, "--set", "run.rounds=2")
+    assert {"loss", "accuracy", "f1"} == {*result.table("evaluations")["metric"].to_pylist()}
+
+
+def test_the_shipped_tuning_trains_adapters_alone_on_a_base_in_half_precision(
+    simulate: Simulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    base = tmp_path / "models" / "base"
+    letters = ["<|endoftext|>", *"abcdefghijklmnopqrstuvwxyzAI:.", "\u0120", "\u010a"]  # a space, and a line's end
+    tokenizer = transformers.Qwen2TokenizerFast(vocab={one: at for at, one in enumerate(letters)}, merges=[])
+    tokenizer.save_pretrained(base)
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.AutoConfig.for_model("qwen2", vocab_size=40, num_key_value_heads=1, pad_token_id=0, **sizes)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(base)
+    colours = [("red", "blue")[at % 2] for at in range(60)]
+    lines = [json.dumps({"instruction": f"say {one}", "answer": one, "category": one}) for one in colours]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "instructions.jsonl").write_text("\n".join(lines))
+    raw = shipped("text_instructions")
+    raw["data"] |= {"clients": 2, "partition": "iid"}
+    raw["world"]["dispatch"]["per_round"] = 2
+    result = simulate(raw, "--set", "run.rounds=2")
+    trained = {
+        name: parameter.dtype for name, parameter in result.module().named_parameters() if parameter.requires_grad
+    }
+    assert trained and all(".lora_" in name and kind == torch.float32 for name, kind in trained.items())
+    ups = [parameter for name, parameter in result.module().named_parameters() if ".lora_B." in name]
+    assert len(ups) == 2 and all(up.any() for up in ups)  # they were zero
