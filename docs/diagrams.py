@@ -3,13 +3,20 @@
 from html import escape
 from pathlib import Path
 
+from results.report import style
+
 IMAGES = Path(__file__).parent / "images"
-BLUE, ORANGE, GREEN, GREY, PALE = "#0072b2", "#c44e08", "#00785a", "#666", "#eef3f8"
-STYLE = "text { font: 13px sans-serif; fill: #222 } .title { font-weight: bold } .small { font-size: 11px; fill: #555 }"
+BLUE, ORANGE, GREEN = (style.colour(place) for place in range(3))
+INK, GREY, PALE = style.INK[0], style.MUTED[0], style.GRID[0]  # which the site turns into colours of its own
+TEXT = {  # attributes of text, for the site leaves out style sheets of figures
+    "": f'font-size="13" fill="{INK}"',
+    "title": f'font-size="13" font-weight="bold" fill="{INK}"',
+    "small": f'font-size="11" fill="{GREY}"',
+}
 DASHED = 'stroke-dasharray="6 4"'
 ARROWHEAD = (
     '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-    '<path d="M0 0 L8 4 L0 8 z" fill="#555"/></marker>'
+    f'<path d="M0 0 L8 4 L0 8 z" fill="{GREY}"/></marker>'
 )
 
 
@@ -22,14 +29,14 @@ class Drawing:
 
     def box(self, x: int, y: int, width: int, height: int, lines: list[str], color: str = BLUE) -> None:
         """A box with lines of text in its middle, the first of them bold."""
-        frame = f'x="{x}" y="{y}" width="{width}" height="{height}" rx="5" fill="{PALE}" stroke="{color}"'
-        self.shapes.append(f'<rect {frame} stroke-width="1.3"/>')
+        frame = f'x="{x}" y="{y}" width="{width}" height="{height}" rx="5" fill="{color}" fill-opacity="0.08"'
+        self.shapes.append(f'<rect {frame} stroke="{color}" stroke-width="1.3"/>')
         top = y + height // 2 - 8 * (len(lines) - 1) + 4
         for place, line in enumerate(lines):
             self.text(x + width // 2, top + 16 * place, line, "small" if place else "title", "middle")
 
     def text(self, x: int, y: int, line: str, kind: str = "small", anchor: str = "start") -> None:
-        self.shapes.append(f'<text x="{x}" y="{y}" class="{kind}" text-anchor="{anchor}">{escape(line)}</text>')
+        self.shapes.append(f'<text x="{x}" y="{y}" {TEXT[kind]} text-anchor="{anchor}">{escape(line)}</text>')
 
     def line(self, points: list[tuple[int, int]], color: str = GREY, width: float = 1.3, more: str = "") -> None:
         path = " ".join(f"{x},{y}" for x, y in points)
@@ -46,8 +53,8 @@ class Drawing:
         body = "\n".join(self.shapes)
         (IMAGES / f"{name}.svg").write_text(
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-            f'role="img"><title>{escape(self.title)}</title><style>{STYLE}</style><defs>{ARROWHEAD}</defs>\n'
-            f'<rect width="{width}" height="{height}" fill="#fff"/>\n{body}\n</svg>\n'
+            f'role="img" font-family="{style.FONT}"><title>{escape(self.title)}</title><defs>{ARROWHEAD}</defs>\n'
+            f'<rect width="{width}" height="{height}" fill="#ffffff"/>\n{body}\n</svg>\n'
         )
 
 
@@ -119,7 +126,7 @@ def virtual_time() -> None:
     left, unit, top = 110, 115, 60
     for round in range(7):
         x = left + unit * round
-        d.line([(x, 40), (x, 210)], "#ddd", 1)
+        d.line([(x, 40), (x, 210)], PALE, 1)
         if round < 6:
             d.text(x + unit // 2, 32, f"round {round}", anchor="middle")
     flights = [("client 3", 0, [(0, 2, BLUE, "version 0"), (4, 5, BLUE, "version 1")])]

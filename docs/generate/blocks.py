@@ -1,4 +1,4 @@
-"""Reference of the scenario file: tables of keys, and a section for each part that a key can name."""
+"""Reference of the scenario file: lists of keys, and a section for each part that a key can name."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections import Counter
 
 from generate import schema as of_file
 from generate.schema import Missing, Option, Schema, find, keys, options
-from generate.words import anchor, cell, code, kind, plain
+from generate.words import anchor, code, kind, plain
 
 from raysim.scenario.words import unit_of
 
-HEADER = "| Key | Type | Unit | Default | Meaning |\n|---|---|---|---|---|"
 written: set[str] = set()  # the definitions that pages of this build describe
 
 
 def block(path: str = "") -> str:
-    """What the block at a path is, and a table of its keys. An empty path stands for the whole file."""
+    """What the block at a path is, and its keys. An empty path stands for the whole file."""
     schema = of_file.root()
     if path:
         name = of_file.block_name(find(path))
@@ -77,18 +76,22 @@ def _text(schema: Schema) -> str:
 
 
 def table(schema: Schema, path: str) -> str:
-    """A row for each key: its path, type, unit, default and meaning. Raises Missing for a key without description."""
+    """An entry for each key: its path, type, unit and default, and its meaning below, across the page.
+
+    Raises Missing for a key without description.
+    """
     found = keys(schema)
     if not found:
         return "It has no keys."
-    rows = [HEADER]
+    entries = []
     for key, value in found.items():
         full = f"{path}.{key}" if path else key
-        default = "required" if key in schema.get("required", []) else _default(value)
-        meaning = plain(of_file.described(value, full))
-        cells = [f"`{full}`", kind(value), unit_of(value), default, meaning]
-        rows.append("| " + " | ".join(map(cell, cells)) + " |")
-    return "\n".join(rows)
+        default = "required" if key in schema.get("required", []) else f"default {_default(value)}"
+        facts = " · ".join(filter(None, [kind(value), unit_of(value), default]))
+        paragraphs = plain(of_file.described(value, full)).split("\n\n")
+        meaning = "\n\n    ".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+        entries.append(f'`{full}` <span class="facts">{facts}</span>\n:   {meaning}')
+    return "\n\n".join(entries)
 
 
 def _default(schema: Schema) -> str:

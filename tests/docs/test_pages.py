@@ -1,7 +1,8 @@
 """What the pages of the documentation say is run: commands, scenario files and Python, page by page, from the top.
 
 A block with a title is a file that later blocks use. `raysim run` and `raysim sweep` get `--inline`, and runs are made
-short. A comment before a block says that it fails, or why it is not run.
+short. A comment before a block says that it fails, or why it is not run. Text below a block that fails is in what the
+block prints.
 """
 
 import re
@@ -46,10 +47,10 @@ def blocks(page: str) -> list[Block]:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the scenarios that pages name, made short. What is imported from it is forgotten afterwards."""
-    (tmp_path / "scenarios").mkdir()
-    for name in ("quickstart", "peers"):
-        text = (ROOT / "scenarios" / f"{name}.yaml").read_text()
-        (tmp_path / "scenarios" / f"{name}.yaml").write_text(_short(text))
+    (tmp_path / "scenarios" / "algorithms").mkdir(parents=True)
+    shipped = ROOT / "scenarios"
+    for path in (shipped / "quickstart.yaml", shipped / "peers.yaml", *(shipped / "algorithms").glob("*.yaml")):
+        (tmp_path / path.relative_to(ROOT)).write_text(_short(path.read_text()))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
@@ -60,6 +61,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _short(text: str) -> str:
+    text = re.sub(r"(until: \{virtual_time: )600", r"\g<1>60", text)
     return re.sub(r"(rounds[:=] ?)(\d+)", lambda found: found[1] + str(min(int(found[2]), ROUNDS)), text)
 
 
@@ -71,13 +73,18 @@ def test_the_pages_are_found() -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
 def test_what_a_page_says_works(page: str, place: Path) -> None:
     names: dict[str, Any] = {"__name__": f"page_{page}"}
+    printed: str | None = None  # by the last block, if it failed as the page says
     for block in blocks(page):
+        if printed is not None and block.language == "text":
+            assert all(" ".join(line.split()) in printed for line in block.text.splitlines()), (block.text, printed)
+        printed = None
         if block.note.startswith("not run: "):
             continue
         assert block.note in ("", "fails"), block.note
         if block.language == "sh":
             for command in block.text.replace("\\\n", " ").splitlines():
-                _run(command, fails=block.note == "fails")
+                output = _run(command, fails=block.note == "fails")
+                printed = " ".join(output.split()) if block.note == "fails" else None
         elif block.language in ("python", "yaml") and block.title:
             (place / block.title).write_text(_short(block.text))
             assert block.language == "yaml" or compile(block.text, block.title, "exec")
@@ -89,7 +96,8 @@ def test_what_a_page_says_works(page: str, place: Path) -> None:
             assert block.language == "text", f"{page}: a block is of {block.language}, which nothing checks"
 
 
-def _run(command: str, *, fails: bool) -> None:
+def _run(command: str, *, fails: bool) -> str:
+    """Runs a command, and returns what it printed."""
     program, *words = shlex.split(command)
     assert program == "raysim", f"{command}: only raysim is run; say before the block why it is not"
     words = [_short(name) for word in words for name in sorted(glob(word)) or [word]]  # as a shell does
@@ -97,6 +105,7 @@ def _run(command: str, *, fails: bool) -> None:
         words.append("--inline")
     answer = CliRunner().invoke(app, words, catch_exceptions=False)
     assert (answer.exit_code != 0) == fails, f"{command}\n{answer.output}"
+    return answer.output
 
 
 def _check(text: str) -> None:
