@@ -29,6 +29,7 @@ BESIDE = {
     "synchronous": "fedavg",
     "asynchronous": "fedavg",
     "personalised": "fedavg",
+    "low_rank": "fedavg",
     "server_data": "fedavg",
     "peers": "decfedavg",
 }
