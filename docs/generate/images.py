@@ -22,7 +22,7 @@ def inlined(page: str) -> str:
 
 def colours() -> str:
     """A style sheet with the variables that `inlined` uses, in the site's two schemes."""
-    both = style.variables() | {"page": ("#ffffff", "#1c1d22")}
+    both = style.variables() | {"page": ("var(--md-default-bg-color)",) * 2}
     return "\n".join(
         f'[data-md-color-scheme="{scheme}"] {{ {" ".join(f"--{name}: {pair[i]};" for name, pair in both.items())} }}'
         for i, scheme in enumerate(("default", "slate"))
