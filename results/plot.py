@@ -49,6 +49,12 @@ class Curves(TypedDict, total=False):
     labels: Mapping[str, str]  # other texts for the legend, by the lines' labels
 
 
+class Drawn(Curves, total=False):
+    """How curves are drawn, and how they look."""
+
+    style: str  # page (as in reports), paper, dark, or the name of a style of matplotlib's
+
+
 class Plotted(NamedTuple):
     """What a panel of a figure shows."""
 

@@ -36,7 +36,7 @@ class Ranked(NamedTuple):
     difference_low: float
     difference_high: float
     p: float
-    """Of the t-test, two-sided, corrected over all comparisons with the best case (Holm 1979)."""
+    """The p-value of the t-test, two-sided, corrected over all comparisons with the best case (Holm 1979)."""
 
     @property
     def worse(self) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from results.plot import Curves
+    from results.plot import Drawn
 
 Compared = TypeVar("Compared", bound=Comparison | Paired)
 
@@ -138,9 +138,7 @@ class Runs(RunSet):
         metric: str | Sequence[str] = "accuracy",
         x: str | None = None,
         axes: Axes | None = None,
-        *,
-        style: str = "page",
-        **how: Unpack[Curves],
+        **how: Unpack[Drawn],
     ) -> Any:
         """Draws learning curves as reports do, with a band over seeds; returns matplotlib's axes, or an array of them.
 
@@ -148,16 +146,16 @@ class Runs(RunSet):
 
         metric: one, or several, each with a panel. x: round, virtual_time, bytes or seconds; None: virtual_time where
             delays are in seconds, else round. axes: where to draw; None: in a new figure of pyplot.
-        style: page (as in reports), paper, dark, or the name of a style of matplotlib's.
-        how: by, keys whose values make the lines; facet, a key whose values each have a panel; split; subject, whose
-            own models (client, unseen or peer); band, which is minmax, std, ci (95 %) or none; order, of the lines by
-            their labels; labels, other texts for the legend by the lines' labels.
+        how: style, which is page (as in reports), paper, dark, or the name of a style of matplotlib's; by, keys whose
+            values make the lines; facet, a key whose values each have a panel; split; subject, whose own models
+            (client, unseen or peer); band, which is minmax, std, ci (95 %) or none; order, of the lines by their
+            labels; labels, other texts for the legend by the lines' labels.
 
         Raises NotComparable (a ValueError) for what cannot be drawn, and UnknownKey.
         """
         from results.plot import plot
 
-        return plot(self, metric, x, axes, style=style, **how)
+        return plot(self, metric, x, axes, **how)
 
     def report(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -48,8 +47,9 @@ def watch(scenario: Scenario, start: Callable[[Observer], Result], *, where: str
 
 def faster_here(result: Result) -> str | None:
     """Says so if a run on a Ray of this process's own would have been over sooner in this process, without Ray."""
-    placement = sys.modules.get("actors.placement")  # not loaded without Ray
-    if not (placement and placement.started_here()) or result.info.get("resumed"):
+    from actors.placement import started_here
+
+    if not started_here() or result.info.get("resumed"):
         return None
     took, jobs = result.info["seconds"]["total"], pc.sum(result.table("tasks")["seconds"]).as_py() or 0.0
     if jobs > took / 2:

@@ -17,7 +17,7 @@ def generate(
     temperature: Annotated[
         float, typer.Option(min=0, help="0: the most probable token each time; 1: drawn by their probabilities.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
 ) -> None:
     """Let the final language model of a run go on with a text. It is printed, and added to generated.txt there."""
     from raysim.runs.generate import generate as go_on

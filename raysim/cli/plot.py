@@ -55,12 +55,12 @@ def plot(
         str,
         typer.Option(help="paper, page (as in reports), dark (for slides), or a style of matplotlib's."),
     ] = "paper",
-    width: Annotated[str, typer.Option(help="Of the figure, in in, cm, mm or pt.")] = "3.3in",
+    width: Annotated[str, typer.Option(help="Width of the figure, in in, cm, mm or pt.")] = "3.3in",
     height: Annotated[
-        str | None, typer.Option(help="Of the figure; by default 0.7 of the width, for each row of panels.")
+        str | None, typer.Option(help="Height of the figure; by default 0.7 of the width, for each row of panels.")
     ] = None,
     font: Annotated[str, typer.Option(help="A font that matplotlib finds, such as serif.")] = "DejaVu Sans",
-    size: Annotated[float, typer.Option(min=1.0, help="Of all letters, in points.")] = 8.0,
+    size: Annotated[float, typer.Option(min=1.0, help="Size of all letters, in points.")] = 8.0,
 ) -> None:
     """Draw learning curves of runs for a paper: means over seeds with a band, as PDF, SVG or PNG."""
     require_writable(out)

@@ -1,14 +1,16 @@
-"""Small scenarios in which parts are tried: a few clients with a few handwritten digits, or quadratics."""
+"""Small scenarios in which parts are tried: a few clients with a few handwritten digits, quadratics, or texts."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from importlib.resources import files
 from itertools import product
 from typing import Any
 
 from raysim.algorithms import Central, Peer
 from raysim.data.sources.quadratic import Quadratic
+from raysim.models.part import ModelPart
 from raysim.models.vector import Vector
 from raysim.parts.part import Part, spell_out
 from raysim.scenario.example import placed
@@ -35,6 +37,17 @@ REGRESSION: Raw = {
     "data": {"name": "linear_regression", "clients": 8, "partition": "iid", "samples": 400, "features": 5},
     "model": "linear",
     "local": {"lr": 0.001},
+}
+TEXTS: Raw = {
+    "data": {
+        "name": "text",
+        "path": str(files("raysim.laws") / "texts.jsonl"),
+        "length": 12,
+        "pack": True,
+        "clients": 8,
+        "partition": "iid",
+    },
+    "model": {"name": "transformer", "width": 8, "heads": 2, "layers": 2},
 }
 OWN_MODELS: Raw = {"data": {"local_test": 0.2, "unseen": 0.25}, "run": {"evaluate_clients": "all"}}
 ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no delays
@@ -77,6 +90,10 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
         base = merged(base, {"model": "vector", "world": {"dispatch": {"per_round": 1}}})
     if issubclass(part, Vector):
         base = merged(base, {"data": ALIKE["data"]})
+    if issubclass(part, ModelPart) and "text" in part.takes and "images" not in part.takes:
+        base = merged(base, TEXTS)
+    if kind.key == "data.tokenizer":  # last, for the example of a path is no file
+        with_part = merged(with_part, TEXTS)
     if kind.key != "algorithm":
         yield merged(base, with_part)
         return

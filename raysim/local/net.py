@@ -170,11 +170,6 @@ class Net:
             self.layout.load_buffers(self.module, model.buffers)
         self._unkept.restore()
 
-    @property
-    def has_counted(self) -> bool:
-        """Whether the module has changed, since `load`, a buffer that no model holds."""
-        return self._unkept.changed
-
     def mode(self, training: bool) -> None:
         """Puts the module in training or eval mode, in which it may keep parts of it otherwise. Frozen norms stay in
         eval mode.

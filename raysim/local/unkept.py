@@ -28,14 +28,6 @@ class Unkept:
         self._first = [buffer.clone() for buffer in self._buffers]
         self._versions = [buffer._version for buffer in self._buffers]
 
-    @property
-    def changed(self) -> bool:
-        """Whether one of them was changed or replaced since `restore`."""
-        every = zip(self._buffers, self._places, self._versions, strict=True)
-        return any(
-            buffers.get(name) is not buffer or buffer._version != version for buffer, (buffers, name), version in every
-        )
-
     @torch.no_grad()
     def restore(self) -> None:
         """Restores the first values of those that were changed or replaced."""

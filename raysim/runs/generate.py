@@ -20,8 +20,8 @@ def generate(result: Result, prompt: str, tokens: int = 100, temperature: float 
     """Returns a prompt and what the final model of a run makes of it.
 
     tokens: the most that are added; the end of a text ends it sooner. temperature: 0 takes the most probable token each
-    time, 1 draws by their probabilities, more draws more evenly. seed: of the draws. Raises BadInput if the run's data
-    are no text, or the model does not predict next tokens.
+    time, 1 draws by their probabilities, more draws more evenly. seed: that of the draws. Raises BadInput if the data
+    of the run are no text, or the model does not predict next tokens.
     """
     import torch
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from raysim.models.part import ModelPart
-    from results.plot import Curves
+    from results.plot import Drawn
 
 
 class Result:
@@ -67,12 +67,10 @@ class Result:
         metric: str | Sequence[str] = "accuracy",
         x: str | None = None,
         axes: Axes | None = None,
-        *,
-        style: str = "page",
-        **how: Unpack[Curves],
+        **how: Unpack[Drawn],
     ) -> Any:
         """Draws the learning curve of a metric, and returns matplotlib's axes. See `Runs.plot` for the arguments."""
-        return Runs([self.run]).plot(metric, x, axes, style=style, **how)
+        return Runs([self.run]).plot(metric, x, axes, **how)
 
     def vectors(self, *, best: bool = False) -> dict[str, Any]:
         """Returns the last model as float32 vectors `w` and `buffers`; after a run of peers, a row for each peer.

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from results.location import location
 ELSEWHERE = ["unshare", "--pid", "--fork", "--mount-proc"]  # as in a container: processes have other numbers there
 SOON = """
 import sys
+from contextlib import suppress
 from datetime import timedelta
 import results.reader
 results.reader.SILENT = timedelta(0)  # else it would wait for ten minutes
@@ -31,6 +33,12 @@ def may_unshare() -> bool:
     return bool(shutil.which("unshare")) and subprocess.run([*ELSEWHERE, "true"], capture_output=True).returncode == 0
 
 
+def _has_checkpoint(folder: Path) -> bool:
+    with suppress(FileNotFoundError):  # the first run makes the folder while it is looked into
+        return any(folder.glob("*/checkpoint/checkpoint.json"))
+    return False
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not may_unshare(), reason="needs `unshare`, as root")
 def test_the_first_process_writes_no_more_and_the_second_has_the_bits_of_a_run_that_nothing_disturbed(
@@ -41,7 +49,7 @@ def test_the_first_process_writes_no_more_and_the_second_has_the_bits_of_a_run_t
     with s3_server() as bucket:
         line = [sys.executable, "-m", "raysim", "run", write(tmp_path, raw), "--inline", "--out", f"{bucket}/runs"]
         first = subprocess.Popen(list(map(str, line)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        until(lambda: any(location(f"{bucket}/runs").glob("*/checkpoint/checkpoint.json")), first)
+        until(lambda: _has_checkpoint(location(f"{bucket}/runs")), first)
         first.send_signal(signal.SIGSTOP)
         (folder,) = location(f"{bucket}/runs").iterdir()
         command = [*ELSEWHERE, sys.executable, "-c", SOON, str(folder)]

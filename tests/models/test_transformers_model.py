@@ -50,7 +50,7 @@ def inputs() -> Any:
 
 
 def of_transformers(module: nn.Module, auto: str, **given: Any) -> Any:
-    """The same model without raysim."""
+    """Returns the output of the model as transformers makes and calls it, with the weights of `module`."""
     own = getattr(transformers, auto).from_config(module.config, attn_implementation="eager")
     own.load_state_dict(module.state_dict())
     return own.eval()(**given)

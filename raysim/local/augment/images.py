@@ -31,7 +31,7 @@ class Flip(ImageAugmentation):
 
     name: str = "flip"
     probability: Fraction = 0.5
-    """Of the mirror image."""
+    """Probability that the image is mirrored."""
 
     def transform(self, height: int, width: int) -> object:
         from torchvision.transforms import v2
@@ -63,7 +63,7 @@ class Cutout(ImageAugmentation):
 
     name: str = "cutout"
     probability: Fraction = 0.5
-    """Of a rectangle."""
+    """Probability that there is a rectangle."""
     share: tuple[Fraction, Fraction] = (0.02, 0.33)
     """Least and largest part of the image's area."""
 
