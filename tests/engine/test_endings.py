@@ -88,7 +88,7 @@ def test_a_scheduler_that_stops_ends_the_run(tmp_path: Path) -> None:
     from actors.workforce import Terms, Workforce
 
     name = f"test-{time.time_ns()}"
-    steps = Workforce(Terms(Demand({}), patience_s=10.0), Placement()).run(Telling(tmp_path / "note", "sleep"), name)
+    steps = Workforce(Terms(Demand({}), patience_s=30.0), Placement()).run(Telling(tmp_path / "note", "sleep"), name)
     assert next(steps) == 1
     scheduler = actor_of(name, "scheduler")
     pid = ray.get(scheduler.__ray_call__.remote(lambda self: os.getpid()))
