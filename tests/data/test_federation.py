@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from data_sets import NO_SERVER, SERVER, digits
 
-from raysim.data import Federation, federate
+from raysim.data import Arrays, Federated, Federation, divided, federate
 from raysim.data.federation.held_out import held_out_size
 
 
@@ -63,3 +63,10 @@ def test_the_partition_table_counts_every_sample_once() -> None:
         labels, counts = np.unique(federation.train.y[rows], return_counts=True)
         assert labels.tolist() == table["label"][cells].tolist() == [3, 4]
         assert counts.tolist() == table["samples"][cells].tolist()
+
+
+def test_a_source_that_is_made_with_clients_says_who_holds_its_samples() -> None:
+    arrays, keys = {"x": np.zeros((6, 2)), "y": np.arange(6) % 2}, {"clients": 2, "partition": "iid"}
+    data = Arrays.of(arrays, **keys)
+    assert isinstance(data, Federated) and not isinstance(Arrays.of(arrays), Federated)
+    assert data == divided(Arrays.of(arrays), **keys) == pickle.loads(pickle.dumps(data))

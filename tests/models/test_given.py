@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import raysim
 from raysim import ScenarioError
-from raysim.data import Arrays, divided
+from raysim.data import Arrays
 from raysim.data.sources.in_memory import as_array
 from raysim.models.given import GivenModule, copied
 
@@ -84,4 +84,4 @@ def test_tensors_with_gradients_and_of_types_that_numpy_lacks_are_data(kind: tor
     assert as_array(values).tolist() == [[0.5, 2.0]]
     assert as_array(values).dtype == (np.float64 if kind == torch.float64 else np.float32)
     x = torch.randn(60, 6, requires_grad=True).to(kind)
-    assert divided(Arrays.of({"x": x, "y": torch.arange(60) % 3}), clients=2, partition="iid").load().num_classes == 3
+    assert Arrays.of({"x": x, "y": torch.arange(60) % 3}).load().num_classes == 3

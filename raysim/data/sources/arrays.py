@@ -34,7 +34,7 @@ class Arrays(RawSamples):
 
     @classmethod
     def of(cls, arrays: Mapping[str, Any], **keys: Any) -> Self:
-        """Makes the data of arrays, tensors or series in memory. keys: the other keys, such as clients=10."""
+        """Makes the data of arrays, tensors or series in memory. keys: the others, those of `Federated` among them."""
         return cls(arrays={name: InMemory.of(values) for name, values in arrays.items()}, **keys)
 
     @field_serializer("arrays")

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, cast, get_args
 
 from pydantic import Field
 
@@ -17,7 +17,8 @@ Share = Annotated[float, Field(gt=0, lt=1), Unit("fraction")]  # more than nothi
 class Source(Part):
     """Where samples come from. A subclass adds its `name`, its own keys, and `load`.
 
-    A source does not say who holds which samples: `Federated` adds the keys for that.
+    A source does not say who holds which samples: `Federated` adds the keys for that, and a source that is made with
+    some of them, such as `clients`, is a `Federated`.
     """
 
     name: str
@@ -28,6 +29,12 @@ class Source(Part):
     """Whether there are test samples beside those that train."""
     usual: ClassVar[Mapping[str, str]] = {}
     """Defaults of the keys `partition` and `local_test` that this source has in place of the usual ones, by key."""
+
+    def __new__(cls, **keys: Any) -> Self:
+        from raysim.data.federation.federated import Federated, federated
+
+        divided = keys.keys() & (Federated.model_fields.keys() - Source.model_fields.keys())
+        return cast("Self", super().__new__(federated(cls) if divided else cls))
 
     @property
     def classes(self) -> int | None:
