@@ -21,9 +21,9 @@ def generate(
 ) -> None:
     """Let the final language model of a run go on with a text. It is printed, and added to generated.txt there."""
     from raysim.runs.generate import generate as go_on
+    from raysim.runs.generate import keep
     from raysim.runs.result import Result
 
     text = go_on(Result(run), prompt, tokens, temperature, seed)
-    with (run / "generated.txt").open("a", encoding="utf-8") as file:
-        file.write(f"{text}\n\n")
+    keep(run, text)
     typer.echo(text)

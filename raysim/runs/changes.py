@@ -23,7 +23,7 @@ from results.writing_process import state
 # Keys with which a run may go on, because what it has written does not depend on them.
 LATER = (
     *("run.rounds", "run.until", "run.save_clients", "run.checkpoint.", "run.log", "run.observers"),
-    "run.on_divergence",
+    *("run.generate", "run.on_divergence"),
     "resources.",
 )
 BITS = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads"))  # on which bits depend

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.data.named import told
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from raysim.data.sources.source import Source
     from raysim.runs.result import Result
 
 
@@ -23,23 +26,37 @@ def generate(result: Result, prompt: str, tokens: int = 100, temperature: float 
     time, 1 draws by their probabilities, more draws more evenly. seed: that of the draws. Raises BadInput if the data
     of the run are no text, or the model does not predict next tokens.
     """
+    return next(generate_all(result, [prompt], tokens, temperature, seed))
+
+
+def generate_all(
+    result: Result, prompts: Sequence[str], tokens: int, temperature: float, seed: int, data: Source | None = None
+) -> Iterator[str]:
+    """Yields what `generate` returns for each prompt. data: those of the run; None: as run.json says."""
     import torch
 
-    data = read_back(result.info["scenario"], str(result.folder / "run.json")).data
+    data = data or read_back(result.info["scenario"], str(result.folder / "run.json")).data
     known = data.vocabulary()
     if known is None:
         raise BadValue(f"generating needs data of text whose next tokens are predicted, got {data.name}", "data")
     module, width = result.module().eval(), _width(result.info["input_shape"])
-    ids = [*known.prefix, *known.encode([prompt])[0].tolist()]
-    if not ids:
-        raise BadValue("must give a token or more, got none; give a longer one", "prompt")
-    draw = torch.Generator().manual_seed(torch_seed(seed, "generate"))
-    for _ in range(tokens):
-        logits = _next(module, ids[-width:], width, known.padding)
-        ids.append(_chosen(logits[: known.size], temperature, draw))
-        if ids[-1] == known.end:
-            break
-    return known.decode(ids)
+    for prompt in prompts:
+        ids = [*known.prefix, *known.encode([prompt])[0].tolist()]
+        if not ids:
+            raise BadValue("must give a token or more, got none; give a longer one", "prompt")
+        draw = torch.Generator().manual_seed(torch_seed(seed, "generate"))
+        for _ in range(tokens):
+            logits = _next(module, ids[-width:], width, known.padding)
+            ids.append(_chosen(logits[: known.size], temperature, draw))
+            if ids[-1] == known.end:
+                break
+        yield known.decode(ids)
+
+
+def keep(folder: Path, text: str) -> None:
+    """Adds a text to generated.txt in a run's folder."""
+    with (folder / "generated.txt").open("a", encoding="utf-8") as file:
+        file.write(f"{text}\n\n")
 
 
 def _width(shape: Any) -> int:

@@ -21,6 +21,7 @@ from raysim.parts.standard_state import standard_state
 from raysim.runs.dry import dry_run, require_plan
 from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
+from raysim.runs.generate import generate_all, keep
 from raysim.runs.interrupted import Interrupted, leaving_result
 from raysim.runs.lock import locked
 from raysim.runs.machines import pin
@@ -32,6 +33,7 @@ from raysim.runs.recoveries import Recoveries
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from raysim.scenario.file_checks import file_problems
+from raysim.scenario.generation import Generation
 from raysim.scenario.load import scenario_of
 from raysim.workers.device import stand_in
 from results import CannotWrite
@@ -170,7 +172,21 @@ def _carry_out(execution: Execution, workforce: Workforce | None, take: Callable
         if isinstance(end, KeyboardInterrupt):
             raise Interrupted(Result(execution.folder, execution.scenario.model)) from None
         raise
-    return Result(execution.folder, execution.scenario.model)
+    result = Result(execution.folder, execution.scenario.model)
+    if execution.scenario.run.generate is not None and result.run.status == "finished":
+        _generate(result, execution.scenario, execution.scenario.run.generate)
+    return result
+
+
+def _generate(result: Result, scenario: Scenario, asked: Generation) -> None:
+    """Adds what the final model makes of the prompts to the run's folder. If it cannot, it warns: the run is done."""
+    try:
+        settings = (asked.prompts, asked.tokens, asked.temperature, scenario.seed)
+        with standard_state(torch=True):
+            for text in generate_all(result, *settings, scenario.data):
+                keep(result.folder, text)
+    except (OSError, ValueError) as error:
+        _log.warning(f"{result.folder.name}: run.generate: {error}; the run itself is finished")
 
 
 def _fetch(scenario: Scenario) -> None:

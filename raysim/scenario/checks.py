@@ -33,6 +33,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *scenario.model.problems(),
         *_model_problems(scenario),
         *_metric_problems(scenario),
+        *_generation_problems(scenario),
         *_server_data_problems(scenario),
         *schedule_problems(scenario),
         *_watts_problems(scenario),
@@ -109,6 +110,12 @@ def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem("run.evaluate_on", text)
     if scenario.data.classes is not None and scenario.data.holds != ("functions",):
         yield from unmeasurable(scenario, "labels" if scenario.data.classes else "targets")
+
+
+def _generation_problems(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.run.generate is not None and not scenario.data.predicts_next:
+        text = "needs a language model, such as causal_lm, and data whose next tokens it predicts, got"
+        yield Problem("run.generate", f"{text} {scenario.model.name} and {scenario.data.name}; leave it out")
 
 
 def _until_problems(scenario: Scenario) -> Iterator[Problem]:

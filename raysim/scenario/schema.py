@@ -24,6 +24,7 @@ from raysim.models import MODELS, ModelPart
 from raysim.models.module import spelled as model_block
 from raysim.observers import OBSERVERS, TRACKERS, Observer, Tracker
 from raysim.parts.part import Clients, Count, Fraction, NonNegative, OneOf, Part, Rounds, Seconds, Unit
+from raysim.scenario.generation import Generation
 from raysim.scenario.nodes import Nodes
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
 from raysim.scenario.until import EveryTime, Until
@@ -85,6 +86,8 @@ class RunSettings(Part):
     others: column `update_norm`, the norm of its `delta`, and `update_cosine`, the cosine between that and the
     mean delta of the step, weighted by samples. Every update of a step is then kept until the step is done. The
     columns are null in algorithms whose clients send no delta, and 0 divided by 0 is null."""
+    generate: Generation | None = None
+    """Texts that the final language model goes on with. null: none."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
     on_divergence: Literal["stop", "go_on"] = "stop"
@@ -265,7 +268,7 @@ class Scenario(Part):
         """A hash of everything that the run's results depend on, and so not of its name or of its number of workers."""
         resolved = self.resolved()
         resolved.pop("name")
-        for key in ("checkpoint", "log", "observers"):
+        for key in ("checkpoint", "generate", "log", "observers"):
             resolved["run"].pop(key)
         asked = resolved.pop("resources")
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}

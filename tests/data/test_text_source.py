@@ -188,6 +188,21 @@ def test_a_model_learns_texts_of_clients(tmp_path: Path) -> None:
     assert generate(result, "to be", 6, 1.0) == answer.stdout.rstrip("\n")
 
 
+def test_a_finished_run_goes_on_with_the_prompts_of_its_scenario(tmp_path: Path) -> None:
+    raw = scenario(tmp_path)
+    raw["run"]["generate"] = {"prompts": ["to be", "not"], "tokens": 6, "temperature": 1.0}
+    result = raysim.run(raysim.parse_scenario(raw), inline=True, out=tmp_path / "runs")
+    texts = [generate(result, prompt, 6, 1.0) for prompt in ("to be", "not")]
+    assert (result.folder / "generated.txt").read_text() == "".join(f"{text}\n\n" for text in texts)
+    plain = raysim.run(raysim.parse_scenario(scenario(tmp_path)), inline=True, out=tmp_path / "runs")
+    assert plain.digest == result.digest and plain.info["scenario_hash"] == result.info["scenario_hash"]
+    assert not (plain.folder / "generated.txt").exists()
+    classifier = {"name": "sequence_classifier", "config": {"model_type": "distilbert", "vocab_size": 99}}
+    raw["data"] |= {"task": "classify", "label": "who"}
+    with pytest.raises(raysim.ScenarioError, match=r"run.generate: needs a language model, .* sequence_classifier"):
+        raysim.parse_scenario(raw | {"model": classifier})
+
+
 def test_tokens_that_a_classifier_does_not_embed_are_told_before_training(tmp_path: Path) -> None:
     raw = scenario(tmp_path)
     raw["data"] |= {"task": "classify", "label": "who", "tokenizer": "bytes"}

@@ -95,6 +95,10 @@ class Shakespeare(Source):
     def divisible_by(self) -> tuple[str, ...]:
         return ("user",) if self.targets == "every" else ("label", "user")
 
+    @property
+    def predicts_next(self) -> bool:
+        return self.targets == "every"
+
     def vocabulary(self) -> Tokens:
         return Tokens(VOCABULARY, lambda texts: [encode(text).astype(np.int32) for text in texts], decode, end=END)
 

@@ -50,8 +50,13 @@ class Source(Part):
     def load(self) -> Dataset:
         """Loads the data set. Raises FileNotFoundError, saying what to do, if it is not on this machine."""
 
+    @property
+    def predicts_next(self) -> bool:
+        """Whether samples are tokens of texts, and labels the token after each."""
+        return False
+
     def vocabulary(self) -> Tokens | None:
-        """Returns how tokens stand for texts, where models predict next ones. None: they do not."""
+        """Returns how tokens stand for texts, if `predicts_next`; else None."""
         return None
 
     def whole(self) -> Self:

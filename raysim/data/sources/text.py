@@ -105,8 +105,12 @@ class Text(Source):
                 found.append(f"`prompt` must be a template with columns in braces, got {self.prompt!r}: {error}")
         return found
 
+    @property
+    def predicts_next(self) -> bool:
+        return self.task == "causal"
+
     def vocabulary(self) -> Tokens | None:
-        if self.task != "causal":
+        if not self.predicts_next:
             return None
         train, _ = read_rows(self.path, None)
         return self.tokenizer.fitted([question + answer for question, answer in self._texts(train)])
