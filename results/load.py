@@ -7,10 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from results.location import location
-from results.reader import NotARun, Run
+from results.reader import NoRuns, NotARun, Run
 from results.run_set import READERS
 from results.runs import Runs
 from results.store import reaching, why
+
+_FIRST = "give another one, or make a first run with `raysim run`"
 
 
 def load(*paths: str | os.PathLike[str], damaged: list[str] | None = None) -> Runs:
@@ -20,7 +22,8 @@ def load(*paths: str | os.PathLike[str], damaged: list[str] | None = None) -> Ru
     damaged: where it is given, a run whose run.json is damaged is left out, unless it is the only one, and a line that
     says why is added here.
 
-    Raises NotARun where a folder holds no run, where a run.json is damaged, or where two runs have the same id.
+    Raises NoRuns, a NotARun, where a folder holds no run, and NotARun where a run.json is damaged, or where
+    two runs have the same id.
     """
     folders = [folder for path in paths for folder in _folders(location(path))]
     unique = list({folder.resolve(): folder for folder in folders}.values())
@@ -51,9 +54,9 @@ def _folders(path: Path) -> list[Path]:
     except OSError as error:
         raise NotARun(f"{path}: must be a folder of runs, which cannot be read ({why(error)})") from error
     if found is None:
-        raise NotARun(f"{path}: must be a folder of runs, but there is none")
+        raise NoRuns(f"{path}: must be a folder of runs, but there is none; {_FIRST}")
     if not found:
-        raise NotARun(f"{path}: must be a run's folder, with run.json in it, or hold such folders; got none")
+        raise NoRuns(f"{path}: must be a run's folder, with run.json in it, or hold such folders; got none; {_FIRST}")
     return found
 
 

@@ -40,6 +40,10 @@ class NotARun(ValueError):
     """Raised for a folder that is not a run's, or that this version cannot read."""
 
 
+class NoRuns(NotARun):
+    """Raised for a folder that holds no run, at least not yet."""
+
+
 class DamagedTable(NotARun):
     """Raised for a table, or a file of it, that cannot be read or lacks rows. folder: the run's."""
 

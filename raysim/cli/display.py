@@ -14,6 +14,7 @@ from rich.table import Table
 from raysim.cli.telling import telling
 from raysim.observers import Lines, Observer
 from raysim.observers.bar import Bar, bars
+from raysim.observers.observer import RunBegin
 from raysim.parts.errors import RunFailed
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
@@ -22,20 +23,28 @@ from results.show import render
 from results.texts import count
 
 
-def watch(scenario: Scenario, start: Callable[[Observer], Result], *, where: str, dry: bool = False) -> Result:
+def watch(
+    scenario: Scenario,
+    start: Callable[[Observer], Result],
+    *,
+    where: str,
+    label: str | None = None,
+    dry: bool = False,
+) -> Result:
     """Shows the progress of a run, then its summary and where its folder is, and returns its result.
 
-    start: runs the scenario; gets the observer that shows it. where: where it runs, for the display.
+    start: runs the scenario; gets the observer that shows it. where: where it runs, for the display. label: how its
+    lines begin; by default with the scenario's name.
     """
-    console = Console()
+    console, label = Console(), label or scenario.name
     with telling(console), bars(console, transient=dry) if console.is_interactive else nullcontext() as shown:
         state = f"starting in {where}"
         if shown:
-            name = f"[bold]{escape(scenario.name)}"
+            name = f"[bold]{escape(label)}"
             result = start(Bar(shown, shown.add_task(name, total=scenario.run.rounds, state=state)))
         else:
-            console.print(f"{escape(scenario.name)}  {state}", soft_wrap=True, highlight=False)
-            result = start(Lines())
+            console.print(f"{escape(label)}  {state}", soft_wrap=True, highlight=False)
+            result = start(_Labelled(label))
     console.print(render(summary(open_run(result.folder))))
     if dry:
         console.print(timeline(result.run.first("updates", 20)))
@@ -43,6 +52,19 @@ def watch(scenario: Scenario, start: Callable[[Observer], Result], *, where: str
     if where == "Ray" and (hint := faster_here(result)):
         console.print(hint, soft_wrap=True, highlight=False)
     return result
+
+
+class _Labelled(Lines):
+    """Lines that begin with a label of the command's."""
+
+    _own: str
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self._own = label
+
+    def begin(self, run: RunBegin) -> None:
+        super().begin(run._replace(label=self._own))
 
 
 def faster_here(result: Result) -> str | None:
@@ -59,18 +81,18 @@ def faster_here(result: Result) -> str | None:
     )
 
 
-def sum_up(scenarios: Sequence[Scenario], ends: Sequence[Result | Exception]) -> None:
+def sum_up(labels: Sequence[str], ends: Sequence[Result | Exception]) -> None:
     """Prints how each of several runs ended: the folder of its results, or why it failed."""
     console = Console(highlight=False)
     failed = sum(isinstance(end, Exception) for end in ends)
     console.print(f"\n{count(len(ends), 'run')}, {failed} failed")
-    for scenario, end in zip(scenarios, ends, strict=True):
+    for label, end in zip(labels, ends, strict=True):
         if isinstance(end, Exception):
             where = end.folder if isinstance(end, RunFailed) else None
             text = f"[red]failed[/] {escape(str(end))}" + (f" (in {escape(str(where))})" if where else "")
         else:
             text = f"{end.run.status} in {escape(str(end.folder))}"
-        console.print(f"  {escape(scenario.name)}: {text}", soft_wrap=True)
+        console.print(f"  {escape(label)}: {text}", soft_wrap=True)
 
 
 def exit_code(*ends: Result | Exception) -> int:

@@ -34,9 +34,11 @@ def run(
     loaded = _load(scenarios, overrides or [], case)
     watchers = named_observers(observe, log)
     from raysim.cli.display import exit_code, sum_up, watch
+    from raysim.observers import Observer
     from raysim.runs.on_ray import connect
     from raysim.runs.result import Result
     from raysim.runs.run import run as start
+    from raysim.sweep.batch import labels
 
     how: dict[str, Any] = {
         "inline": inline,
@@ -48,9 +50,13 @@ def run(
     }
     where = "this process" if inline or dry else "Ray"
 
-    def carry_out(scenario: Scenario) -> Result:
+    def carry_out(scenario: Scenario, label: str | None = None) -> Result:
         own = [observer.for_run() for observer in watchers]
-        return watch(scenario, lambda shown: start(scenario, observers=[shown, *own], **how), where=where, dry=dry)
+
+        def begin(shown: Observer) -> Result:
+            return start(scenario, observers=[shown, *own], **how)
+
+        return watch(scenario, begin, where=where, label=label, dry=dry)
 
     with ending_by_signals():
         if not (inline or dry):
@@ -58,13 +64,14 @@ def run(
         if len(loaded) == 1:
             raise typer.Exit(exit_code(carry_out(loaded[0])))
         ends: list[Result | Exception] = []
-        for scenario in loaded:
+        names = labels(loaded)
+        for scenario, name in zip(loaded, names, strict=True):
             try:
-                ends.append(carry_out(scenario))
+                ends.append(carry_out(scenario, name))
             except Exception as error:  # whatever it is, the next scenario is run
                 tell(error)
                 ends.append(error)
-        sum_up(loaded, ends)
+        sum_up(names, ends)
     raise typer.Exit(exit_code(*ends))
 
 

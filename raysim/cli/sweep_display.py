@@ -19,7 +19,9 @@ from raysim.sweep.batch import RunOutcome, labels, outcomes_of
 from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, best_scenario, search
 from raysim.sweep.settings import Search
+from results.cure import of_divergence
 from results.disk import replacing
+from results.keys import flatten
 from results.texts import as_word, count
 from results.yaml import as_yaml
 
@@ -79,8 +81,9 @@ def _run_all(
             outcomes[place] = news
             shown.advance(all_runs)
             if colour := {"failed": "red", "diverged": "yellow"}.get(news.status):
-                told = f"[{colour}]{news.status}[/] {escape(names[place])}: {escape(news.why or '')}"
-                console.print(told, soft_wrap=True)
+                cure = of_divergence(flatten(scenarios[place].resolved())) if news.status == "diverged" else ""
+                told = "; ".join(filter(None, (news.why, cure)))
+                console.print(f"[{colour}]{news.status}[/] {escape(names[place])}: {escape(told)}", soft_wrap=True)
     return [outcomes[place] for place in range(len(scenarios))]
 
 

@@ -33,35 +33,48 @@ def watch(
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Look once, and do not wait for the end.")] = False,
 ) -> None:
-    """Watch a run, or all runs in a folder, until they end: curves, who works, and what is waited for."""
+    """Watch a run, or all runs in a folder, until they end: curves, who works, and what is waited for.
+
+    In a terminal, it waits for the first run of a folder that holds none."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console()
     with refusing_wrong_runs():
-        shown, goes_on = look(folder, console.width, console.height)
         if once or not console.is_interactive:
+            shown, _ = look(folder, console.width, console.height)
             console.print(shown)
             return
         try:
-            with Live(shown, console=console, auto_refresh=False) as live:
+            with Live(console=console, auto_refresh=False) as live:
+                goes_on = True
                 while goes_on:
-                    time.sleep(every)
-                    shown, goes_on = look(folder, console.width, console.height)
+                    shown, goes_on = look(folder, console.width, console.height, waits=True)
                     live.update(shown, refresh=True)
+                    if goes_on:
+                        time.sleep(every)
         except KeyboardInterrupt:  # the runs go on
             raise typer.Exit(130) from None
 
 
-def look(folder: Path, width: int, height: int) -> tuple[RenderableType, bool]:
+def look(folder: Path, width: int, height: int, *, waits: bool = False) -> tuple[RenderableType, bool]:
     """Returns what there is to see of the runs in a folder, and whether one of them goes on.
 
-    width, height: of the terminal, in letters and lines.
+    width, height: of the terminal, in letters and lines. waits: whether a first run may still come; else it raises
+    NoRuns where there is none.
     """
+    from rich.text import Text
+
     from results import load
     from results.glance import glance
+    from results.reader import NoRuns
 
-    runs = load(folder, damaged=[])
+    try:
+        runs = load(folder, damaged=[])
+    except NoRuns:
+        if waits:
+            return Text(f"waits for a first run in {folder}; Ctrl-C ends this"), True
+        raise
     if len(runs) == 1:
         found = glance(runs[0])
         return one(found, width), found.goes_on

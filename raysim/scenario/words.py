@@ -28,8 +28,9 @@ class Key(NamedTuple):
 
 
 def keys_of(part: type[Part]) -> list[Key]:
-    """Returns the description of each key of a block or a part, and of the keys of blocks in it, by dotted path; except
-    of the name that chooses the part. Keys of parts that a key can name are not among them."""
+    """Returns the description of each key of a block or a part, and of the keys of blocks in it, by dotted path;
+    except of the name that chooses the part. KEY stands for any key. Keys of parts that a key can name are not among
+    them."""
     schema = part.model_json_schema()
     definitions = schema.get("$defs", {})
     if "properties" not in schema:  # it refers to itself
@@ -44,11 +45,17 @@ def _keys(schema: Schema, definitions: dict[str, Schema], above: str) -> Iterato
         meaning = value.get("description") or _of_definition(value, definitions)
         default = _default(value, definitions) if "default" in value else "required"
         yield Key(above + name, kind(value), unit_of(value), default, meaning)
-        items = value.get("items")
-        alternatives = [value, *value.get("anyOf", []), *([items] if isinstance(items, dict) else [])]
-        for block in (found["$ref"].removeprefix(_REFERENCE) for found in alternatives if "$ref" in found):
+        for block, below in _blocks(value):
             if "properties" in definitions[block] and f".{name}." not in f".{above}":
-                yield from _keys(definitions[block], definitions, f"{above}{name}.")
+                yield from _keys(definitions[block], definitions, f"{above}{name}.{below}")
+
+
+def _blocks(value: Schema) -> Iterator[tuple[str, str]]:
+    """Yields the name of each block that a key can hold, and what comes between the two: KEY. for blocks by key."""
+    for part, below in ((value, ""), (value.get("items"), ""), (value.get("additionalProperties"), "KEY.")):
+        if isinstance(part, dict):
+            alternatives = [part, *part.get("anyOf", [])]
+            yield from ((found["$ref"].removeprefix(_REFERENCE), below) for found in alternatives if "$ref" in found)
 
 
 def unit_of(schema: Schema) -> str:

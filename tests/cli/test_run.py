@@ -123,9 +123,17 @@ def test_nothing_is_started_if_one_scenario_is_wrong(tmp_path: Path) -> None:
 
 
 def test_scenarios_are_run_one_after_another(tmp_path: Path) -> None:
-    path = write(tmp_path, quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, 2))
-    assert command("run", path, path, "--inline", "--out", tmp_path / "runs").exit_code == 0
+    """Their lines say what tells them apart."""
+    raw = quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, 2)
+    paths = [write(tmp_path, {**raw, "seed": seed}, f"s{seed}") for seed in (0, 1)]
+    answer = command("run", *paths, "--inline", "--out", tmp_path / "runs")
+    assert answer.exit_code == 0
     assert len(list((tmp_path / "runs").iterdir())) == 2
+    lines = answer.stdout.splitlines()
+    for seed in (0, 1):
+        for start in ("  starting in this process", "  round 1 of 2"):
+            assert sum(line.startswith(f"seed={seed}{start}") for line in lines) == 1
+        assert any(line.startswith(f"  seed={seed}: finished in ") for line in lines)
 
 
 def test_a_failing_client_ends_the_run_with_exit_code_1_and_its_traceback_once(tmp_path: Path) -> None:

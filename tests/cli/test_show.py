@@ -42,5 +42,6 @@ def test_show_refuses_what_is_no_run(tmp_path: Path) -> None:
     answer = command("show", tmp_path)
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert answer.stderr.startswith(
-        f"{tmp_path}: must be a run's folder, with run.json in it, or hold such folders; got none"
+        f"{tmp_path}: must be a run's folder, with run.json in it, or hold such folders; got none; "
+        "give another one, or make a first run with `raysim run`"
     )

@@ -93,6 +93,22 @@ def test_several_runs_are_watched_until_the_last_one_ends(tmp_path: Path, monkey
     assert "and 2 more" in shown  # the terminal has room for two
 
 
+def test_a_first_run_is_waited_for_in_a_terminal_and_asked_for_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runs").mkdir()
+    for words in ((tmp_path / "runs",), (tmp_path / "runs", "--once"), (tmp_path / "none",)):
+        answer = command("watch", *words)
+        assert answer.exit_code == 2
+        assert answer.stderr.endswith("; give another one, or make a first run with `raysim run`\n")
+    screen = Console(file=io.StringIO(), force_terminal=True, width=300, height=5)
+    monkeypatch.setattr("rich.console.Console", lambda: screen)
+    monkeypatch.setattr("raysim.cli.watch.time.sleep", lambda seconds: made(tmp_path / "runs" / "r", rows(0.1, 0.5)))
+    assert command("watch", tmp_path / "runs").exit_code == 0
+    waited, _, shown = screen.file.getvalue().partition("; Ctrl-C ends this")
+    assert "waits for a first run in" in waited and "accuracy" in shown
+
+
 def test_runs_on_a_store_are_listed_and_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from upath import UPath
 
