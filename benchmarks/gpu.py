@@ -32,20 +32,15 @@ import numpy as np
 HERE = Path(__file__).parent
 CLOSE = 1e-4  # how far parameters on a CPU and on a GPU may be apart in float32
 CLASSES = 5  # the smallest jobs have no more samples of each
-# Variables that tell NVIDIA's libraries and PyTorch where to round to TF32.
-PRECISIONS = {
-    "default": {},  # convolutions in TF32, all else in float32
-    "float32": {"NVIDIA_TF32_OVERRIDE": "0"},
-    "tf32": {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"},
-}
+DELAYED = {"delay": {"name": "half_normal", "sigma": 2}}
 
 
 @dataclass(frozen=True)
 class Job:
-    """Synchronous FedAvg. All clients hold as many images."""
+    """FedAvg, or FedBuff with delays. All clients hold as many images, or texts."""
 
     model: dict[str, Any]
-    image: tuple[int, ...]
+    image: tuple[int, ...] | None  # None: texts
     clients: int
     samples: int  # of each client
     cohort: int  # clients in a round
@@ -53,19 +48,27 @@ class Job:
     rounds: int
     epochs: int = 1
     batch_size: int = 20
+    asynchronous: bool = False
 
-    def scenario(self, case: Case) -> dict[str, Any]:
-        """Returns the scenario of a case of this job."""
+    def scenario(self, case: Case, folder: Path) -> dict[str, Any]:
+        """Returns the scenario of a case of this job, whose texts are written to a folder."""
         from raysim.data import Arrays, divided
 
         share = 0.0 if case.device == "cpu" else int(100 / max(case.actors, 1)) / 100
+        texts = {"name": "text", "path": str(folder / "texts.jsonl"), "length": 100, "clients": self.clients}
+        texts["partition"] = "iid"
+        local = {"lr": 0.05, "epochs": self.epochs, "batch_size": self.batch_size}
+        if case.precision != "exact":  # which is float32, with variables that PyTorch obeys
+            local["precision"] = case.precision
+        if self.image is None:
+            self._write_texts(Path(texts["path"]))
         return {
             "name": "gpu",
-            "data": divided(Arrays.of(self._noise()), clients=self.clients, partition="iid"),
+            "data": divided(Arrays.of(self._noise()), clients=self.clients, partition="iid") if self.image else texts,
             "model": self.model,
-            "algorithm": "fedavg",
-            "local": {"lr": 0.05, "epochs": self.epochs, "batch_size": self.batch_size},
-            "world": {"dispatch": {"per_round": self.cohort}},
+            "algorithm": {"name": "fedbuff", "buffer": self.cohort} if self.asynchronous else "fedavg",
+            "local": local,
+            "world": {"dispatch": {"per_round": self.cohort}} | (DELAYED if self.asynchronous else {}),
             "run": {"rounds": self.rounds, "evaluate_every": self.rounds},
             "resources": {
                 "client_actors": max(case.actors, 1),
@@ -74,10 +77,17 @@ class Job:
             },
         }
 
+    def _write_texts(self, path: Path) -> None:
+        """Writes a text for each sample of each client, and a few for tests."""
+        letters = np.random.default_rng(0).integers(97, 123, (self.clients * self.samples * 5 // 4, 100), np.uint8)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps({"text": bytes(row).decode()}) + "\n" for row in letters))
+
     def _noise(self) -> dict[str, np.ndarray]:
         generator = np.random.default_rng(0)
         sizes = {"train": self.clients * self.samples, "test": 100}
-        x = {f"x_{split}": generator.integers(0, 256, (n, *self.image), np.uint8) for split, n in sizes.items()}
+        image = self.image or ()
+        x = {f"x_{split}": generator.integers(0, 256, (n, *image), np.uint8) for split, n in sizes.items()}
         return x | {f"y_{split}": np.arange(n) % CLASSES for split, n in sizes.items()}
 
 
@@ -86,12 +96,17 @@ SMALL_CNN = {"name": "cnn", "channels": [4, 8], "kernel": 3, "hidden": 16}
 RESNET = {"name": "torchvision", "model": "resnet18"}
 LORA = {"rank": 4, "targets": ["attn.qkv", "attn.proj"]}
 VIT = {"name": "timm", "model": "vit_small_patch16_224", "image_size": 224, "lora": LORA}
+GPT = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12}  # GPT-2 but for its vocabulary
+SMALL_GPT = {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 2}
+TUNED = {"name": "causal_lm", "dtype": "bfloat16", "lora": {"rank": 8, "targets": ["c_attn"]}}
 SMALL_VIT = {"name": "timm", "model": "vit_tiny_patch16_224", "image_size": 32, "lora": LORA}
 JOBS = {
     "cnn, 10 a round": Job(CNN, (28, 28), clients=500, samples=120, cohort=10, chunk=10, rounds=30, epochs=2),
     "cnn, 100 a round": Job(CNN, (28, 28), clients=500, samples=120, cohort=100, chunk=25, rounds=8, epochs=2),
     "resnet18": Job(RESNET, (32, 32, 3), clients=100, samples=60, cohort=20, chunk=10, rounds=4),
     "vit with lora": Job(VIT, (32, 32, 3), clients=100, samples=32, cohort=20, chunk=10, rounds=4, batch_size=16),
+    "gpt2 with lora": Job(TUNED | {"config": GPT}, None, 40, samples=32, cohort=10, chunk=5, rounds=4, batch_size=8),
+    "cnn, fedbuff": Job(CNN, (28, 28), 500, samples=120, cohort=10, chunk=10, rounds=30, epochs=2, asynchronous=True),
     "checked": Job(CNN, (28, 28), clients=20, samples=50, cohort=10, chunk=5, rounds=2),
 }
 SMALL_JOBS = {
@@ -99,6 +114,8 @@ SMALL_JOBS = {
     "cnn, 100 a round": Job(SMALL_CNN, (12, 12), clients=20, samples=12, cohort=12, chunk=3, rounds=3, batch_size=4),
     "resnet18": Job(RESNET, (32, 32, 3), clients=4, samples=2, cohort=2, chunk=2, rounds=2, batch_size=2),
     "vit with lora": Job(SMALL_VIT, (32, 32, 3), clients=4, samples=2, cohort=2, chunk=2, rounds=2, batch_size=2),
+    "gpt2 with lora": Job(TUNED | {"config": SMALL_GPT}, None, 4, samples=4, cohort=2, chunk=2, rounds=2, batch_size=2),
+    "cnn, fedbuff": Job(SMALL_CNN, (12, 12), 20, samples=12, cohort=5, chunk=5, rounds=4, asynchronous=True),
     "checked": Job(SMALL_CNN, (12, 12), clients=12, samples=10, cohort=6, chunk=3, rounds=2, batch_size=4),
 }
 
@@ -110,21 +127,28 @@ class Case:
     job: str
     device: str  # gpu or cpu
     actors: int = 0  # client actors on Ray; 0: all in one process
-    precision: str = "default"
+    precision: str = "float32"  # of training; exact: float32 in convolutions, too
     repetition: int = 0
 
 
 def all_cases(device: str) -> list[Case]:
     """Returns all cases, the most telling first, for time may run out."""
-    full, cnn = "float32" if device == "gpu" else "default", "cnn, 100 a round"
+    exact, cnn, vit, gpt = (
+        "exact" if device == "gpu" else "float32",
+        "cnn, 100 a round",
+        "vit with lora",
+        "gpt2 with lora",
+    )
+    gpu = device == "gpu"
     cases = [Case("checked", "cpu")]
-    cases += [Case("checked", device, 0, full, repetition) for repetition in (0, 1)]
-    cases += [Case("cnn, 10 a round", device), Case(cnn, device)]
-    cases += [Case(cnn, device, actors) for actors in ((1, 2, 4) if device == "gpu" else (1, 2))]
-    cases += [Case("vit with lora", device), Case("resnet18", device)]
-    if device == "gpu":
-        cases += [Case(cnn, device, 0, precision) for precision in ("float32", "tf32")]
-        cases += [Case("vit with lora", device, 0, "tf32")]
+    cases += [Case("checked", device, 0, exact, repetition) for repetition in (0, 1)]
+    cases += [Case("cnn, 10 a round", device), Case(cnn, device), Case("cnn, fedbuff", device)]
+    cases += [Case(cnn, device, actors) for actors in ((1, 2, 4) if gpu else (1, 2))]
+    cases += [Case("cnn, fedbuff", device, 2)]
+    cases += [Case(vit, device), Case(gpt, device), Case("resnet18", device)]
+    cases += [Case(job, device, 0, "bfloat16") for job in (cnn, vit, gpt, "resnet18")]
+    cases += [Case(job, device, 0, "tf32") for job in (cnn, vit, gpt, "resnet18") if gpu]
+    cases += [Case(gpt, device, 2)]
     return list(dict.fromkeys(cases))
 
 
@@ -139,10 +163,10 @@ def work(jobs: dict[str, Job], cases: Sequence[Case], out: str) -> None:
     from raysim.runs.on_ray import connect
 
     if any(case.actors for case in cases):
-        connect([raysim.parse_scenario(jobs[case.job].scenario(case)) for case in cases])
+        connect([raysim.parse_scenario(jobs[case.job].scenario(case, Path(out))) for case in cases])
     for case in cases:
         try:
-            result = raysim.run(jobs[case.job].scenario(case), out=out, inline=not case.actors)
+            result = raysim.run(jobs[case.job].scenario(case, Path(out)), out=out, inline=not case.actors)
             steps = result.pandas("steps")
             # The first step is left out, because libraries set themselves up in it.
             took = steps.elapsed_s.iloc[-1] - steps.elapsed_s.iloc[0]
@@ -196,7 +220,9 @@ def measure(
     command = [sys.executable, str(HERE / "gpu.py"), "--work", json.dumps([asdict(case) for case in cases])]
     command += ["--out", out, *(["--cpu"] if small else [])]
     paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | PRECISIONS[cases[0].precision] | {"PYTHONPATH": os.pathsep.join(paths)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    if cases[0].precision == "exact":
+        environment["NVIDIA_TF32_OVERRIDE"] = "0"
     left = list(cases)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         killer = threading.Timer(max(deadline - time.monotonic(), 0), process.kill)
@@ -211,15 +237,19 @@ def measure(
 
 
 def batches(cases: Sequence[Case]) -> Iterator[list[Case]]:
-    """Groups neighbours that can share a process: of one precision, and all on Ray or none."""
+    """Groups neighbours that can share a process: exact ones or not, and all on Ray or none."""
     batch: list[Case] = []
     for case in cases:
-        if batch and (case.precision, case.actors > 0) != (batch[0].precision, batch[0].actors > 0):
+        if batch and _kind(case) != _kind(batch[0]):
             yield batch
             batch = []
         batch.append(case)
     if batch:
         yield batch
+
+
+def _kind(case: Case) -> tuple[bool, bool]:
+    return case.precision == "exact", case.actors > 0
 
 
 def apart(one: dict[str, Any], other: dict[str, Any]) -> float:
@@ -237,12 +267,10 @@ def checks(found: dict[Case, dict[str, Any]], device: str) -> Iterator[tuple[str
         far = apart(checked["cpu"], checked["gpu"])
         yield f"cpu and gpu: parameters are at most {CLOSE:g} apart, found {far:.1e}", far <= CLOSE
     here = [case for case in ran if case.device == device]
-    groups = {
-        "repeated runs": [case for case in here if case.job == "checked"],
-        "one process and any number of actors": [
-            case for case in here if case.job == "cnn, 100 a round" and case.precision == "default"
-        ],
-    }
+    groups = {"repeated runs": [case for case in here if case.job == "checked"]}
+    for job in ("cnn, 100 a round", "cnn, fedbuff", "gpt2 with lora"):
+        same = [case for case in here if case.job == job and case.precision == "float32"]
+        groups[f"{job}, one process and any number of actors"] = same
     for what, cases in groups.items():
         if len(cases) > 1:
             same = len({ran[case]["digest"] for case in cases}) == 1
@@ -265,7 +293,7 @@ def table(found: dict[Case, dict[str, Any]], pfl: float | None) -> list[str]:
         cells = [case.job, case.device, case.actors or "in process", case.precision, f"{line['rate']:.1f}", memory]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     if pfl is not None:
-        lines.append(f"| cnn, 10 a round | gpu | pfl-research, 1 process | default | {pfl:.1f} | |")
+        lines.append(f"| cnn, 10 a round | gpu | pfl-research, 1 process | float32 | {pfl:.1f} | |")
     return lines
 
 

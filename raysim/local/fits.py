@@ -21,7 +21,8 @@ def fits(local: Local, net: Net) -> None:
         text = "must not accumulate where the model starts solves at a sample's last one; leave one of them out"
         raise BadValue(text, "gradients")
     gpu = net.device.type == "cuda"
-    if local.precision == "tf32" and not (gpu and torch.cuda.get_device_capability(net.device) >= (8, 0)):
+    # The server's worker checks, too, and may be on a CPU; the scenario's own check wants a GPU for the clients.
+    if local.precision == "tf32" and gpu and torch.cuda.get_device_capability(net.device) < (8, 0):
         text = "must be float32 or bfloat16, for TF32 needs a GPU of NVIDIA's Ampere generation or later, got tf32"
         raise BadValue(text, "precision")
     if local.precision == "bfloat16" and gpu and not torch.cuda.is_bf16_supported():

@@ -86,6 +86,7 @@ def _settings(torch: Any) -> list[Setting]:
         *((_autocasts(torch, kind), _autocast(torch, kind), False) for kind in ("cpu", "cuda")),
         (_flushes, torch.set_flush_denormal, False),
         (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode, 0),
+        _attribute(torch.utils.deterministic, "fill_uninitialized_memory", True),
         _attribute(backends.cudnn, "enabled", True),
         _attribute(backends.cudnn, "benchmark", False),
         _attribute(backends.cudnn, "deterministic", False),

@@ -41,14 +41,23 @@ def open_device(share: float) -> ComputeDevice:
 
     if not torch.cuda.is_available():
         raise RuntimeError("the scenario's resources ask for a GPU, but torch finds none here; see raysim doctor")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.backends.cudnn.benchmark = False
     total = torch.cuda.get_device_properties(0).total_memory
     limit = _limit(share, total)
     if limit is not None:  # Ray counts shares of GPUs, but does not enforce them
         torch.cuda.set_per_process_memory_fraction(limit / total)
-    return ComputeDevice("cuda", visible, share, limit)
+    return ComputeDevice("cuda", visible or "0", share, limit)
+
+
+def prefer_deterministic() -> None:
+    """Lets torch avoid algorithms that round anew each time, where it can.
+
+    All actors of a run that uses a GPU ask for it, those on CPUs too, since a run in one process shares the setting.
+    """
+    import torch
+
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # it costs kernels
 
 
 def _limit(share: float, total_bytes: int) -> int | None:

@@ -9,7 +9,7 @@ from actors import Setup, Value
 from raysim.data import Federation
 from raysim.parts.standard_state import set_standard
 from raysim.scenario import Scenario
-from raysim.workers.device import open_device
+from raysim.workers.device import open_device, prefer_deterministic, stand_in
 
 if TYPE_CHECKING:
     from raysim.workers.client import ClientWorker
@@ -37,6 +37,9 @@ class Workshop:
         set_standard()
         torch.set_num_threads(scenario.resources.threads)
         self.scenario = scenario
+        asked = scenario.resources
+        if (asked.gpus_per_client or asked.gpus_per_aggregator) and not stand_in():
+            prefer_deterministic()
         self.share = open_device(gpus)
         self.device = torch.device(self.share.kind)
 
