@@ -20,7 +20,7 @@ from results.report import style
 KEYS = ["algorithm", "world.delay.sigma", "seed"]
 COLOURS = {"fedavg": style.colour(0), "fedbuff": style.colour(1), "ca2fl": style.colour(2)}
 NAMES = {"fedavg": "FedAvg", "fedbuff": "FedBuff", "ca2fl": "CA2FL"}
-LOOK = style.RC | {"savefig.transparent": False, "svg.fonttype": "path", "svg.hashsalt": "raysim", "axes.titlesize": 10}
+LOOK = style.RC | {"svg.fonttype": "path", "svg.hashsalt": "raysim", "axes.titlesize": 10}
 START = 12  # rounds at the start whose dispatches are shown
 TICKS = {"ymin": -11, "ymax": -4}  # where ticks of server steps are drawn, above the first dispatch
 

@@ -7,17 +7,21 @@ import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from results.report import style
 from results.report.values import under_pointer
 
 WIDTH = 5.0  # inches, 360 points: as wide as a phone, so that letters keep their size there
 _WIDE = (10.5, 3.6)  # inches, on a wide page
+_TRANSPARENT = {"axes.facecolor": "none", "figure.facecolor": "none"}
 _LEGEND_ROW = 0.19  # inches
 _LETTERS = 60  # longest line of a label in the legend
 _ID = re.compile(r'(\bid="|href="#|url\(#)')
@@ -79,13 +83,15 @@ def picture(
 
 def _drawn(name: str, draw: Callable[[Axes], None], height: float, width: float) -> tuple[str, str]:
     """Returns a figure as SVG, and its values as JSON."""
-    with rc_context(style.RC | {"svg.hashsalt": name}):
-        figure = Figure(figsize=(width, height), layout="constrained")
+    with rc_context(style.RC | _TRANSPARENT | {"svg.hashsalt": name}):
+        figure = Figure(figsize=(width, height), dpi=72)
+        canvas: Any = FigureCanvasSVG(figure)
+        text = io.StringIO()
         axes = figure.subplots()
         draw(axes)
         _legend(figure, axes)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        ConstrainedLayoutEngine().execute(figure)
+        canvas.print_svg(text, metadata={"Date": None, "Creator": None})  # `savefig` would draw all of it twice
         return style.on_file(_shortened(text.getvalue())), under_pointer(axes)
 
 

@@ -59,7 +59,6 @@ RC: Any = {  # matplotlib's settings; each version of it declares other types of
     "legend.frameon": False,
     "lines.linewidth": 1.7,
     "lines.markersize": 4.5,
-    "savefig.transparent": True,
     "svg.fonttype": "none",
     "text.color": INK[0],
     "text.parse_math": False,

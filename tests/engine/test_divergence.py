@@ -157,7 +157,8 @@ def test_the_command_line_says_it_and_does_not_exit_with_0(tmp_path: Path) -> No
     assert TOLD in " ".join(shown.output.split())
 
 
-def test_comparisons_and_reports_name_it(tmp_path: Path) -> None:
+def test_comparisons_and_reports_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("results.report.page.SECTIONS", ())  # it is above all figures, whose drawing takes seconds
     bad = run(exploding(), tmp_path / "runs")
     went_on = run(exploding(run__on_divergence="go_on"), tmp_path / "runs")
     run(exploding(algorithm="fedavg"), tmp_path / "runs")

@@ -14,6 +14,7 @@ import raysim
 from raysim.algorithms import Arrival, Inbox, Peer, Record, SearchResult, ServerStep
 from results import Writer, load
 from results.report import report
+from results.report.own_columns import own_columns
 from results.schemas import StepRow
 
 
@@ -100,7 +101,8 @@ def test_they_are_there_without_a_server(simulate: Simulate) -> None:
     assert (updates["heard"] == 2).all()
 
 
-def test_reports_and_tables_of_several_runs_have_them(tmp_path: Path) -> None:
+def test_reports_and_tables_of_several_runs_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("results.report.page.SECTIONS", (own_columns,))  # drawing all others takes seconds
     for raw in (server(), digits(data__clients=8)):
         raysim.run(raw, out=tmp_path, inline=True)
     runs = load(tmp_path)

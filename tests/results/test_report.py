@@ -19,12 +19,30 @@ from typer.testing import Result
 
 from results import CannotWrite, Writer, load, write_json
 from results.groups import grouped
-from results.report import report, style
+from results.report import Report, report, style
 from results.report.curves import points
-from results.report.members import over_rounds
+from results.report.members import members, over_rounds
 from results.report.partition import divergences
 from results.report.penalties import of_all_clients
+from results.report.topology import topology
+from results.runs import Runs
 from results.schemas import PartitionRow, UpdateRow
+
+ALL = "results.report.page.SECTIONS"  # those that a page may have; drawing takes most of a test's time
+
+
+@pytest.fixture(scope="module")
+def of_two_runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Runs of peers with two algorithms."""
+    folder = tmp_path_factory.mktemp("two")
+    made(folder / "a", peers(5) | {"steps": [step(1, 10, 0.5)]})
+    made(folder / "b", peers(4), {"algorithm": {"name": "other"}})
+    return load(folder)
+
+
+@pytest.fixture(scope="module")
+def of_two(of_two_runs: Runs) -> Report:
+    return report(of_two_runs)
 
 
 def told(*arguments: str | Path) -> Result:
@@ -69,13 +87,11 @@ def test_a_comparison_of_real_runs(simulate: Simulate, tmp_path: Path) -> None:
         ElementTree.fromstring(file.read_text())
 
 
-def test_a_page_needs_nothing_beside_it(tmp_path: Path) -> None:
+def test_a_page_needs_nothing_beside_it(of_two: Report, of_two_runs: Runs) -> None:
     """No address; every reference is to something on the page, and every id is there once. It is always the same. Its
     script is in it, and asks for nothing."""
-    made(tmp_path / "a", peers(5) | {"steps": [step(1, 10, 0.5)]})
-    made(tmp_path / "b", peers(4), {"algorithm": {"name": "other"}})
-    html = page(tmp_path)
-    assert html == page(tmp_path)
+    html = of_two.html
+    assert html == page(*(run.folder for run in of_two_runs.runs))
     assert not re.search(r'(?:href|src)="(?!#|data:)', re.sub(r"data:[^\"]*", "data:", html))
     assert "url(http" not in html and "@import" not in html and "<script src" not in html
     assert not re.search(r"fetch\(|XMLHttpRequest|import\(|https?://(?!www.w3.org/2000/svg)", html.split("<script>")[1])
@@ -86,10 +102,8 @@ def test_a_page_needs_nothing_beside_it(tmp_path: Path) -> None:
     }
 
 
-def test_figures_take_their_colours_from_the_page(tmp_path: Path) -> None:
-    made(tmp_path / "a", peers(5))
-    made(tmp_path / "b", peers(4), {"algorithm": {"name": "other"}})
-    for picture in report(load(tmp_path)).pictures:
+def test_figures_take_their_colours_from_the_page(of_two: Report) -> None:
+    for picture in of_two.pictures:
         assert set(re.findall("#[0-9a-f]{6}", picture.svg)) <= {light for light, _ in style.variables().values()}
         assert not re.search("#[0-9a-f]{6}", picture.inline)
         assert set(re.findall(r"var\(--(\w+)\)", picture.inline)) <= {"font", *style.variables()}
@@ -156,7 +170,8 @@ def test_means_and_ranges_of_a_group(tmp_path: Path) -> None:
     assert cells["updates used"] == cells["sent up and down"] == "-"
 
 
-def test_clients_models_are_a_section_of_their_own(simulate: Simulate) -> None:
+def test_clients_models_are_a_section_of_their_own(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ALL, (members,))
     html = page(simulate(digits(data__local_test=0.2, data__unseen=0.2, run__evaluate_clients=10)).folder)
     assert "members" in sections(html)
     for kind in ("spread", "worst", "gap"):
@@ -165,13 +180,14 @@ def test_clients_models_are_a_section_of_their_own(simulate: Simulate) -> None:
     assert "The last evaluation of all unseen clients of all runs" in html
 
 
-def test_peers_have_a_topology_and_a_distance(tmp_path: Path) -> None:
+def test_peers_have_a_topology_and_a_distance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     html = page(made(tmp_path / "few", peers(6)))
     assert sections(html) == ["runs", "curves", "fairness", "members", "topology"]
     assert re.findall(r'"([a-z_-]+)-test-by-round"', html) == ["accuracy"]
     assert 'id="consensus"' in html and 'id="peer-accuracy-test-worst"' in html
     assert "6 peers, 6 directed edges in round 0. Over a line both peers send, along an arrow only one." in html
     assert "6 edges carried 0.001845 MB in all rounds" in html
+    monkeypatch.setattr(ALL, (topology,))
     html = page(made(tmp_path / "many", peers(201, 1)))
     assert "201 peers, too many to draw" in html and 'id="topology-0"' not in html
 
@@ -223,7 +239,8 @@ def test_what_a_dry_run_has(simulate: Simulate) -> None:
     assert not {"curves", "members", "real_time"} & set(found)
 
 
-def test_a_dry_run_of_peers_has_a_topology_without_bytes(simulate: Simulate) -> None:
+def test_a_dry_run_of_peers_has_a_topology_without_bytes(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ALL, (topology,))
     html = page(simulate(digits(algorithm="decfedavg", topology="ring", world={}), "--dry").folder)
     assert "30 peers, 60 directed edges in round 0" in html
     assert "Bytes per edge" not in html
@@ -398,7 +415,8 @@ def test_a_penalty_that_is_not_a_number_is_that_of_the_mean(tmp_path: Path) -> N
     assert "Band: from the smallest to the largest. Lines have gaps" in html
 
 
-def test_no_more_runs_are_shown_one_by_one_than_fit(tmp_path: Path) -> None:
+def test_no_more_runs_are_shown_one_by_one_than_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ALL, (topology,))
     for place in range(8):
         made(tmp_path / f"r{place}", peers(3), {"algorithm": {"name": f"a{place}"}})
     html = page(tmp_path)

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browser import CHROMIUM, chromium
-from conftest import Simulate, digits
+from conftest import digits
 from PIL import Image
 from reported_runs import made, peers
 
+import raysim
 from results import load
 from results.report import report, style
 
@@ -44,18 +45,19 @@ onmessage = message => document.querySelector("pre").textContent = JSON.stringif
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")]
 
 
-@pytest.fixture
-def html(request: pytest.FixtureRequest, simulate: Simulate, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def html(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page of real runs with clients' own models, or of runs of peers, several of them with long names."""
+    folder = tmp_path_factory.mktemp(request.param)
     if request.param == "clients":
         for algorithm in ("fedavg", "fedbuff"):
             raw = digits(algorithm=algorithm, data__local_test=0.2, run__evaluate_clients=10)
-            runs = simulate(raw).folder.parent
-        return report(load(runs)).html
-    for place in range(9):
-        name = f"an_algorithm_with_quite_a_long_name_{place}"
-        made(tmp_path / "runs" / f"run-{place}", peers(6), {"name": name, "algorithm": {"name": name, "x": place}})
-    return report(load(tmp_path / "runs")).html
+            raysim.run(raw, out=folder, inline=True, progress=False)
+    else:
+        for place in range(9):
+            name = f"an_algorithm_with_quite_a_long_name_{place}"
+            made(folder / f"run-{place}", peers(6), {"name": name, "algorithm": {"name": name, "x": place}})
+    return report(load(folder)).html
 
 
 @pytest.mark.parametrize("html", PAGES, indirect=True)
