@@ -30,9 +30,14 @@ LAWS: dict[str, Groups] = {
 
 def check(subject: Subject, *, ray: bool = True) -> Iterator[Judgement]:
     """Tries all laws of the part's kind, and yields what became of each. ray: whether to try those that need Ray."""
+    yield from judge(laws_of(subject, ray=ray), subject)
+
+
+def laws_of(subject: Subject, *, ray: bool) -> Groups:
+    """Returns the laws of the part's kind, in groups that build on each other. ray: with those that need Ray."""
     left_out = () if ray else (runs.the_same_bits_on_ray,)
     groups = ((runs.its_keys_are_right,), *_groups(subject))
-    yield from judge([[law for law in group if law not in left_out] for group in groups], subject)
+    return [[law for law in group if law not in left_out] for group in groups]
 
 
 def _groups(subject: Subject) -> Groups:

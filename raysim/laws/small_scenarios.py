@@ -23,7 +23,12 @@ DIGITS: Raw = {
     "data": {"name": "digits", "clients": 8, "partition": "iid", "train_samples": 160, "test_samples": 60},
     "model": {"name": "mlp", "hidden": [8]},
     "local": {"lr": 0.1, "batch_size": 8},
-    "run": {"rounds": 6, "evaluate_every": 3, "on_divergence": "go_on"},  # what is not finite breaks a law of its own
+    "run": {
+        "rounds": 6,
+        "evaluate_every": 3,
+        "on_divergence": "go_on",  # what is not finite breaks a law of its own
+        "checkpoint": {"every_s": None, "at_end": False},  # the folder is deleted
+    },
     "resources": {"chunk": 2},
 }
 SERVER: Raw = {
@@ -55,7 +60,7 @@ ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no de
     "data": {"name": "quadratic", "centers": [[1.0, -2.0, 3.0]] * 4, "curvatures": [0.5, 1.0, 1.5, 1.0]},
     "model": "vector",
     "local": {"lr": 0.3, "batch_size": None},
-    "run": {"rounds": 30, "evaluate_every": 30, "on_divergence": "go_on"},
+    "run": {"rounds": 30, "evaluate_every": 30, "on_divergence": "go_on", "checkpoint": DIGITS["run"]["checkpoint"]},
 }
 TIERED: Raw = {
     "dispatch": {"per_round": None, "per_tier": 2, "tiers": 2},

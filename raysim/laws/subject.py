@@ -54,8 +54,8 @@ class Subject:
         """The scenario in which the part is tried: the first that is right, or the very first if none is."""
         if self._file is not None:
             return merged(read(self._file), placed(self.kind, self.block))
-        first, *others = trials(self.kind, self.part, self.block)
-        return next((raw for raw in (first, *others) if _is_right(raw)), first)
+        found = (raw for raw in trials(self.kind, self.part, self.block) if _is_right(raw))
+        return next(found, None) or next(trials(self.kind, self.part, self.block))
 
     @cached_property
     def scenario(self) -> Scenario:

@@ -71,9 +71,24 @@ RUNS: dict[str, Raw] = {
     "peers": peers(algorithm="fedf_admm", public={"samples": 20}),
     "peers without waiting": peers(algorithm="dfedadmm", world=GOSSIP),
 }
-# Runs that were killed go on in all these scenarios; stopped, extended and forked ones in the others only if asked.
-FIRST = ("rounds", "asynchronous", "stateful clients", "search", "delays that follow the work", "peers without waiting")
-FIRST_OF_RUNS = [pytest.param(name, marks=[pytest.mark.slow] * (name not in FIRST)) for name in RUNS]
+# By default, runs of these are killed, and then stopped; those of FIRST are stopped only, extended and forked, too.
+KILLED = (
+    "rounds",
+    "asynchronous",
+    "stateful clients",
+    "a state that messages carry in part",
+    "search",
+    "merged adapters",
+    "delays that follow the work",
+    "picks by losses",
+    "peers without waiting",
+)
+FIRST = ("rounds", "peers without waiting")
+
+
+def slow_but(*names: str) -> list[Any]:
+    """The names of all runs, of which only these are not slow."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in names)) for name in RUNS]
 
 
 @cache
@@ -124,7 +139,7 @@ def assert_same(one: Result, other: Result) -> None:
     assert all((vectors[key] == others[key]).all() for key in vectors)
 
 
-@pytest.mark.parametrize("name", FIRST_OF_RUNS)
+@pytest.mark.parametrize("name", slow_but(*FIRST))
 def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path) -> None:
     """It goes on where it was stopped: a stopped run leaves a checkpoint."""
     whole = undisturbed(RUNS[name], tmp_path)
@@ -137,7 +152,7 @@ def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path) -> None:
     assert (set(result.pandas("updates").run), result.info["run"]) == ({early.folder.name}, early.folder.name)
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", slow_but(*KILLED))
 def test_a_run_that_was_killed_goes_on(name: str, tmp_path: Path) -> None:
     """It goes on from its last checkpoint, and then is killed once more."""
     whole = undisturbed(RUNS[name], tmp_path)
@@ -152,7 +167,7 @@ def test_a_run_that_was_killed_goes_on(name: str, tmp_path: Path) -> None:
     assert_same(raysim.resume(left, inline=True), whole)
 
 
-@pytest.mark.parametrize("name", ["rounds", "asynchronous", "peers"])
+@pytest.mark.parametrize("name", ["rounds", pytest.param("asynchronous", marks=pytest.mark.slow), "peers"])
 def test_a_run_that_goes_on_makes_checkpoints_at_the_rounds_of_one_that_was_never_interrupted(
     name: str, tmp_path: Path
 ) -> None:
@@ -176,7 +191,7 @@ def test_a_run_without_a_checkpoint_starts_again(tmp_path: Path) -> None:
     assert result.info["resumed"][0]["version"] == 0
 
 
-@pytest.mark.parametrize("name", FIRST_OF_RUNS)
+@pytest.mark.parametrize("name", slow_but(*FIRST))
 def test_a_finished_run_can_be_extended(name: str, tmp_path: Path) -> None:
     """It goes on from its end, and the longer run has no sign of the shorter one's last evaluation."""
     rounds = RUNS[name]["run"]["rounds"]
@@ -310,8 +325,8 @@ def test_a_run_that_went_on_with_another_device_is_no_run_of_its_scenario_for_sw
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FIRST_OF_RUNS)
-@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("name", slow_but(*FIRST, "asynchronous", "search"))
+@pytest.mark.parametrize("at_end", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_path: Path) -> None:
     """Whether the run left a checkpoint from before the version or not."""
     raw = override(RUNS[name], run__checkpoint={"at_end": at_end})

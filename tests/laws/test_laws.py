@@ -7,8 +7,9 @@ from command_line import command
 from conftest import digits
 from ruamel.yaml import YAML
 
-from raysim.laws.check import check
-from raysim.laws.law import Judgement
+from raysim.laws import algorithm, runs
+from raysim.laws.check import check, laws_of
+from raysim.laws.law import Judgement, judge
 from raysim.laws.subject import Subject
 from raysim.parts.part import names_of
 from raysim.scenario.kinds import kinds
@@ -51,18 +52,42 @@ SLOW = {
 }
 
 
+REPRESENTATIVE = {  # the first part of each kind, and one algorithm of each sort, with which all laws are tried
+    *{name.rpartition("/")[0]: name for name in reversed(NAMES) if name not in ABSENT | SLOW}.values(),
+    *(f"algorithm/{name}" for name in ("fedbuff", "scaffold", "feddle", "fedper", "dfedadmm")),
+}
+# What the other parts try only where it is asked for: the same run again, and further ones of algorithms. A run of each
+# part but an algorithm is the engine's work more than the part's, so theirs are among these.
+FURTHER = {
+    runs.the_same_bits_again,
+    algorithm.it_comes_nearer_on_quadratics,
+    algorithm.clients_may_hold_no_samples,
+}
+
+
 def not_ok(subject: Subject) -> list[Judgement]:
     """What failed, or was not tried for no good reason."""
     return [outcome for outcome in check(subject, ray=False) if outcome.state == "failed"]
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in NAMES if n not in ABSENT]
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in REPRESENTATIVE)) for n in NAMES if n not in ABSENT]
 )
 def test_every_part_keeps_the_laws_of_its_kind(name: str) -> None:
     outcomes = list(check(Subject(name, SETTINGS.get(name, [])), ray=False))
     assert [outcome for outcome in outcomes if outcome.state == "failed"] == []
     assert sum(outcome.state == "ok" for outcome in outcomes) >= 4
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ABSENT | SLOW | REPRESENTATIVE])
+def test_every_part_keeps_the_laws_of_its_own(name: str) -> None:
+    """Those that need no further run."""
+    subject = Subject(name, SETTINGS.get(name, []))
+    left_out = FURTHER if subject.kind.key == "algorithm" else FURTHER | {runs.it_runs}
+    groups = [[law for law in group if law not in left_out] for group in laws_of(subject, ray=False)]
+    outcomes = list(judge(groups, subject))
+    assert [outcome for outcome in outcomes if outcome.state == "failed"] == []
+    assert sum(outcome.state == "ok" for outcome in outcomes) >= 2
 
 
 RIGHT = [
