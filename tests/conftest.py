@@ -103,13 +103,15 @@ def ray_session() -> Iterator[None]:
     ray.init(
         address="local",
         namespace="raysim",
-        num_cpus=4,
+        num_cpus=8,
         include_dashboard=False,
         log_to_driver=False,
         runtime_env={"env_vars": {"PYTHONPATH": PYTHONPATH}},
     )
-    yield
-    raysim.shutdown()
+    # Those of servers and peers, with one client actor and with two, all wait: to start some takes ten times a test.
+    with pytest.MonkeyPatch.context() as patch, raysim.session():
+        patch.setattr("actors.session.MOST", 5)
+        yield
     ray.shutdown()
 
 

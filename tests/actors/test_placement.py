@@ -46,15 +46,15 @@ def spent(budget: "Budget", asked: "Demand") -> Iterator[None]:
 
 @pytest.mark.ray
 def test_runs_that_share_a_cluster_wait_for_room(ray_room: None) -> None:
-    """The session has four CPUs: two runs of two actors fit, a third and one of five do not; one alone always does."""
+    """The session has eight CPUs: two runs of four actors fit, a third and one of nine do not; one alone does."""
     from actors.placement import Budget
 
     budget = Budget()
-    assert started(budget, 5).wait(PATIENT_S)
-    with spent(budget, demand(2)):
-        large = started(budget, 5)
+    assert started(budget, 9).wait(PATIENT_S)
+    with spent(budget, demand(4)):
+        large = started(budget, 9)
         assert not large.wait(0.2)
-        with spent(budget, demand(2)):
+        with spent(budget, demand(4)):
             small = started(budget, 1)
             assert not small.wait(0.2)
         assert small.wait(PATIENT_S)
@@ -70,7 +70,7 @@ def test_no_more_runs_than_asked_for_go_on_and_only_where_there_is_room(ray_room
     with spent(one, demand(1)):
         assert not started(one, 1).wait(0.2)
     with spent(two, demand(2, takes_all=True)):
-        assert not started(two, 3).wait(0.2)
+        assert not started(two, 7).wait(0.2)
         with spent(two, demand(2, takes_all=True)):
             assert not started(two, 0).wait(0.2)
 

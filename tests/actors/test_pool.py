@@ -187,11 +187,11 @@ def test_what_others_hold_is_waited_for_and_then_told(
     from actors import placement
     from actors.placement import Demand, reserved
 
-    with reserved(Demand({"client-0": Needs(3.0)})):
+    with reserved(Demand({"client-0": Needs(7.0)})):
         until(lambda: ray.available_resources().get("CPU") == 1)
         monkeypatch.setattr(placement, "GRACE_S", 0.0)
         started = time.monotonic()
-        wanted = r"room for 2 x \(1 CPU\), each on one node, got 4 CPU in all, of which 1 CPU free, after . s; ask for"
+        wanted = r"room for 2 x \(1 CPU\), each on one node, got 8 CPU in all, of which 1 CPU free, after . s; ask for"
         with (
             pytest.raises(MissingResources, match=wanted),
             reserved(Demand({"client-0": Needs(1.0), "client-1": Needs(1.0)}, wait_s)),
@@ -199,7 +199,7 @@ def test_what_others_hold_is_waited_for_and_then_told(
             pass
         assert time.monotonic() - started >= wait_s
     monkeypatch.undo()
-    with reserved(Demand({"client-0": Needs(4.0)})) as again:  # nothing is left behind
+    with reserved(Demand({"client-0": Needs(8.0)})) as again:  # nothing is left behind
         assert again.group is not None
 
 
@@ -213,7 +213,7 @@ def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_fo
     from actors.placement import Demand, reserved
 
     def wait_for_room() -> None:
-        with reserved(Demand({"client-0": Needs(3.0)}, wait_s=240.0)):
+        with reserved(Demand({"client-0": Needs(7.0)}, wait_s=240.0)):
             found.set()
 
     found = threading.Event()
@@ -239,9 +239,9 @@ def test_a_cluster_that_may_grow_is_waited_for(ray_room: None, monkeypatch: pyte
     from actors.placement import Demand, reserved
 
     monkeypatch.setattr(placement, "GRACE_S", 0.0)
-    with pytest.raises(MissingResources, match="must have 5 CPU, got 4"), reserved(Demand({"a": Needs(5.0)})):
+    with pytest.raises(MissingResources, match="must have 9 CPU, got 8"), reserved(Demand({"a": Needs(9.0)})):
         pass
-    with pytest.raises(MissingResources, match=r"1 x \(5 CPU\)"), reserved(Demand({"a": Needs(5.0)}, 1.0)):
+    with pytest.raises(MissingResources, match=r"1 x \(9 CPU\)"), reserved(Demand({"a": Needs(9.0)}, 1.0)):
         pass
 
 

@@ -56,9 +56,9 @@ def test_equal_terms_have_the_same_actors_and_others_new_ones_beside_them_while_
 ) -> None:
     first, second = processes(session), processes(session)
     assert len(set(first)) == 3 and first == second
-    half = processes(session, cpus=3)
+    half = processes(session, cpus=7)
     assert not set(first) & set(half)
-    assert processes(session) == first and processes(session, cpus=3) == half
+    assert processes(session) == first and processes(session, cpus=7) == half
     assert not set(half) & set(processes(session, cpus=2))
     assert all(map(ended, first + half))
 

@@ -78,9 +78,9 @@ def test_a_thousand_peers_run_on_two_actors(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
     import ray
-    from run_actors import actor_of, start_afresh
+    from run_actors import actor_of, own_actors
 
-    scenario = raysim.parse_scenario(peers(run__rounds=150, run__evaluate_every=150))
+    scenario = raysim.parse_scenario(peers(run__rounds=150, run__evaluate_every=150, **own_actors()))
     expected = raysim.run(scenario, out=tmp_path / "inline", inline=True).digest
     killed = []
 
@@ -90,7 +90,6 @@ def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
             ray.kill(actor_of(folder.name, "client-1"))
             killed.append(time.monotonic())
 
-    start_afresh()
     result = raysim.run(scenario, out=tmp_path / "ray", observers=[kill_once])
     assert killed and result.digest == expected
 

@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 import pytest
 from conftest import Raw, digits
 from ruamel.yaml import YAML
-from run_actors import actor_of, actors_of, start_afresh
+from run_actors import actor_of, actors_of, own_actors
 from server_runs import ON_RAY, with_own_models
 from waiting import PATIENT_S, until
 
@@ -52,7 +52,7 @@ def kill_and_see_another(run_name: str) -> None:
 
 @pytest.mark.slow
 def test_a_killed_client_actor_is_replaced_and_changes_no_bit(tmp_path: Path) -> None:
-    raw = digits(run__rounds=150, run__evaluate_every=150, local__epochs=3, algorithm="toys:Counting")
+    raw = digits(run__rounds=150, run__evaluate_every=150, local__epochs=3, algorithm="toys:Counting", **own_actors())
     expected = run(raw, tmp_path / "inline", inline=True).digest
     killed: list[str] = []
 
@@ -62,7 +62,6 @@ def test_a_killed_client_actor_is_replaced_and_changes_no_bit(tmp_path: Path) ->
             kill_and_see_another(folder.name)
             killed.append(folder.name)
 
-    start_afresh()
     assert run(raw, tmp_path / "ray", observers=[kill_once]).digest == expected
     assert killed
 
@@ -89,7 +88,7 @@ def test_what_the_cluster_has_not_got_is_said_before_anything_starts(tmp_path: P
 
 
 def test_a_run_that_needs_more_cpus_than_the_ray_of_this_process_has_says_how_to_get_them(tmp_path: Path) -> None:
-    with pytest.raises(MissingResources, match=r"must have 9 CPU, got 4; .* call ray\.shutdown\(\) first"):
+    with pytest.raises(MissingResources, match=r"must have 9 CPU, got 8; .* call ray\.shutdown\(\) first"):
         run(digits(resources__client_actors=9), tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
@@ -177,9 +176,8 @@ def test_a_dead_scheduler_fails_the_run(tmp_path: Path) -> None:
         (folder,) = tmp_path.iterdir()
         ray.kill(actor_of(folder.name, "scheduler"))
 
-    start_afresh()
     with pytest.raises(raysim.RunFailed) as failed:
-        run(digits(run__rounds=100_000), tmp_path, observers=[kill])
+        run(digits(run__rounds=100_000, **own_actors()), tmp_path, observers=[kill])
     (folder,) = tmp_path.iterdir()
     died = "the scheduler actor died: The actor is dead because it was killed by `ray.kill`"
     told = f"scheduler: {died}; `raysim resume {folder}` goes on"

@@ -1,7 +1,6 @@
 """Runs whose actors stay for the next one: the same bits, and as much memory and as many files."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,6 @@ import raysim
 from raysim.engine.progress import Progress
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
-
-
-@pytest.fixture(autouse=True)
-def _afresh() -> Iterator[None]:
-    """No actors wait when a test begins, and none after it."""
-    raysim.shutdown()
-    with raysim.session():
-        yield
 
 
 def run(raw: Raw, out: Path, **options: Any) -> raysim.Result:

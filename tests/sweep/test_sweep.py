@@ -317,8 +317,8 @@ def test_an_interrupted_sweep_tells_how_it_goes_on(write: Any, tmp_path: Path, m
 @pytest.mark.ray
 @pytest.mark.slow
 def test_ctrl_c_starts_no_run_that_waited_for_room(ray_session: None, write: Any, tmp_path: Path) -> None:
-    """The session has four CPUs, so of runs that ask for three one goes on at a time."""
-    asked = {"resources__client_actors": 3, "resources__cpus_per_client": 1}
+    """The session has eight CPUs, so of runs that ask for six one goes on at a time."""
+    asked = {"resources__client_actors": 2, "resources__cpus_per_client": 3}
     scenarios = load_sweep(write({"grid": {"seed": [0, 1, 2]}}, run__rounds=2000, **asked)).scenarios()
     pressed = threading.Event()
 
