@@ -173,14 +173,24 @@ def test_what_does_not_fit_is_refused_before_a_run(changes: Raw, text: str) -> N
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("name", ["flora", "flexlora"])
-def test_workers_change_no_bit(name: str, tmp_path: Any) -> None:
+@pytest.mark.parametrize("name", ["fedavg", "flora", "flexlora"])
+def test_neither_workers_nor_a_stop_change_a_bit(name: str, tmp_path: Any) -> None:
     """With dropout, which draws anew in each training."""
     import raysim
 
     raw = scenario(name)
+    raw["algorithm"] = raw["algorithm"] if name != "fedavg" else name
     raw["model"]["lora"]["dropout"], raw["resources"] = 0.3, {"chunk": 1}
+    raw["run"]["evaluate_every"] = 1
     one = raysim.run(parse_scenario(raw), out=tmp_path, inline=True).digest
+
+    def stop(progress: Any) -> None:
+        if progress.round == 1:
+            raise raysim.StopRun("half of it")
+
+    stopped = raysim.run(parse_scenario(raw), out=tmp_path, inline=True, observers=[stop])
+    assert stopped.info["status"] == "stopped"
+    assert raysim.resume(stopped.folder, inline=True).digest == one
     for actors in (1, 2):
         raw["resources"]["client_actors"] = actors
         assert raysim.run(parse_scenario(raw), out=tmp_path).digest == one

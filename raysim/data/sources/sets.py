@@ -3,6 +3,7 @@
 from raysim.data.sources.arrays import Arrays
 from raysim.data.sources.celeba import Celeba
 from raysim.data.sources.cifar import Cifar10, Cifar100
+from raysim.data.sources.client_files import ClientFiles
 from raysim.data.sources.digits import Digits
 from raysim.data.sources.femnist import Femnist
 from raysim.data.sources.huggingface import HuggingFace
@@ -31,6 +32,7 @@ IMAGES: tuple[type[Images], ...] = (
     Femnist,
     Celeba,
     Arrays,
+    ClientFiles,
     HuggingFace,
     TorchDataset,
 )

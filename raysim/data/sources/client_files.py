@@ -1,0 +1,131 @@
+"""Folders with a file for each client, as PFLlib and many scripts leave them."""
+
+import pickle
+import zipfile
+from collections.abc import Iterable, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from raysim.data.dataset import Dataset
+from raysim.data.sources.raw_samples import Raw, RawSamples
+from raysim.data.sources.reading import load_npz, reading
+from raysim.parts.errors import BadValue, MissingFile
+from results.location import location
+
+_USUAL = {"partition": "natural", "local_test": "test"}  # each file is a client, and tests on its test samples
+
+
+class ClientFiles(RawSamples):
+    """A folder with an .npz file for each client, such as `train/0.npz` and `test/0.npz`.
+
+    A file has x and y, as numpy.savez writes them; or `data`, a dictionary of both, as PFLlib (Zhang et al., JMLR 2025)
+    writes it. Of that, arrays and plain values are read, and no code is run. Clients are in the order of the names of
+    their files, and numbers in order of size.
+    """
+
+    name: str = "client_files"
+    path: Annotated[str, Field(examples=["data/Cifar10"])]
+    """The folder. Training samples are in its folder `train`, and test samples in `test`; without `test`, a share of
+    the samples tests, and without both, the files are in the folder itself."""
+
+    usual: ClassVar[Mapping[str, str]] = _USUAL
+
+    @property
+    def divisible_by(self) -> tuple[str, ...] | None:
+        return ("label", "user") if self.task == "classes" else None
+
+    def reads(self) -> Iterable[Path]:
+        return [file for files in self._files() for file in files]
+
+    def load(self) -> Dataset:
+        """Joins the clients' samples, with a column `user`. Raises FileNotFoundError or ValueError with the file."""
+        train, test = self._files()
+        if not train:
+            text = "must be a folder with an .npz file for each client, in it or in `train`, but"
+            where = str(location(self.path).expanduser().absolute())
+            raise MissingFile(f"{text} {where!r} has none; correct the path", "path")
+        names = sorted({file.stem for file in (*train, *test)}, key=_order)
+        place = {name: at for at, name in enumerate(names)}
+        return self.made_of(_joined(train, place), _joined(test, place) if test else None)
+
+    def _files(self) -> tuple[list[Path], list[Path]]:
+        folder = location(self.path).expanduser()
+        train, test = (sorted((folder / name).glob("*.npz"), key=_by_name) for name in ("train", "test"))
+        return (train, test) if train else (sorted(folder.glob("*.npz"), key=_by_name), [])
+
+
+def _by_name(file: Path) -> tuple[int, int, str]:
+    return _order(file.stem)
+
+
+def _order(name: str) -> tuple[int, int, str]:
+    return (0, int(name), name) if name.isdecimal() else (1, 0, name)
+
+
+def _joined(files: list[Path], place: Mapping[str, int]) -> Raw:
+    """Returns the samples of clients, one after the other. Raises ValueError if files differ in kind."""
+    x: list[np.ndarray] = []
+    y: list[np.ndarray] = []
+    users: list[np.ndarray] = []
+    for file in files:
+        arrays = _of_client(file)
+        if lacking := sorted({"x", "y"} - arrays.keys()):
+            must = "must have x and y, or `data` with both"
+            raise BadValue(f"{str(file)!r} {must}, got {sorted(arrays)!r}; add {lacking[0]!r}", "path")
+        ours, labels = np.asarray(arrays["x"]), np.asarray(arrays["y"])
+        if ours.dtype.hasobject or ours.ndim == 0 or len(ours) != len(labels):
+            text = f"{str(file)!r} must have x, an array of numbers, with a y for each sample, got"
+            raise BadValue(f"{text} {ours.dtype} of shape {ours.shape} and {len(labels)} y; correct the file", "path")
+        if len(ours) and x and ours.shape[1:] != x[0].shape[1:]:
+            text = f"{str(file)!r} must have samples of shape {x[0].shape[1:]}, as {str(files[0])!r} has, got"
+            raise BadValue(f"{text} {ours.shape[1:]}; make them alike", "path")
+        if len(ours):  # a client may have no test samples
+            x.append(ours)
+            y.append(labels)
+            users.append(np.full(len(ours), place[file.stem], dtype=np.int64))
+    if not x:
+        raise BadValue(f"{str(files[0].parent)!r} must have samples, got files without any; make them again", "path")
+    return Raw(np.concatenate(x), np.concatenate(y), {"user": np.concatenate(users)})
+
+
+def _of_client(file: Path) -> dict[str, Any]:
+    """Returns what a file holds by name: its arrays or, of PFLlib's, what is in their dictionary."""
+    with reading(file, "a whole .npz file", "write it again"), zipfile.ZipFile(file.open("rb")) as members:
+        packed = members.read("data.npy") if members.namelist() == ["data.npy"] else None
+    if packed is None:
+        return dict(load_npz(str(file)))
+    what, cure = "an .npz file whose `data` is a dictionary of arrays", "write x and y with numpy.savez"
+    with reading(file, what, cure):
+        found = _Plain(_after_header(packed)).load().item()
+        return {str(key): value for key, value in found.items()}
+
+
+def _after_header(packed: bytes) -> BytesIO:
+    """Returns the pickled part of an array of objects."""
+    content = BytesIO(packed)
+    version = np.lib.format.read_magic(content)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    _, _, kind = read(content)
+    if not kind.hasobject:
+        raise ValueError(f"`data` is an array of {kind}")
+    return content
+
+
+class _Plain(pickle.Unpickler):
+    """Reads arrays and plain values; whatever else a file names could run code, and is refused."""
+
+    _known: ClassVar[dict[str, Any]] = {
+        "ndarray": np.ndarray,
+        "dtype": np.dtype,
+        "_reconstruct": np.empty(0).__reduce__()[0],
+        "scalar": np.float64(0).__reduce__()[0],
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        if not module.startswith("numpy") or name not in self._known:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is no array")
+        return self._known[name]
