@@ -1,4 +1,4 @@
-"""Pools of workers, which run jobs in this process or in actors on a Ray cluster.
+"""Pools of workers, which run jobs in this process, in others of this machine, or in actors on a Ray cluster.
 
 Nothing here knows of federated learning. Ray is loaded by `actors.session`,
 `actors.connection` and what they import only.
@@ -9,6 +9,7 @@ from actors.gang import Alone, Gang
 from actors.inline import InlinePool
 from actors.instrument import Instrument, Reading
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
+from actors.local import LocalPool
 from actors.machine import Machine, this_machine
 from actors.on_node import OnNode
 from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, SchedulerDied, ValuesLost, finished
@@ -26,6 +27,7 @@ __all__ = [
     "Job",
     "JobFailed",
     "Life",
+    "LocalPool",
     "Machine",
     "MissingResources",
     "Needs",

@@ -58,7 +58,7 @@ class Child:
             if self._process is None:  # `tell` raised it, and the process was closed for that
                 raise
             self._process.join()
-            raise ChildDied(f"its process ended with {_spell(self._process.exitcode)}") from error
+            raise ChildDied(f"its process ended with {spelled(self._process.exitcode)}") from error
 
     def _answer(self, tell: Tell, content: Any) -> Any:
         try:
@@ -89,7 +89,7 @@ class Child:
             self._process = None
 
 
-def _spell(exit_code: int) -> str:
+def spelled(exit_code: int) -> str:
     """Returns an exit code as text, with the name of the signal that ended the process."""
     return f"exit code {exit_code}" if exit_code >= 0 else f"signal {signal.Signals(-exit_code).name}"
 

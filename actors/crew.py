@@ -11,12 +11,11 @@ import ray
 from actors.actors import Actors
 from actors.gang import JOIN_S, Address, Seat
 from actors.job import Job, Setup, values_of
-from actors.pool import Group, JobFailed
+from actors.pool import ATTEMPTS, Group, JobFailed
 from actors.pulse import Pulse
 from actors.room import room
 from actors.worker import Worker
 
-ATTEMPTS = 3  # workers that may die with the same job, or in a row in one set-up, before the run fails
 LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as waiting for a node
 
 

@@ -1,11 +1,11 @@
-"""What a Ray actor does: it hosts the worker that a factory builds, and carries out set-ups and requests."""
+"""What a worker process does: it hosts the worker that a factory builds, and carries out set-ups and requests."""
 
 import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
@@ -22,6 +22,12 @@ class Failure(NamedTuple):
     broken: bool = False  # True: nothing is wrong here, but another member of the gang is gone
     memory: Memory | None = None  # whose memory ran out, if that is the cause
     frames: tuple[Frame, ...] = ()  # the calls in the user's own code that led to it
+
+    @classmethod
+    def by(cls, error: Exception | SystemExit, where: str = "") -> Self:
+        """Returns an error as a value. where: what is said of the place where it was raised."""
+        cause = describe(error) + (f" - {where}" if where else "")
+        return cls(cause, trace(error), isinstance(error, GangBroken), exhausted(error), frames_of(error))
 
 
 class Done(NamedTuple):
@@ -130,9 +136,7 @@ class Host:
         return ""
 
     def _failed(self, error: Exception | SystemExit) -> Failure:
-        where = self.where()
-        cause = describe(error) + (f" - {where}" if where else "")
-        return Failure(cause, trace(error), isinstance(error, GangBroken), exhausted(error), frames_of(error))
+        return Failure.by(error, self.where())
 
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:

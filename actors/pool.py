@@ -15,6 +15,8 @@ from actors.job import Content, Job, Left, Request, Result, Setup, Value
 from actors.machine import Machine
 from actors.process import Life
 
+ATTEMPTS = 3  # workers that may die with the same job, or in a row in one set-up, before the run fails
+
 
 class JobFailed(Exception):
     """A job raised an exception, or its workers died again and again.

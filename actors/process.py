@@ -15,7 +15,7 @@ import numpy as np
 class Process(NamedTuple):
     """A process and where it runs, for users who look for a slow machine."""
 
-    node: str  # address of its node in the cluster; inline, the name of the host
+    node: str  # address of its node in the cluster; without Ray, the name of the host
     host: str  # name of its machine
     gpu: str | None  # numbers of the GPUs on its node that were given to it, such as "0" or "2,3"; None without any
     pid: int

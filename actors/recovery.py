@@ -7,13 +7,12 @@ from typing import Any
 
 from ray.exceptions import ObjectLostError, OutOfMemoryError
 
-from actors.crew import ATTEMPTS
 from actors.crews import Crews
 from actors.fault import brief
 from actors.instrument import DEATHS
 from actors.job import Job, Value
 from actors.meter import Meter
-from actors.pool import JobFailed, ValuesLost
+from actors.pool import ATTEMPTS, JobFailed, ValuesLost
 from actors.queue import Queue
 from actors.worker import Worker
 

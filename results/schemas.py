@@ -208,7 +208,7 @@ class TaskRow(TimedRow):
         "the global model; without a server mix, evaluate, compare or consensus."
     )
     worker: Text = column("The worker that did it.", wall=True)
-    node: Text = column("The address of that worker's node; inline, the name of the machine.", wall=True)
+    node: Text = column("The address of that worker's node; without Ray, the name of the machine.", wall=True)
     pid: Int = column(
         "The worker's process on that node. run.json has host and GPU of each process under workers.",
         wall=True,

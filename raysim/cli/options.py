@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from results.location import UnknownLocation, is_local, location
+from results.texts import count
 
 if TYPE_CHECKING:
     from raysim.observers import Observer
@@ -23,6 +24,26 @@ Address = Annotated[
     str | None,
     typer.Option(help="Ray cluster, such as auto or host:port; by default RAY_ADDRESS, or else a new local Ray."),
 ]
+Local = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        show_default=False,
+        help="Run in N worker processes of this machine, without Ray; the numbers are the same.",
+    ),
+]
+
+
+def place(*, inline: bool, local: int | None, address: str | None) -> str:
+    """Returns in words where a command runs. Ends it with exit code 2 if its options name several places."""
+    if local is None:
+        return "this process" if inline else "Ray"
+    if inline or address is not None:
+        other = "--inline" if inline else "--address"
+        raise typer.BadParameter(f"--local {local} and {other} name two places to run; give one of them")
+    return f"{count(local, 'worker')} on this machine"
+
 
 Observe = Annotated[
     list[str] | None,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import Address, Log, Observe, Out, Overrides, RunFolder, named_observers
+from raysim.cli.options import Address, Local, Log, Observe, Out, Overrides, RunFolder, named_observers, place
 from raysim.cli.signals import ending_by_signals
 from raysim.scenario import Scenario
 
@@ -19,6 +19,7 @@ def resume(
     folder: RunFolder,
     overrides: Overrides = None,
     inline: Inline = False,
+    local: Local = None,
     address: Address = None,
     observe: Observe = None,
     log: Log = None,
@@ -29,19 +30,20 @@ def resume(
     from raysim.runs.resume import resume as go_on
     from raysim.runs.resume import scenario_to_resume
 
+    place_of_run = place(inline=inline, local=local, address=address)
     watchers = named_observers(observe, log)
     with refusing_wrong_runs():
         scenario = scenario_to_resume(folder, overrides or [])
     checkpoint = Checkpoint.read(folder)
     where = f"round {checkpoint.round + 1}" if checkpoint else "its beginning, because it has no checkpoint"
     typer.echo(f"{folder.name} goes on from {where}")
-    how: dict[str, Any] = {"inline": inline, "address": address, "progress": False}
+    how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "progress": False}
     with ending_by_signals():
-        _connect(scenario, address, inline)
+        _connect(scenario, address, place_of_run)
         result = watch(
             scenario,
             lambda shown: go_on(folder, overrides or [], observers=[shown, *watchers], **how),
-            where="this process" if inline else "Ray",
+            where=place_of_run,
         )
     raise typer.Exit(exit_code(result))
 
@@ -51,6 +53,7 @@ def fork(
     at: Annotated[int, typer.Option(min=1, help="Server steps, or rounds of peers, after which the settings change.")],
     overrides: Overrides = None,
     inline: Inline = False,
+    local: Local = None,
     address: Address = None,
     out: Out = Path("runs"),
     observe: Observe = None,
@@ -61,16 +64,17 @@ def fork(
     from raysim.runs.fork import fork as start
     from raysim.runs.fork import scenario_to_fork
 
+    place_of_run = place(inline=inline, local=local, address=address)
     watchers = named_observers(observe, log)
     with refusing_wrong_runs():
         _, scenario = scenario_to_fork(folder, at, overrides or [])
-    where: dict[str, Any] = {"inline": inline, "address": address, "progress": False}
+    where: dict[str, Any] = {"inline": inline, "local": local, "address": address, "progress": False}
     with ending_by_signals():
-        _connect(scenario, address, inline)
+        _connect(scenario, address, place_of_run)
         result = watch(
             scenario,
             lambda shown: start(folder, at, overrides or [], observers=[shown, *watchers], out=out, **where),
-            where="this process" if inline else "Ray",
+            where=place_of_run,
         )
     raise typer.Exit(exit_code(result))
 
@@ -84,9 +88,9 @@ def end(folder: RunFolder) -> None:
     typer.echo(f"{result.folder.name} is over, {result.run.status}; `raysim resume` would go on with it")
 
 
-def _connect(scenario: Scenario, address: str | None, inline: bool) -> None:
+def _connect(scenario: Scenario, address: str | None, where: str) -> None:
     """Connects to Ray before the progress display starts, because Ray prints something."""
     from raysim.runs.on_ray import connect
 
-    if not inline:
+    if where == "Ray":
         connect([scenario], address)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refuse, tell
-from raysim.cli.options import Address, Case, Log, Observe, Out, Overrides, ScenarioFiles, named_observers
+from raysim.cli.options import Address, Case, Local, Log, Observe, Out, Overrides, ScenarioFiles, named_observers, place
 from raysim.cli.signals import ending_by_signals
 from raysim.parts.errors import ScenarioError
 from raysim.scenario import Scenario, load_scenario
@@ -21,6 +21,7 @@ def run(
     inline: Annotated[
         bool, typer.Option("--inline", help="Run in this process, without Ray; the numbers are the same.")
     ] = False,
+    local: Local = None,
     dry: Annotated[bool, typer.Option("--dry", help="Simulate the timeline only; nothing is trained.")] = False,
     address: Address = None,
     out: Out = Path("runs"),
@@ -31,6 +32,7 @@ def run(
     log: Log = None,
 ) -> None:
     """Run scenarios, one after another. One that fails does not stop the next. The exit code is 3 if one diverged."""
+    where = place(inline=inline or dry, local=None if dry else local, address=address)
     loaded = _load(scenarios, overrides or [], case)
     watchers = named_observers(observe, log)
     from raysim.cli.display import exit_code, sum_up, watch
@@ -42,13 +44,13 @@ def run(
 
     how: dict[str, Any] = {
         "inline": inline,
+        "local": local,
         "dry": dry,
         "address": address,
         "out": out,
         "resume": resume,
         "progress": False,
     }
-    where = "this process" if inline or dry else "Ray"
 
     def carry_out(scenario: Scenario, label: str | None = None) -> Result:
         own = [observer.for_run() for observer in watchers]
@@ -59,7 +61,7 @@ def run(
         return watch(scenario, begin, where=where, label=label, dry=dry)
 
     with ending_by_signals():
-        if not (inline or dry):
+        if where == "Ray":
             connect(loaded, address)  # before the progress display starts, because Ray prints something
         if len(loaded) == 1:
             raise typer.Exit(exit_code(carry_out(loaded[0])))

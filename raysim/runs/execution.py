@@ -1,4 +1,4 @@
-"""One run in its folder. The scheduler actor carries it out, or this process if the run is inline."""
+"""One run in its folder. The scheduler actor carries it out, or this process if the run is not on Ray."""
 
 from __future__ import annotations
 

@@ -37,6 +37,7 @@ def fork(
     *,
     out: str | Path = "runs",
     inline: bool = False,
+    local: int | None = None,
     address: str | None = None,
     observers: Sequence[Watcher] = (),
     progress: bool = True,
@@ -68,7 +69,7 @@ def fork(
 
     with showing(progress) as shown:
         observing = Observing(after, observers_of(after, [*shown.observers, *observers]))
-        where: dict[str, Any] = {"inline": inline, "address": address, "observing": observing}
+        where: dict[str, Any] = {"inline": inline, "local": local, "address": address, "observing": observing}
         past = launch(old, first, **where)
         if past.info["status"] != "forking":  # it was stopped before, or has diverged
             return past

@@ -28,6 +28,7 @@ def resume(
     overrides: Sequence[str] = (),
     *,
     inline: bool = False,
+    local: int | None = None,
     address: str | None = None,
     observers: Sequence[Watcher] = (),
     progress: bool = True,
@@ -50,7 +51,8 @@ def resume(
         told: dict[str, Any] = {"sweep": sweep.get("name"), "label": sweep.get("label")}
         with showing(progress) as shown:
             observing = Observing(scenario, observers_of(scenario, [*shown.observers, *observers]), **told)
-            return launch(scenario, lambda: execution, inline=inline, address=address, observing=observing)
+            where: dict[str, Any] = {"inline": inline, "local": local, "address": address}
+            return launch(scenario, lambda: execution, **where, observing=observing)
 
 
 def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:

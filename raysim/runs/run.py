@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actors import InlinePool, JobFailed, SchedulerDied, ValuesLost
-from actors.interrupt import deferring
+from actors import JobFailed, SchedulerDied, ValuesLost
 from raysim.engine.progress import Progress
 from raysim.observers.callback import Watcher
 from raysim.observers.live import showing
@@ -22,9 +21,9 @@ from raysim.runs.dry import dry_run, require_plan
 from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
 from raysim.runs.generate import generate_all, keep
+from raysim.runs.here import Here
 from raysim.runs.interrupted import Interrupted, leaving_result
 from raysim.runs.lock import locked
-from raysim.runs.machines import pin
 from raysim.runs.observing import NewRows, Observing, observers_of
 from raysim.runs.on_ray import connect, hired
 from raysim.runs.origin import record_origin
@@ -53,6 +52,7 @@ def run(
     *,
     out: str | Path = "runs",
     inline: bool = False,
+    local: int | None = None,
     dry: bool = False,
     address: str | None = None,
     resume: bool = False,
@@ -65,7 +65,8 @@ def run(
     scenario: a Scenario, plain data as a file holds them, or the path of a file. In plain data, a part may stand for a
     block.
 
-    inline: run in this process, without Ray; the numbers are the same. dry: write the timeline only, and train nothing.
+    inline: run in this process, without Ray; the numbers are the same. local: run in so many worker processes of this
+    machine, also without Ray. dry: write the timeline only, and train nothing.
     address: the address of a Ray cluster; by default the Ray to which this process is connected, or else that in
     RAY_ADDRESS, or else a new local one. observers: who is told how the run goes on, beside those of `run.observers`:
     each an `Observer`, or a function that is called with a `Progress`. If one raises StopRun, the run ends there with
@@ -102,6 +103,7 @@ def run(
             scenario,
             lambda: Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None),
             inline=inline,
+            local=local,
             address=address,
             observing=Observing(scenario, observers_of(scenario, [*shown.observers, *observers])),
         )
@@ -112,6 +114,7 @@ def launch(
     make: Callable[[], Execution],
     *,
     inline: bool,
+    local: int | None = None,
     address: str | None,
     observing: Observing,
 ) -> Result:
@@ -119,23 +122,31 @@ def launch(
 
     make: returns the execution. It is called only after the cluster has room, so that no folder is made in vain.
     """
+    _require_one_place(inline=inline, local=local, address=address)
     stand_in()  # refuses one outside of tests
     _fetch(scenario)
-    if inline:
-        pin(scenario.resources.cpu_capability)
-    else:
+    on_ray = not inline and local is None
+    if on_ray:
         connect([scenario], address)
-    with nullcontext() if inline else hired(scenario) as workforce:
+    with hired(scenario) if on_ray else nullcontext(Here.hired(scenario, local)) as workforce:
         execution = make()
         execution = replace(execution, tables=observing.tables, facts=observing.facts | execution.facts)
         with observing.run(execution.folder):
             return carry_out(execution, workforce, observing.take)
 
 
-def carry_out(execution: Execution, workforce: Workforce | None, take: Callable[[Progress | NewRows], None]) -> Result:
+def _require_one_place(*, inline: bool, local: int | None, address: str | None) -> None:
+    """Raises ValueError if a run is to be in worker processes of this machine, and also somewhere else."""
+    if local is not None and (inline or address is not None):
+        other = "inline=True" if inline else f"address={address!r}"
+        raise ValueError(f"local: must be given without inline and address, got local={local} and {other}; take one")
+    if local is not None and local < 1:
+        raise ValueError(f"local: must be a number of processes, at least 1, got {local}; None stands for Ray")
+
+
+def carry_out(execution: Execution, workforce: Workforce | Here, take: Callable[[Progress | NewRows], None]) -> Result:
     """Carries out a run in its folder, which must exist, and returns its result.
 
-    workforce: None for a run in this process.
     take: called with all that the run yields; it may raise StopRun. Raises RunFailed. Whatever exception it raises,
     such as KeyboardInterrupt, run.json says how the run ended.
     """
@@ -143,7 +154,7 @@ def carry_out(execution: Execution, workforce: Workforce | None, take: Callable[
         return _carry_out(execution, workforce, take)
 
 
-def _carry_out(execution: Execution, workforce: Workforce | None, take: Callable[[Progress | NewRows], None]) -> Result:
+def _carry_out(execution: Execution, workforce: Workforce | Here, take: Callable[[Progress | NewRows], None]) -> Result:
     _log.info(f"{execution.run} writes to {execution.folder}")
     origin = record_origin(execution.scenario, execution.folder)
     execution = replace(execution, facts=origin | execution.facts)
@@ -151,7 +162,7 @@ def _carry_out(execution: Execution, workforce: Workforce | None, take: Callable
     try:
         while True:
             try:
-                with closing(workforce.run(execution, execution.run) if workforce else _inline(execution)) as steps:
+                with closing(workforce.run(execution, execution.run)) as steps:
                     for news in steps:
                         take(news)
                 break
@@ -230,32 +241,3 @@ def new_folder(out: Path, name: str) -> Path:
             raise
         return folder
     raise FileExistsError(f"{out}: already holds a thousand runs that started in this second")
-
-
-def _inline(execution: Execution) -> Generator[Progress | NewRows, None, None]:
-    pool = InlinePool()
-    steps = execution(pool)
-    try:
-        with standard_state(torch=True):
-            while True:
-                with deferring():
-                    step = next(steps, None)
-                _log_all(pool.warnings)
-                if step is None:
-                    return
-                yield step
-    except JobFailed:
-        raise
-    except (Exception, SystemExit) as error:  # not of a job, but the scheduler actor reports it like one
-        raise JobFailed.by(error, "scheduler") from error
-    finally:
-        with deferring():
-            steps.close()
-        _log_all(pool.warnings)
-        pool.close()
-
-
-def _log_all(warnings: list[str]) -> None:
-    """Logs warnings, the first one first, and empties the list."""
-    while warnings:
-        _log.warning(warnings.pop(0))

@@ -19,6 +19,7 @@ from raysim.observers.callback import Callback
 from raysim.observers.observer import Observer
 from raysim.parts.errors import RunFailed, StopRun
 from raysim.runs.execution import Execution
+from raysim.runs.here import Here
 from raysim.runs.machines import pin
 from raysim.runs.observing import NewRows, Observing
 from raysim.runs.on_ray import connect, demand_of
@@ -193,7 +194,7 @@ def _run_here(execution: Execution, tell: Callable[[Progress | NewRows], BaseExc
     execution = replace(execution, holder=this_process())
     pin(execution.scenario.resources.cpu_capability)
     with going_on(execution.folder, execution.scenario) if execution.goes_on else nullcontext():
-        carry_out(execution, None, take)
+        carry_out(execution, Here(), take)
 
 
 def _execution(scenario: Scenario, out: Path, before: Path | None) -> Execution:

@@ -60,6 +60,16 @@ def prefer_deterministic() -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # it costs kernels
 
 
+def gpus_here() -> list[str]:
+    """Returns the numbers of the GPUs of this machine that this process may use."""
+    if STAND_IN in os.environ:
+        return ["0"]
+    import torch
+
+    count, visible = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible.split(",")[:count] if visible else [str(number) for number in range(count)]
+
+
 def _limit(share: float, total_bytes: int) -> int | None:
     """Returns how much torch may allocate, so that the whole process keeps to its share; None for a whole GPU."""
     if share == 1:

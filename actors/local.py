@@ -1,0 +1,181 @@
+"""A pool of worker processes on this machine, without Ray."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import time
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import wait
+from typing import Any
+
+from actors.host import Failure, Ready
+from actors.instrument import Reading
+from actors.interrupt import allowing
+from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
+from actors.local_worker import LocalWorker, Order
+from actors.machine import Machine
+from actors.parcel import Folders, Parcel, owned
+from actors.pool import ATTEMPTS, Group, JobFailed
+from actors.process import Life
+from actors.queue import Queue
+
+DEPTH = 2  # jobs that a worker has at a time: the next one is there when the first is done
+
+
+class LocalPool:
+    """A pool of processes on this machine. Each process works for all groups, however many workers these ask for.
+
+    A process that dies is replaced, and does its jobs again. No value is lost with it.
+    """
+
+    def __init__(self, gpus: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """gpus: for each process, the number of the GPU that it may use; empty for none. environment: variables of the
+        processes."""
+        self.machines: dict[str, Machine] = {}
+        self.lives: list[Life] = []
+        self.warnings: list[str] = []
+        self._gpus, self._environment = gpus, dict(environment or {})
+        self._folders = Folders()
+        self._queue = Queue()
+        self._beginning: list[Order] = []  # what each process does first
+        self._deaths = 0  # of processes in a row that died before they were set up
+        self._end = math.inf  # when `wait` raises KeyboardInterrupt, by time.monotonic
+        atexit.register(self.close)  # for generators that nobody has closed
+        self._workers = [self._make(number) for number in range(len(gpus))]
+
+    # --- workers ------------------------------------------------------------------------------------------------------
+
+    def start(self, group: Group) -> None:
+        self._begin(Order(group.name, "open", (group.factory,)))
+
+    def set_up(self, setups: dict[str, Setup]) -> None:
+        for group, setup in setups.items():
+            self._begin(Order(group, "set_up", (setup,), _parcels(values_of(setup))))
+        while not all(worker.is_set_up for worker in self._workers):
+            self.wait()
+
+    def _begin(self, order: Order) -> None:
+        self._beginning.append(order)
+        for worker in self._workers:
+            worker.follow(order)
+
+    def _make(self, number: int) -> LocalWorker:
+        worker = LocalWorker(number, self._gpus[number], self._environment, self._folders)
+        for order in self._beginning:
+            worker.follow(order)
+        return worker
+
+    def size(self, group: str) -> int:
+        return len(self._workers)
+
+    # --- jobs ---------------------------------------------------------------------------------------------------------
+
+    def submit(
+        self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
+    ) -> Job[Result, Left]:
+        job = Job.of(group, request, priority, label)
+        self._queue.add(job)
+        self._hand_out()
+        return job
+
+    def put(self, content: Any) -> Value[Any]:
+        return Value(owned(self._folders.pack(content)))
+
+    def get(self, value: Value[Content]) -> Content:
+        parcel: Any = value.content
+        content: Content = parcel.open()
+        return content
+
+    def _hand_out(self) -> None:
+        """Gives ready jobs to processes as long as some can take one. Those of the group that was started last, which
+        is the server's, come first, because clients' wait for them."""
+        groups = [order.group for order in self._beginning if order.method == "open"]
+        for group in reversed(groups):
+            while job := self._queue.first(group):
+                worker = min(self._workers, key=lambda worker: len(worker.calls))
+                few = job.attempts or sum(map(self._queue.ready, groups)) < len(self._workers)
+                if not worker.is_set_up or len(worker.calls) >= (1 if few else DEPTH):
+                    return  # few jobs wait for an idle process, lest they queue behind another while one falls idle
+                self._queue.give(job)
+                worker.follow(Order(group, "call", (job.request, None, [1] * len(job.needs)), _parcels(job.needs)), job)
+
+    # --- what comes back ----------------------------------------------------------------------------------------------
+
+    def wait(self) -> None:
+        if (left := self._end - time.monotonic()) <= 0:
+            raise KeyboardInterrupt
+        of = {worker.pipe: worker for worker in self._workers if worker.calls}
+        if not of:
+            raise RuntimeError("wait: there must be a running job or set-up, got none")
+        with allowing():
+            came = wait(list(of), None if math.isinf(left) else left)
+        for pipe in came:
+            self._take(of[pipe])  # type: ignore[index]  # of what was waited for
+        self._hand_out()
+
+    def _take(self, worker: LocalWorker) -> None:
+        """Takes an answer of a process, or replaces it if it has died."""
+        try:
+            answer, parcels = worker.answer()
+        except (EOFError, OSError):
+            self._replace(worker)
+            return
+        call = worker.calls.popleft()
+        if isinstance(answer, Failure):
+            label = call.label if isinstance(call, Job) else f"{call.group}-{worker.number}: set-up"
+            raise JobFailed(label, answer.cause, answer.traceback, answer.memory, answer.frames)
+        if isinstance(call, Job):
+            self._finish(call, worker, answer, parcels)
+        elif isinstance(answer, Ready):
+            self._deaths *= not worker.is_set_up
+            self.machines[f"{call.group}-{worker.number}"] = answer.machine
+            if worker.life is None:
+                worker.life = Life(worker.name, answer.process, time.time())
+                self.lives.append(worker.life)
+
+    def _finish(self, job: Job[Any, Any], worker: LocalWorker, done: Any, parcels: Sequence[Parcel]) -> None:
+        for place, (value, parcel) in enumerate(zip(job.values, parcels, strict=True)):
+            value.content = value.former.content if place in done.passed and value.former else owned(parcel)
+        job.end(Outcome(done.result, worker.name, done.took, worker.life.process if worker.life else None))
+        self._queue.release(job)
+
+    def _replace(self, dead: LocalWorker) -> None:
+        """Replaces a process that has died, and puts its jobs back into the queue.
+
+        Raises JobFailed if the job that it was at has ended too many processes, or if none lives to be set up.
+        """
+        cause = dead.end()
+        if dead.life:
+            dead.life.until = time.time()
+        jobs = [call for call in dead.calls if isinstance(call, Job)]
+        if not dead.is_set_up:
+            self._deaths += 1
+        else:
+            jobs[0].attempts += 1
+        if self._deaths == ATTEMPTS:
+            raise JobFailed(f"{dead.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")
+        for job in jobs:
+            if job.attempts == ATTEMPTS:
+                raise JobFailed(job.label, f"its worker died {ATTEMPTS} times; the last time: {cause}", "")
+            self._queue.add(job)
+        self._workers[dead.number] = self._make(dead.number)
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
+
+    def show(self, readings: Sequence[Reading]) -> None:
+        """Does nothing: there is no dashboard."""
+
+    def spare(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.end()
+        self._workers = []
+        self._folders.delete()
+        atexit.unregister(self.close)
+
+
+def _parcels(values: Sequence[Value[Any]]) -> tuple[Parcel, ...]:
+    return tuple(value.content for value in values)
