@@ -316,6 +316,30 @@ def test_advice_for_labels_leads_to_a_data_set(y: np.ndarray, advice: str, follo
     assert len(arrays(X, follow(y)).train) == 48
 
 
+@pytest.mark.parametrize(
+    ("x", "advice", "follow"),
+    [
+        (X + 1j, "such as np.stack", lambda x: np.stack([x.real, x.imag], axis=1)),
+        (
+            np.datetime64("2026-01-01") + np.arange(60),
+            r"such as \(x - x.min\(\)\)",
+            lambda x: (x - x.min()) / np.timedelta64(1, "s"),
+        ),
+    ],
+)
+def test_advice_for_inputs_leads_to_a_data_set(x: np.ndarray, advice: str, follow: Any) -> None:
+    with pytest.raises(ValueError, match=advice):
+        arrays(x)
+    assert len(arrays(follow(x)).train) == 48
+
+
+def test_labels_that_are_all_alike_are_told() -> None:
+    """With the one class, every model is right, which is what labels that were lost look like."""
+    found = arrays(X, np.full(60, 7))
+    assert found.meaning[1] == "y: labels of 1 class (7)"
+    assert any("all labels of y are 7" in note for note in found.notes)
+
+
 def test_advice_for_the_number_of_samples_leads_to_a_data_set() -> None:
     of_train = {"x_train": X, "y_train": Y, "x_test": X[:2], "y_test": Y[:2]}
     with pytest.raises(

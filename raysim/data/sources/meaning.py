@@ -34,7 +34,8 @@ def inputs_of(x: Any, inputs: str | None, what: str, exact: bool) -> tuple[Any, 
         return named, Meaning(None, _of_names(named))
     if x.ndim == 0 or len(x) == 0 or x.dtype.kind not in "fiub":
         raise BadValue(
-            f"{what} must be an array of numbers with a row for each sample, got {x.dtype} of shape {x.shape!r}"
+            f"{what} must be an array of numbers with a row for each sample, got {x.dtype} of shape {x.shape!r}; "
+            f"{_cure(x)}"
         )
     key, note = (inputs, None) if inputs else _guessed(x)
     axes = {"images_first": (3, 4), "images_last": (3, 4), "series": (3,), "tokens": (2,), "features": (1, 2)}
@@ -155,8 +156,17 @@ def described(dataset: Dataset) -> tuple[str, ...]:
     return f"x: {_words(x, 'tokens' if x.dtype.kind == 'i' else None)}", f"y: {labels}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _count(number: int, noun: str, many: str = "s") -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}{many}"
+
+
+def _cure(x: np.ndarray) -> str:
+    """What to do with inputs that are no numbers."""
+    if x.dtype.kind == "c":
+        return "give real and imaginary parts, such as np.stack([x.real, x.imag], axis=1)"
+    if x.dtype.kind in "mM":
+        return "make numbers of times, such as (x - x.min()) / np.timedelta64(1, 's')"
+    return "give numbers, and at least one sample"
 
 
 def _numbering(x: np.ndarray) -> tuple[str, ...]:
@@ -288,5 +298,8 @@ def _numbered(y: np.ndarray, train: int, task: str | None, known: int | None) ->
             f"data.task: y are integers of {len(values)} values in {train} samples: taken as labels; if they are "
             "targets, say `task: regression`"
         )
+    if len(values) == 1:
+        notes.append(f"data.task: all labels of y are {values[0]}, so every model is right; see where labels were lost")
     names = ", ".join(map(str, values[:5].tolist())) + (", ..." if len(values) > 5 else "")
-    return place, len(values), Meaning("classes", f"labels of {len(values)} classes ({names})", tuple(notes))
+    told = f"labels of {_count(len(values), 'class', 'es')} ({names})"
+    return place, len(values), Meaning("classes", told, tuple(notes))
