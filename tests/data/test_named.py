@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from own_modules import Reader
+from own_modules import MaskedReader, Reader
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -70,9 +70,10 @@ def test_rows_of_named_inputs_are_rows_of_each() -> None:
         NamedArrays({"a": np.arange(6), "b": np.arange(5)})
 
 
-def test_a_module_gets_arrays_by_name_and_takes_the_step_of_a_plain_loop(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [Reader, MaskedReader])
+def test_a_module_gets_arrays_by_name_and_takes_the_step_of_a_plain_loop(kind: Any, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    module = Reader({"tokens": (8,), "lengths": ()}, 2)
+    module = kind({"tokens": (8,), "lengths": ()}, 2)
     raw = scenario(READ, module, {"inputs": ("tokens", "lengths")})
     x, y = training_rows(raw)
     given = {name: torch.from_numpy(array).long() for name, array in x.items()}

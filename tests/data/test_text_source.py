@@ -142,6 +142,10 @@ def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
     decode = Bytes().fitted([]).decode
     assert [decode(one) for one in dataset.test.x["input_ids"].tolist()] == ["good test", "bad"]
     assert dataset.train.y.tolist() == [1, 0] and dataset.train.columns["user"].tolist() == ["ann", "bob"]
+    comment = {"x": [[["<BOS>", "oh", "my"], ["word", "<EOS>", "<PAD>"]]], "y": [{"target_tokens": [["oh"]]}]}
+    (tmp_path / "reddit.json").write_text(json.dumps({"users": ["cat"], "user_data": {"cat": comment}}))
+    reddit = Text(path=str(tmp_path / "reddit.json"), test_path=str(tmp_path / "reddit.json"), client="user").load()
+    assert decode(reddit.train.x["input_ids"][0].tolist()) == "oh my word"
 
 
 @pytest.mark.parametrize(

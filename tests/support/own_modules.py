@@ -114,3 +114,20 @@ class Reader(nn.Module):
         _, last = self.gru(packed)
         logits: Tensor = self.head(last[-1])
         return logits
+
+
+class MaskedReader(nn.Module):
+    """An LSTM over tokens, of whose outputs it takes the mean over those within each sequence's length."""
+
+    def __init__(self, input_shape: dict[str, tuple[int, ...]], classes: int) -> None:
+        super().__init__()
+        assert set(input_shape) == {"tokens", "lengths"}
+        self.embedding = nn.Embedding(12, 6)
+        self.lstm = nn.LSTM(6, 8, batch_first=True)
+        self.head = nn.Linear(8, classes)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        states, _ = self.lstm(self.embedding(tokens))
+        mask = torch.arange(tokens.shape[1]) < lengths[:, None]
+        logits: Tensor = self.head((states * mask[..., None]).sum(1) / lengths[:, None])
+        return logits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raysim.data.sources.columns import read_table
 from raysim.data.sources.huggingface import read_splits
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TEXT = (".txt", ".text", ".md")
 JSON = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+_ADDED = ("<BOS>", "<EOS>", "<PAD>")  # by LEAF, to comments of Reddit
 _SAVED = ("dataset_dict.json", "dataset_info.json", "state.json")
 
 
@@ -90,7 +91,8 @@ def _table(key: str, file: str) -> pa.Table:
 def _of_users(file: str) -> pa.Table | None:
     """Returns the samples of a JSON file of LEAF, with the columns text, label and user; None if it is another file.
 
-    A text is what LEAF has as x: itself, or, of Sent140, the fifth entry of a row.
+    A text is what LEAF has as x: itself; of Sent140, the fifth entry of a row; or, of Reddit, the words of a comment's
+    sequences without those that LEAF adds, and then the label says nothing.
     """
     import pyarrow as pa
 
@@ -100,11 +102,19 @@ def _of_users(file: str) -> pa.Table | None:
     with reading(file, "a whole JSON file of LEAF, with `user_data`", "make it again with LEAF's preprocess.sh"):
         by_user = json.loads(location(file).read_bytes())["user_data"]
         found = [
-            (x if isinstance(x, str) else x[4], str(y), user)
+            (_text_of(x), "" if isinstance(y, dict) else str(y), user)
             for user, samples in by_user.items()
             for x, y in zip(samples["x"], samples["y"], strict=True)
         ]
         return pa.table(dict(zip(("text", "label", "user"), map(list, zip(*found, strict=True)), strict=True)))
+
+
+def _text_of(x: str | list[Any]) -> str:
+    if isinstance(x, str):
+        return x
+    if isinstance(x[0], list):
+        return " ".join(word for sequence in x for word in sequence if word not in _ADDED)
+    return str(x[4])
 
 
 def _saved(path: str) -> tuple[Rows, Rows | None]:
