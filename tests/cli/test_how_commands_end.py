@@ -17,7 +17,11 @@ from waiting import PATIENT_S, until
 import raysim
 from results import open_run
 
-ENDLESS = {"run__rounds": 1_000_000, "run__evaluate_every": 1_000_000}
+ENDLESS = {  # rows are written with each checkpoint
+    "run__rounds": 1_000_000,
+    "run__evaluate_every": 1_000_000,
+    "run__checkpoint__every_rounds": 100,
+}
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:

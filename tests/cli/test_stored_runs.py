@@ -51,14 +51,19 @@ def test_a_run_on_an_object_store_is_the_run_on_a_disk(
     assert far.digest in command("show", far.folder).stdout
     both = command("compare", out, tmp_path / "here", "--by", "seed")
     assert "has the same scenario and seed" in both.stderr
-    assert (
-        f"figures in {out}/page.html" in command("report", out, "-o", f"{out}/page.html", "--svg", f"{out}/svg").stdout
-    )
-    assert (location(out) / "page.html").read_text().startswith("<!DOCTYPE html>")
-    assert any((location(out) / "svg").iterdir())
     again = command("run", file, "--inline", "--out", out, "--resume")
     assert str(far.folder) in again.stdout
     assert len(raysim.load(out)) == 1
+
+
+@pytest.mark.slow
+def test_a_report_and_its_figures_are_written_to_an_object_store(bucket: str, tmp_path: Path) -> None:
+    out = f"{bucket}/reported"
+    raysim.run(raysim.parse_scenario(digits()), out=out, inline=True)
+    answer = command("report", out, "-o", f"{out}/page.html", "--svg", f"{out}/svg")
+    assert f"figures in {out}/page.html" in answer.stdout
+    assert (location(out) / "page.html").read_text().startswith("<!DOCTYPE html>")
+    assert any((location(out) / "svg").iterdir())
 
 
 @pytest.mark.slow
