@@ -11,11 +11,13 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
+from raysim.data.sources.hdf5 import read_clients
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import load_npz, reading
 from raysim.parts.errors import BadValue, MissingFile
 from results.location import location
 
+Clients = list[tuple[str, dict[str, np.ndarray]]]
 _USUAL = {"partition": "natural", "local_test": "test"}  # each file is a client, and tests on its test samples
 
 
@@ -24,7 +26,8 @@ class ClientFiles(RawSamples):
 
     A file has x and y, as numpy.savez writes them; or `data`, a dictionary of both, as PFLlib (Zhang et al., JMLR 2025)
     writes it. Of that, arrays and plain values are read, and no code is run. Clients are in the order of the names of
-    their files, and numbers in order of size.
+    their files, and numbers in order of size. In place of files, a folder may hold two of TensorFlow Federated, whose
+    names end in train.h5 and test.h5, such as those of federated EMNIST; they need h5py (`raysim[hdf5]`).
     """
 
     name: str = "client_files"
@@ -39,11 +42,13 @@ class ClientFiles(RawSamples):
         return ("label", "user") if self.task == "classes" else None
 
     def reads(self) -> Iterable[Path]:
-        return [file for files in self._files() for file in files]
+        return [file for files in self._files() for file in files] or self._of_tff()
 
     def load(self) -> Dataset:
         """Joins the clients' samples, with a column `user`. Raises FileNotFoundError or ValueError with the file."""
         train, test = self._files()
+        if not train and (of_tff := self._of_tff()):
+            return self.made_of(*_named(*([*read_clients(file)] for file in of_tff)))
         if not train:
             text = "must be a folder with an .npz file for each client, in it or in `train`, but"
             where = str(location(self.path).expanduser().absolute())
@@ -56,6 +61,12 @@ class ClientFiles(RawSamples):
         folder = location(self.path).expanduser()
         train, test = (sorted((folder / name).glob("*.npz"), key=_by_name) for name in ("train", "test"))
         return (train, test) if train else (sorted(folder.glob("*.npz"), key=_by_name), [])
+
+    def _of_tff(self) -> list[Path]:
+        """Returns the two files of TensorFlow Federated; none, unless both are there."""
+        folder = location(self.path).expanduser()
+        found = [file for name in ("train", "test") for file in folder.glob(f"*{name}.h5")]
+        return found if len(found) == 2 else []
 
 
 def _by_name(file: Path) -> tuple[int, int, str]:
@@ -92,9 +103,26 @@ def _joined(files: list[Path], place: Mapping[str, int]) -> Raw:
     return Raw(np.concatenate(x), np.concatenate(y), {"user": np.concatenate(users)})
 
 
+def _named(train: Clients, test: Clients) -> tuple[Raw, Raw]:
+    """Returns both splits of TensorFlow Federated: x is what is not the label, and clients are in order of names."""
+    place = {name: at for at, name in enumerate(sorted({name for name, _ in (*train, *test)}))}
+
+    def joined(clients: Clients) -> Raw:
+        kinds = sorted(clients[0][1]) if clients else []
+        inputs = [kind for kind in kinds if kind != "label"]
+        if "label" not in kinds or len(inputs) != 1:
+            raise BadValue(f"HDF5 must have a label and an input for each sample, got {kinds!r}; take text", "path")
+        users = np.repeat([place[name] for name, _ in clients], [len(held["label"]) for _, held in clients])
+        x, y = (np.concatenate([held[kind] for _, held in clients]) for kind in (inputs[0], "label"))
+        return Raw(x, y, {"user": users.astype(np.int64)})
+
+    return joined(train), joined(test)
+
+
 def _of_client(file: Path) -> dict[str, Any]:
     """Returns what a file holds by name: its arrays or, of PFLlib's, what is in their dictionary."""
-    with reading(file, "a whole .npz file", "write it again"), zipfile.ZipFile(file.open("rb")) as members:
+    with reading(file, "a whole .npz file", "write it again"), file.open("rb") as content:
+        members = zipfile.ZipFile(content)
         packed = members.read("data.npy") if members.namelist() == ["data.npy"] else None
     if packed is None:
         return dict(load_npz(str(file)))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raysim.data.sources.columns import read_table
+from raysim.data.sources.hdf5 import read_clients
 from raysim.data.sources.huggingface import read_splits
 from raysim.data.sources.reading import all_matching, reading
 from raysim.parts.errors import BadValue
@@ -78,13 +79,15 @@ def _table(key: str, file: str) -> pa.Table:
     if file.endswith(TEXT):
         text = location(file).read_text(encoding="utf-8", errors="replace")
         return pa.table({"text": [text], "file": [Path(file).stem]})
+    if file.endswith(".h5"):
+        return _of_clients(file)
     if file.endswith(".json") and (of_users := _of_users(file)) is not None:
         return of_users
     if file.endswith(JSON):
         with reading(file, "a whole file of JSON lines, an object on each"), local_copy(location(file)) as copy:
             return pa_json.read_json(copy)
     if not file.endswith((".parquet", ".csv", ".csv.gz")):
-        raise BadValue(f"must be a .parquet, .jsonl, .csv or .txt file, or a folder, got {file!r}", key)
+        raise BadValue(f"must be a .parquet, .jsonl, .csv, .h5 or .txt file, or a folder, got {file!r}", key)
     return read_table(key, (file,))
 
 
@@ -107,6 +110,18 @@ def _of_users(file: str) -> pa.Table | None:
             for x, y in zip(samples["x"], samples["y"], strict=True)
         ]
         return pa.table(dict(zip(("text", "label", "user"), map(list, zip(*found, strict=True)), strict=True)))
+
+
+def _of_clients(file: str) -> pa.Table:
+    """Returns the samples of an HDF5 file of TensorFlow Federated, with a column `user` beside its own."""
+    import pyarrow as pa
+
+    clients = list(read_clients(file))
+    if not clients:
+        raise BadValue(f"{file!r} must have samples of clients under `examples`, got none; fetch it again", "path")
+    columns = {name: [value for _, held in clients for value in held[name].tolist()] for name in clients[0][1]}
+    users = [user for user, held in clients for _ in next(iter(held.values()))]
+    return pa.table({**columns, "user": users})
 
 
 def _text_of(x: str | list[Any]) -> str:

@@ -37,7 +37,8 @@ class Text(Source):
     path: Annotated[str, Field(examples=["reviews.jsonl"])]
     """A .parquet, .jsonl, .csv or .txt file, or a pattern such as texts/*.txt; or a folder: of `save_to_disk`, with
     files whose names or folders begin with train and test, or with .txt files. A .txt file is one text, in the column
-    `text`, whose name is in the column `file`. LEAF's .json files, as of Sent140, have text, label and user."""
+    `text`, whose name is in the column `file`. LEAF's .json files, as of Sent140, have text, label and user;
+    .h5 files of TensorFlow Federated, as of StackOverflow, have their own columns, and user."""
     test_path: str | None = None
     """The file, or a pattern, of the test texts. null: those of the folder or, without any, a share of the texts."""
     test_share: Share = 0.2

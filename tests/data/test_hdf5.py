@@ -1,0 +1,50 @@
+"""Files of TensorFlow Federated: texts of StackOverflow's columns, and images of federated EMNIST."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from data_sets import DATA
+
+from raysim.data.sources.text import Text
+from raysim.data.sources.tokenizers import Bytes
+
+h5py = pytest.importorskip("h5py")
+
+
+def write(file: Path, clients: dict[str, dict[str, Any]]) -> str:
+    with h5py.File(file, "w") as content:
+        for client, arrays in clients.items():
+            for name, array in arrays.items():
+                content[f"examples/{client}/{name}"] = array
+    return str(file)
+
+
+def test_texts_have_the_columns_of_the_file_and_their_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"7": {"tokens": ["how to", "why"], "score": [3, 1]}, "12": {"tokens": ["what is"], "score": [0]}}
+    file = write(tmp_path / "stackoverflow_train.h5", rows)
+    part = Text(path=file, test_path=file, text="tokens", client="user", columns=("score",))
+    train = part.load().train
+    assert [Bytes().fitted([]).decode(one) for one in train.x["input_ids"].tolist()] == ["what is", "how to", "why"]
+    assert train.columns["user"].tolist() == ["12", "7", "7"] and train.columns["score"].tolist() == [0, 3, 1]
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ValueError, match=r"`path` the package `h5py` must be there .*raysim\[hdf5\]"):
+        part.load()
+
+
+def test_images_of_writers_are_those_of_clients(tmp_path: Path) -> None:
+    pixels = np.linspace(0, 1, 2 * 28 * 28, dtype=np.float32).reshape(2, 28, 28)
+    write(
+        tmp_path / "fed_emnist_train.h5",
+        {"b": {"pixels": pixels, "label": [0, 1]}, "a": {"pixels": pixels, "label": [1, 1]}},
+    )
+    write(tmp_path / "fed_emnist_test.h5", {"b": {"pixels": pixels, "label": [1, 0]}})
+    keys = {"name": "client_files", "path": str(tmp_path), "clients": 2, "scale": "unit"}
+    dataset = DATA.validate_python(keys).load()
+    assert dataset.train.x.shape[0] == 4 and dataset.train.columns["user"].tolist() == [0, 0, 1, 1]
+    assert dataset.train.y.tolist() == [1, 1, 0, 1] and dataset.test.columns["user"].tolist() == [1, 1]
+    (tmp_path / "fed_emnist_test.h5").write_bytes(b"no")
+    with pytest.raises(ValueError, match=r"fed_emnist_test.h5' must be a whole HDF5 file"):
+        DATA.validate_python(keys).load()
