@@ -41,8 +41,10 @@ class LocalPool:
         self._beginning: list[Order] = []  # what each process does first
         self._deaths = 0  # of processes in a row that died before they were set up
         self._end = math.inf  # when `wait` raises KeyboardInterrupt, by time.monotonic
+        self._workers: list[LocalWorker] = []
         atexit.register(self.close)  # for generators that nobody has closed
-        self._workers = [self._make(number) for number in range(len(gpus))]
+        for number in range(len(gpus)):
+            self._workers.append(self._make(number))
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
@@ -93,9 +95,10 @@ class LocalPool:
         groups = [order.group for order in self._beginning if order.method == "open"]
         for group in reversed(groups):
             while job := self._queue.first(group):
-                worker = min(self._workers, key=lambda worker: len(worker.calls))
+                there = (worker for worker in self._workers if worker.is_set_up)
+                worker = min(there, key=lambda worker: len(worker.calls), default=None)
                 few = job.attempts or sum(map(self._queue.ready, groups)) < len(self._workers)
-                if not worker.is_set_up or len(worker.calls) >= (1 if few else DEPTH):
+                if worker is None or len(worker.calls) >= (1 if few else DEPTH):
                     return  # few jobs wait for an idle process, lest they queue behind another while one falls idle
                 self._queue.give(job)
                 worker.follow(Order(group, "call", (job.request, None, [1] * len(job.needs)), _parcels(job.needs)), job)

@@ -78,7 +78,7 @@ class LocalWorker:
 
     def end(self) -> str:
         """Ends the process and all that it has started, and returns how it ended."""
-        with suppress(ProcessLookupError):
+        if self._process.returncode is None:  # else another process may have its number by now
             os.killpg(self._process.pid, signal.SIGKILL)
         code = self._process.wait()
         self.pipe.close()

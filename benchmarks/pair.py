@@ -42,7 +42,7 @@ def commands(given: argparse.Namespace) -> dict[str, list[str]]:
     if given.flgo:
         found["flgo"] = [given.flgo, str(HERE / "flgo_job.py"), *raw]
         found["flgo threads"] = [*found["flgo"], "--threads", "2"]
-    found |= {"raysim": ours, "raysim inline": [*ours, "--inline"]}
+    found |= {"raysim": ours, "raysim inline": [*ours, "--inline"], "raysim local": [*ours, "--local", "2"]}
     if given.flgo:
         found["flgo async"] = [*found["flgo"], "--asynchronous"]
     return found | {"raysim async": [*ours, *fedbuff], "raysim async inline": [*ours, "--inline", *fedbuff]}
