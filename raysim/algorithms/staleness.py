@@ -1,11 +1,10 @@
 """Functions S(s) that scale the weight of an update by its staleness s >= 0 (Xie et al. 2019, section 5.2)."""
 
-import math
 from abc import abstractmethod
-from numbers import Real
 from typing import Annotated, Literal
 
 from raysim.parts.errors import BadInput
+from raysim.parts.number import is_finite
 from raysim.parts.part import NonNegative, OneOf
 from raysim.schedules import Schedulable
 
@@ -22,7 +21,7 @@ class StalenessFunction(Schedulable):
     def of(self, staleness: float) -> float:
         """Returns S(s). Raises BadInput if it is not a finite number."""
         found = self(staleness)
-        if not isinstance(found, Real) or isinstance(found, bool) or not math.isfinite(found):
+        if not is_finite(found):
             text = f"must return a finite number, got {found!r} for a staleness of {staleness:g}"
             raise BadInput("algorithm.staleness", f"{self.name} {text}")
         return found

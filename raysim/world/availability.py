@@ -2,7 +2,6 @@
 
 import math
 from abc import ABC, abstractmethod
-from numbers import Real
 from typing import Annotated, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from raysim.parts.errors import BadInput
+from raysim.parts.number import is_number
 from raysim.parts.part import Part, Positive, Share, Unit
 from raysim.parts.rng import generator
 
@@ -69,7 +69,7 @@ class AnyPresence(Presence):
 
     def next_change(self, time: float) -> float:
         change = self._availability.next_change(time)
-        if not isinstance(change, Real) or not change > time:
+        if not is_number(change) or not change > time:
             must = f"must return a time after {time:g}, math.inf if nothing will change"
             raise BadInput("world.availability.next_change", f"{must}, got {change!r}")
         return change

@@ -3,12 +3,12 @@
 import math
 from abc import abstractmethod
 from functools import cached_property
-from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from raysim.parts.errors import BadInput, BadValue
+from raysim.parts.number import is_number
 from raysim.parts.part import NonNegative, Part, Seconds, Unit
 from raysim.parts.rng import Stream
 from raysim.world import distribution
@@ -57,7 +57,7 @@ class Delay(Part):
 def duration_of(delay: Delay, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
     """Returns the delay of a dispatch. Raises ValueError unless it is a finite number that is not negative."""
     found = delay.duration(stream, client, number, cost)
-    if not isinstance(found, Real) or not 0 <= found < math.inf:
+    if not is_number(found) or not 0 <= found < math.inf:
         must = f"must return a finite number of {delay.unit}, 0 or more"
         raise BadInput("world.delay.duration", f"{must}, got {found!r} for client {client}, its dispatch {number}")
     return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
+from raysim.parts.number import is_number
 from raysim.parts.part import Fraction, Part
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Weighting(Part):
     def wrong_with(self, rows: tuple[Neighbours, ...]) -> str | None:
         """Returns what is wrong with the weights of each peer; None if nothing is."""
         for peer, row in enumerate(rows):
-            if strange := [weight for weight in row.weights if not isinstance(weight, Real)]:
+            if strange := [weight for weight in row.weights if not is_number(weight)]:
                 return f"must return numbers, got {type(strange[0]).__name__} for peer {peer}"
             if not (min(row.weights, default=0.0) >= 0 and sum(row.weights) <= 1 + 1e-9):
                 some = ", ".join(f"{weight:g}" for weight in row.weights[:5])

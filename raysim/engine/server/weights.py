@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Real
-
 from raysim.parts.errors import BadValue
+from raysim.parts.number import is_finite
 from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
 from raysim.terms import Population
@@ -29,6 +27,6 @@ def weigh(scenario: Scenario, stepped: Stepped, population: Population) -> list[
     if len(weights) != len(arrivals):
         raise BadValue(f"{must} a weight for each of {len(arrivals)} arrivals, got {len(weights)}")
     for arrival, weight in zip(arrivals, weights, strict=True):
-        if not isinstance(weight, Real) or isinstance(weight, bool) or not math.isfinite(weight):
+        if not is_finite(weight):
             raise BadValue(f"{must} finite numbers, got {weight!r} for client {arrival.client}")
     return list(weights)
