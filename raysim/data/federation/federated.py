@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from typing import Annotated, Any, Literal, cast
 
@@ -132,6 +132,14 @@ def federated(source: type[Source]) -> type[Federated]:
         if name in vars(source):
             setattr(made, name, vars(source)[name])
     return cast("type[Federated]", made)
+
+
+def _class_for(source: type[Source], keys: Collection[str]) -> type[Source]:
+    divides = not set(keys).isdisjoint(Federated.model_fields.keys() - Source.model_fields.keys())
+    return federated(source) if divides else source
+
+
+Source.class_for = staticmethod(_class_for)
 
 
 def divided(source: Source, **keys: Any) -> Federated:

@@ -1,7 +1,7 @@
 """The base of all sources of data: what loads samples, and says what they are."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, ClassVar, Self, cast, get_args
 
 from pydantic import Field
@@ -30,11 +30,12 @@ class Source(Part):
     usual: ClassVar[Mapping[str, str]] = {}
     """Defaults of the keys `partition` and `local_test` that this source has in place of the usual ones, by key."""
 
-    def __new__(cls, **keys: Any) -> Self:
-        from raysim.data.federation.federated import Federated, federated
+    class_for: ClassVar[Callable[[Any, Collection[str]], Any]] = staticmethod(lambda source, keys: source)
+    """Returns the class of what is made of this one with some keys. The federation, whose keys may be among them, sets
+    it."""
 
-        divided = keys.keys() & (Federated.model_fields.keys() - Source.model_fields.keys())
-        return cast("Self", super().__new__(federated(cls) if divided else cls))
+    def __new__(cls, **keys: Any) -> Self:
+        return cast("Self", super().__new__(Source.class_for(cls, keys)))
 
     @property
     def classes(self) -> int | None:
