@@ -133,13 +133,9 @@ class Case:
 
 def all_cases(device: str) -> list[Case]:
     """Returns all cases, the most telling first, for time may run out."""
-    exact, cnn, vit, gpt = (
-        "exact" if device == "gpu" else "float32",
-        "cnn, 100 a round",
-        "vit with lora",
-        "gpt2 with lora",
-    )
     gpu = device == "gpu"
+    exact = "exact" if gpu else "float32"
+    cnn, vit, gpt = "cnn, 100 a round", "vit with lora", "gpt2 with lora"
     cases = [Case("checked", "cpu")]
     cases += [Case("checked", device, 0, exact, repetition) for repetition in (0, 1)]
     cases += [Case("cnn, 10 a round", device), Case(cnn, device), Case("cnn, fedbuff", device)]

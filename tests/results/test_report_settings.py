@@ -21,8 +21,10 @@ CLIENTS = 40  # of which two are the worst 5 %
 
 @pytest.fixture(scope="module")
 def made_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Of two algorithms, two alphas and three seeds. Clients of FedAvg are the better the more they took part, those of
-    FedBuff the worse."""
+    """A report of runs of two algorithms, with two alphas and three seeds each.
+
+    The more often a client took part, the better it is with FedAvg, and the worse with FedBuff.
+    """
     folder = tmp_path_factory.mktemp("runs")
     for (algorithm, alpha), mean in MEANS.items():
         for seed, off in enumerate((-0.1, -0.05, 0.15)):
