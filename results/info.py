@@ -19,7 +19,9 @@ _OR_NULL: dict[str, Kind] = {
         ("name", "scenario_hash", "started_at", "finished_at", "ended_early", "ended_by", "error", "declared_over"), str
     ),
     **dict.fromkeys(("seed", "parameters", "classes"), int),
-    **dict.fromkeys(("versions", "forked_from", "depends_on", "diverged", "digest", "sweep", "left", "best"), dict),
+    **dict.fromkeys(
+        ("versions", "forked_from", "depends_on", "git", "diverged", "digest", "sweep", "left", "best"), dict
+    ),
     **dict.fromkeys(("machines", "notes", "resumed", "workers"), list),
     "input_shape": _SHAPE,
 }

@@ -22,13 +22,12 @@ from raysim.engine.saver import Saver
 from raysim.observers.gauges import Gauges
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.parts.plain import as_lists
+from raysim.runs.code_changes import code_changes
 from raysim.runs.explained import explained
 from raysim.runs.folder import digest, digests, now, run_info, save
 from raysim.runs.machines import differences, kinds_of, workers_of
 from raysim.runs.observing import NewRows
 from raysim.scenario import Scenario
-from raysim.scenario.dependencies import changes
-from raysim.scenario.schema import computes_on
 from raysim.workers.replies import Described
 from results import CannotWrite, NotARun, Run, Writer, this_process, write_json
 from results.disk import require_space
@@ -54,6 +53,7 @@ class Execution:
     until: int | None = None  # the version of the model, or rounds of peers, after which it stops with a checkpoint
     tables: frozenset[str] = frozenset()  # tables whose new rows it yields, too
     facts: dict[str, Any] = field(default_factory=dict)  # further content of run.json, such as the origin of a fork
+    past: dict[str, Any] = field(default_factory=dict)  # run.json of the run whose past a new fork does again
     holder: dict[str, Any] = field(default_factory=this_process)  # the process that made this; if it ends, the run does
 
     @property
@@ -80,9 +80,8 @@ class Execution:
         checkpoint = self._checkpoint()
         before = self._before()
         info = self._info(checkpoint, before)
-        if checkpoint:
-            known = before.get("notes") or ()
-            pool.warnings += [f"{self.run}: {note}" for note in info["notes"] if note not in known]
+        known = {*(before.get("notes") or ()), *self.facts.get("notes", ())}
+        pool.warnings += [f"{self.run}: {note}" for note in info["notes"] if note not in known]
         writer = self._begin(info, checkpoint)
         family = family_of(self.scenario)
         recorder: Recorder = family.recorder(writer)
@@ -246,26 +245,11 @@ class Execution:
             forks = not self.facts.keys().isdisjoint(("forking", "forked_from"))
             again = [] if forks else [resumed]  # the first run of a new fork is no resumption
             info["resumed"] = [*before.get("resumed", []), *again]
-            info |= self._went_on(before, info, version) if checkpoint else {}
+            info |= _went_on(before, info, version) if checkpoint else {}
+        if not checkpoint and (earlier := before or self.past):
+            told = "did the past of the other run again" if self.past else "began again"
+            info["notes"] = [*info["notes"], *code_changes(earlier, info).told(told)]
         return info
-
-    def _went_on(self, before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:
-        """Returns the part of run.json about the dependencies of a resumed run, with each change of them."""
-        known, current = before.get("depends_on") or {}, info["depends_on"]
-        asked, asks = (one["scenario"]["resources"] for one in (before, info))
-        kinds, others = computes_on(asked), computes_on(asks)
-        devices = [
-            f"resources.{key} {asked.get(key)} -> {asks.get(key)}"
-            for key in sorted(kinds.keys() | others.keys())
-            if kinds.get(key) != others.get(key)
-        ]
-        changed = ", ".join([*(changes(known | {"mixed": []}, current) if known else ["unknown"]), *devices])
-        notes, mixed = dict.fromkeys([*before.get("notes", []), *info["notes"]]), [*known.get("mixed", [])]
-        if changed:
-            mixed.append(f"it went on from version {version} after a change: {changed}")
-            notes[mixed[-1].removeprefix("it ")] = None
-        went_on = {"depends_on": {**current, "mixed": mixed}, "notes": list(notes)}
-        return went_on | {"machines": before["machines"]} if before.get("machines") else went_on
 
     def _finish(self, simulation: Simulation[Any, Any], writer: Writer) -> dict[str, Any]:
         """Does what is left after the loop, and returns what run.json says of a finished run."""
@@ -342,6 +326,16 @@ class Execution:
             with suppress(CannotWrite):  # a reader then sees that the process is gone
                 write_json(self.folder, info)
         return str(info["status"])
+
+
+def _went_on(before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:
+    """Returns the part of run.json about the dependencies of a resumed run, with each change of them."""
+    changed = code_changes(before, info)
+    told = changed.told(f"went on from version {version}")
+    notes = dict.fromkeys([*(before.get("notes") or []), *info["notes"], *told])
+    mixed = [*(before.get("depends_on") or {}).get("mixed", []), *(f"it {text}" for text in told if changed.of_bits)]
+    went_on = {"depends_on": {**info["depends_on"], "mixed": mixed}, "notes": list(notes)}
+    return went_on | {"machines": before["machines"]} if before.get("machines") else went_on
 
 
 def _of_model(described: Described) -> dict[str, Any]:

@@ -65,7 +65,8 @@ def fork(
         made.append(new_folder(location(out), after.name))
         with locked(source, shared=True):
             goes_on = _copy(source, made[0], at, origin)
-        return Execution(old, made[0], goes_on=goes_on, until=at, facts={"forking": origin})
+        past = {} if goes_on else open_run(source).info
+        return Execution(old, made[0], goes_on=goes_on, until=at, facts={"forking": origin}, past=past)
 
     with showing(progress) as shown:
         observing = Observing(after, observers_of(after, [*shown.observers, *observers]))

@@ -23,12 +23,13 @@ from raysim.scenario.own_modules import (
     modules_named,
     own_modules,
     parts_in,
+    places_of,
     root_of,
     sources_of,
 )
 from results.store import local_copy, make_folder
 
-CODE = "code"  # the folder of copies, in the run's folder
+CODE, DIFF = "code", "working_tree.diff"  # names in the run's folder
 LARGEST_DIFF = 2**20  # bytes
 PATIENCE_S = 10.0  # seconds that git may take
 
@@ -40,7 +41,8 @@ def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
         root = root_of(module)
         if root is None or not is_installed(root):
             sources = main_sources(scenario) if module == MAIN else sources_of(module)
-            own |= {(root / path).resolve(): content for path, content in sources.items()} if root else {}
+            places = places_of(module)
+            own |= {(places[path] / path).resolve(): content for path, content in sources.items() if path in places}
             for path, content in sources.items():
                 copy = folder / CODE / path
                 make_folder(copy.parent, parents=True)
@@ -128,8 +130,9 @@ def _working_tree(folder: Path, own: dict[Path, bytes]) -> dict[str, Any] | None
             before, now = (text.decode(errors="replace").splitlines(keepends=True) for text in texts)
             lines += unified_diff(before, now, f"a/{name}", f"b/{name}")
     diff = "".join(lines)
+    (folder / DIFF).unlink(missing_ok=True)  # that of a run that goes on
     if 0 < len(diff) <= LARGEST_DIFF:
-        (folder / "working_tree.diff").write_text(diff, encoding="utf-8")
+        (folder / DIFF).write_text(diff, encoding="utf-8")
     return {"commit": commit, "clean": not diff}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.scenario.fingerprints import fingerprint
-from raysim.scenario.own_modules import MAIN, main_sources, own_modules, parts_in, root_of, sources_of
+from raysim.scenario.own_modules import MAIN, main_sources, own_modules, parts_in, places_of, root_of, sources_of
 from raysim.scenario.schema import Scenario
 from raysim.version import __version__
 
@@ -42,10 +42,10 @@ def own_code(scenario: Scenario) -> dict[str, str] | None:
     for module in own_modules(scenario):
         if not (sources := _sources(scenario, module)):
             return None
-        root = root_of(module)
-        found[module] = str(root)
+        found[module], places = str(root_of(module)), places_of(module)
         found |= {
-            str((root or Path()) / path): hashlib.sha256(content).hexdigest() for path, content in sources.items()
+            str(places.get(path, Path()) / path): hashlib.sha256(content).hexdigest()
+            for path, content in sources.items()
         }
     return found
 

@@ -8,7 +8,7 @@ import linecache
 import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -67,19 +67,48 @@ def root_of(module: str) -> Path | None:
 
 
 def sources_of(module: str) -> dict[Path, bytes]:
-    """Returns the files that a module is made of, by paths below the folder from which it is imported.
+    """Returns the files that a module is made of, by paths below the folder from which each is imported.
 
-    They are its own file, and those of modules in the same folder or package that it imports. For a module of an
-    installed package, it is the module's own file only. Returns {} if they are not known.
+    They are its own file, and those of the modules that it imports, except Python's own and those of installed
+    packages. For a module of an installed package, it is the module's own file only. Returns {} if they are not known.
     """
-    root = root_of(module)
-    return {path: root.joinpath(path).read_bytes() for path in files_of(module, root)} if root else {}
+    return {path: root.joinpath(path).read_bytes() for path, root in places_of(module).items()}
+
+
+def places_of(module: str) -> dict[Path, Path]:
+    """Returns the folders from which the files of `sources_of` are imported, by their paths below these folders."""
+    home = root_of(module)
+
+    def root_for(name: str) -> Path | None:
+        if home is None or _is_in(home, name):
+            return home
+        return _root_of_own(name)
+
+    return _files(module, root_for)
 
 
 def main_sources(scenario: Part) -> dict[Path, bytes]:
-    """Returns the source of the script, or of a notebook's cells, that classes of a scenario are in, by its path."""
-    text = main_source(scenario)
-    return {Path(f"{MAIN}.py"): text.encode()} if text else {}
+    """Returns the source of the script, or of a notebook's cells, that classes of a scenario are in, by its path.
+
+    Modules of the user's own that it uses count too, as in `sources_of`.
+    """
+    if not (text := main_source(scenario)):
+        return {}
+    found = {Path(f"{MAIN}.py"): text.encode()}
+    for module in sorted(_used(text)):
+        found |= sources_of(module) if _root_of_own(module.partition(".")[0]) else {}
+    return found
+
+
+def _used(text: str) -> set[str]:
+    """Returns the modules of what the text of a script or notebook names, as they are in its variables."""
+    try:
+        names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    except SyntaxError:  # such as a cell with a line that is no Python
+        return set()
+    values = (vars(sys.modules[MAIN]).get(name) for name in names)
+    modules = (value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None) for value in values)
+    return {module for module in modules if isinstance(module, str)} - {MAIN}
 
 
 def main_objects(scenario: Part) -> dict[str, Any]:
@@ -124,19 +153,37 @@ def modules_named(value: Any) -> set[str]:
 
 def files_of(module: str, root: Path) -> list[Path]:
     """Returns the files below a folder that a module there is made of, by paths below that folder."""
-    found: dict[Path, None] = {}
+    return [*_files(module, lambda name: root)]
+
+
+def _files(module: str, root_for: Callable[[str], Path | None]) -> dict[Path, Path]:
+    """Returns the folders of the files that a module is made of, by their paths below these folders, sorted.
+
+    root_for: returns the folder from which a package or module is imported; None for one that does not count.
+    """
+    found: dict[Path, Path] = {}
     todo = [module]
     while todo:
         names = todo.pop().split(".")
-        if names[0] in OURS:
+        if names[0] in OURS or (root := root_for(names[0])) is None:
             continue
         for depth in range(1, len(names) + 1):
             place = Path(*names[:depth])
             for path, inside in ((place / "__init__.py", depth), (place.with_suffix(".py"), depth - 1)):
                 if path not in found and (root / path).is_file():
-                    found[path] = None
+                    found[path] = root
                     todo += [] if is_installed(root) else _imports(root / path, names[:inside])
-    return sorted(found)
+    return dict(sorted(found.items()))
+
+
+def _root_of_own(name: str) -> Path | None:
+    """Returns the folder from which a package or module is imported; None for one of raysim, Python or a package."""
+    root = None if name in OURS or name in sys.stdlib_module_names else root_of(name)
+    return None if root is None or is_installed(root) else root
+
+
+def _is_in(root: Path, name: str) -> bool:
+    return (root / name).is_dir() or (root / f"{name}.py").is_file()
 
 
 def _imports(file: Path, package: list[str]) -> Iterator[str]:
@@ -152,3 +199,11 @@ def _imports(file: Path, package: list[str]) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
             yield from (".".join([*above, *filter(None, [node.module]), alias.name]) for alias in node.names)
+        elif isinstance(node, ast.Call) and _called(node.func) in ("import_module", "__import__") and node.args:
+            named = node.args[0]
+            yield from [named.value] if isinstance(named, ast.Constant) and isinstance(named.value, str) else ()
+
+
+def _called(function: ast.expr) -> str | None:
+    """Returns the last name of what is called."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)

@@ -1,13 +1,17 @@
 """Who writes a run, and whether all of it is there: what is missing, changed or taken over is told."""
 
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import command
-from conftest import Raw, digits
+from conftest import PYTHONPATH, Raw, digits
 
 import raysim
 from raysim.parts.errors import CannotGoOn, RunFailed, StopRun
@@ -119,6 +123,81 @@ def test_every_change_of_code_is_noted_and_told(
     raysim.resume(folder, inline=True)
     found = EarlierRuns(tmp_path / "runs").find(raysim.parse_scenario(raw))
     assert isinstance(found, OutOfDate) and found.why.count("it went on from version") == 2
+
+
+SOURCE = """from importlib import import_module
+from raysim.algorithms import FedBuff
+import {stem}_apart
+other = import_module("{stem}_called")
+class Mine(FedBuff):
+    name: str = "mine"
+"""
+
+
+@pytest.fixture
+def with_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> tuple[Path, Path]:
+    """A run that ended early, and the folder of its own modules. One that these import is in another folder."""
+    stem = f"kept_{abs(hash(request.node.name))}"
+    here, apart = tmp_path / "here", tmp_path / "apart"
+    for folder, name, text in ((here, "", SOURCE.format(stem=stem)), (here, "_called", "X = 1"), (apart, "_apart", "")):
+        folder.mkdir(exist_ok=True)
+        (folder / f"{stem}{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(folder)
+    monkeypatch.chdir(here)
+    return early(digits(algorithm={"name": f"{stem}:Mine", "buffer": 3}), tmp_path / "runs", 2), here
+
+
+def write_info(folder: Path, **blocks: Any) -> None:
+    info = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**info, **blocks}))
+
+
+CHANGES: dict[str, Any] = {
+    r"module \w+ changed$": lambda run, here: next(here.glob("*_called.py")).write_text("X = 2"),
+    r"module (?#apart)\w+ changed$": lambda run, here: next(here.parent.glob("apart/*.py")).write_text("X = 2"),
+    r"torch 1\.0 -> 2": lambda run, here: write_info(run, versions={"torch": "1.0"}),
+    r"ray 1\.0 -> 2": lambda run, here: write_info(run, versions={"ray": "1.0"}),
+    r"git commit 0123456789 with changes -> none$": lambda run, here: write_info(
+        run, git={"commit": 2 * "0123456789", "clean": False}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_kind_of_change_is_noted_by_runs_that_go_on_begin_again_or_fork(
+    change: str, with_code: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    run, here = with_code
+    CHANGES[change](run, here)
+    other = Path(shutil.copytree(run, run.with_name("other")))
+    shutil.rmtree(other / "checkpoint")
+    version = json.loads((run / "checkpoint" / "checkpoint.json").read_text())["version"]
+    forks = [raysim.fork(run, at, inline=True, out=here / "forks") for at in (1, version + 1)]
+    ended = [raysim.resume(run, inline=True), raysim.resume(other, inline=True), *forks]
+    went_on = f"went on from version {version}"
+    done = [went_on, "began again", "did the past of the other run again", went_on]
+    for result, what in zip(ended, done, strict=True):
+        assert re.search(f"^{what} after a change: {change}", "\n".join(result.info["notes"]), re.MULTILINE)
+        assert f"{result.folder.name}: {what} after a change: " in caplog.text
+    mixed = bool(ended[0].info["depends_on"]["mixed"])
+    assert mixed == (not change.startswith(("git", "ray")))  # which decide no bits
+
+
+@pytest.mark.slow
+def test_what_a_script_uses_counts_as_its_code(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("def share(): return 1.0\n")
+    (tmp_path / "unused.py").write_text("")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import raysim, json, unused\nfrom beside import share\nfrom raysim.algorithms import FedBuff\n"
+        "class Mine(FedBuff):\n    name: str = 'mine'\n    def weigh(self, arrivals, population):\n"
+        f"        return [share()] * len(arrivals)\nraw = json.loads({json.dumps(json.dumps(RAW))})\n"
+        "raw['algorithm'] = Mine(buffer=3)\nprint(raysim.run(raw, inline=True, progress=False).folder)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
+    line = [sys.executable, str(script)]
+    answer = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=environment, check=True)
+    assert {file.name for file in Path(answer.stdout.strip(), "code").iterdir()} == {"__main__.py", "beside.py"}
 
 
 def test_a_part_whose_checksum_fails_keeps_a_run_from_going_on_before_anything_changes(tmp_path: Path) -> None:
