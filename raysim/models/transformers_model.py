@@ -37,8 +37,10 @@ class TransformersModel(ModelPart):
     has one."""
     path: str | None = None
     """A local folder with `config.json` and weights in safetensors, as `save_pretrained` writes it. null: `config`."""
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    """What frozen weights are kept in. Trained ones are float32."""
+    dtype: Literal["float32", "bfloat16", "int8", "nf4"] = "float32"
+    """What frozen weights are kept in; trained ones are float32. int8, nf4: dense layers but the head in 8 bits, or in
+    4-bit NormalFloats (Dettmers et al., QLoRA, NeurIPS 2023), and the rest in bfloat16. They are for `lora` without
+    `merge`, and need the package `bitsandbytes` (`pip install "raysim[quantised]"`)."""
     attention: Literal["eager", "sdpa"] = "eager"
     """How attention is computed. eager: so that gradients are the same whenever they are taken. sdpa: by torch's fused
     kernels, which take less time and memory, and on some devices round anew each time."""
@@ -56,6 +58,9 @@ class TransformersModel(ModelPart):
         if self.dtype == "bfloat16" and self.lora is None and not self.frozen:
             text = "must be float32 where all weights are trained, got bfloat16; freeze some, with lora or frozen"
             yield Problem("model.dtype", text)
+        if self.dtype in ("int8", "nf4") and (self.lora is None or self.lora.merge):
+            text = f"must be float32 or bfloat16 unless lora is set, and its merge is not, got {self.dtype}"
+            yield Problem("model.dtype", f"{text}; add lora, or take out merge")
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Builds the model of transformers, with its parameter names; it returns the logits alone.
@@ -65,6 +70,9 @@ class TransformersModel(ModelPart):
         """
         import torch
         from transformers.utils import logging
+
+        from raysim.models.pretrained import head_of
+        from raysim.models.quantised import quantise
 
         quiet: Any = logging
         quiet.set_verbosity_error()
@@ -77,8 +85,10 @@ class TransformersModel(ModelPart):
             newer = getattr(module, "activation_checkpointing_enable", None)
             (newer or module.gradient_checkpointing_enable)({"use_reentrant": False})
         module.register_forward_hook(Logits())
-        if self.dtype == "bfloat16":
-            module = module.to(torch.bfloat16)
+        # A folder may hold weights in any type.
+        module = module.to(torch.float32 if self.dtype == "float32" else torch.bfloat16)
+        if self.dtype in ("int8", "nf4"):
+            quantise(module, self.dtype, module.get_submodule(head_of(module)))
         made: nn.Module = module.train()
         return made
 
@@ -125,6 +135,8 @@ class TransformersModel(ModelPart):
             raise BadValue(f"must be a local folder with config.json and *.safetensors, got {got}; {cure}", "path")
         try:
             config = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True)
+            if getattr(config, "quantization_config", None) is not None:
+                raise TypeError("weights of fewer bits; save them in bfloat16, and set `dtype`")
             for name, value in self._settings(num_classes).items():
                 setattr(config, name, value)
             if config.get_text_config().pad_token_id is None:

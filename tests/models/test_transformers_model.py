@@ -140,6 +140,22 @@ def test_a_folder_gives_its_weights_and_a_head_starts_at_random(folder: Path) ->
     assert classifier(inputs()).shape == (40, 3)
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux")
+def test_a_frozen_base_in_the_type_of_its_file_is_mapped_which_all_processes_of_a_node_share(tmp_path: Path) -> None:
+    config = transformers.AutoConfig.for_model(**GPT | {"vocab_size": 20000, "pad_token_id": 0})
+    made = transformers.AutoModelForCausalLM.from_config(config).bfloat16()
+    made.save_pretrained(tmp_path)
+    half = initialise(CausalLM(path=str(tmp_path), dtype="bfloat16", lora=Lora(rank=2)), (12,), 20, 0)
+    (mapped,) = (line for line in Path("/proc/self/maps").read_text().splitlines() if str(tmp_path) in line)
+    start, end = (int(one, 16) for one in mapped.split()[0].split("-"))
+    frozen = [parameter for parameter in half.parameters() if not parameter.requires_grad]
+    assert frozen and all(start <= parameter.data_ptr() < end for parameter in frozen)
+    whole = initialise(CausalLM(path=str(tmp_path), lora=Lora(rank=2)), (12,), 20, 0)
+    assert {parameter.dtype for parameter in whole.parameters()} == {torch.float32}
+    assert torch.equal(whole.transformer.wte.weight, made.transformer.wte.weight.float())
+    assert whole(torch.from_numpy(IDS)).isfinite().all()
+
+
 @pytest.mark.parametrize(
     ("keys", "shape", "text"),
     [
@@ -161,6 +177,11 @@ def test_a_folder_without_weights_is_refused(folder: Path, tmp_path: Path) -> No
     with pytest.raises(BadInput, match=r"which has no \*.safetensors; save the model there"), located("model"):
         initialise(CausalLM(path=str(tmp_path)), (12,), 20, 0)
     (tmp_path / "model.safetensors").write_bytes(b"{}")
+    quantised = json.loads((folder / "config.json").read_text()) | {"quantization_config": {"load_in_4bit": True}}
+    (tmp_path / "config.json").write_text(json.dumps(quantised))
+    with pytest.raises(BadInput, match="got: weights of fewer bits; save them in bfloat16"), located("model"):
+        initialise(CausalLM(path=str(tmp_path)), (12,), 20, 0)
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     with pytest.raises(BadInput, match="must hold a model of transformers for causal_lm, got"), located("model"):
         initialise(CausalLM(path=str(tmp_path)), (12,), 20, 0)
 
