@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
-from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import RunFolder, RunFolders, require_writable, to_location
+from raysim.cli.bad_input import refuse, refusing_wrong_runs
+from raysim.cli.options import By, RunFolder, RunFolders, require_writable, to_location
 
 if TYPE_CHECKING:
     from results.compare import Comparison
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 def show(run: RunFolder) -> None:
     """Summarise a finished, running or killed run; or the runs in a folder, such as that of a sweep."""
-    from rich.console import Console
-
     from raysim.cli.ls import ls
     from results import open_run, summary
     from results.show import render
@@ -117,10 +116,8 @@ def compare(
 
     if (paired and (columns or paper)) or (baseline and not paired):
         wrong = "--columns and --paper: must not be given with --paired" if paired else "--baseline: needs --paired"
-        typer.echo(f"{wrong}; leave them out" if paired else f"{wrong} beside it; add that", err=True)
-        raise typer.Exit(2)
-    with refusing_wrong_runs():
-        notes: list[str] = []
+        refuse(f"{wrong}; leave them out" if paired else f"{wrong} beside it; add that")
+    with refusing_wrong_runs() as notes:
         found = load(*runs, damaged=notes)
         measure = found.measure(
             metric=metric or "accuracy",
@@ -142,14 +139,10 @@ def compare(
             return comparison if published is None else beside(comparison, published)
 
         compared_runs = whole(found, compared, notes)
-    for note in notes:
-        typer.echo(note, err=True)
     _print_comparison(compared_runs, format, percent)
 
 
 def _print_comparison(comparison: Comparison | Paired, format: Format, percent: bool) -> None:
-    from rich.console import Console
-
     from results.render import render
 
     # Other formats show what was not run in the table.
@@ -173,13 +166,7 @@ def report(
         Path | None,
         typer.Option(help="Also write each figure as a file here.", parser=to_location, metavar="FOLDER"),
     ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="Make a line for each value of a key; by default of all keys that differ but seed. Can be repeated.",
-        ),
-    ] = None,
+    by: By = None,
     picked: Annotated[bool, typer.Option("--picked", help="Leave out clients that had not taken part yet.")] = False,
 ) -> None:
     """Make one HTML page with figures of runs; it needs no network and no other file."""
@@ -191,10 +178,7 @@ def report(
     from results.run_set import whole
     from results.texts import count
 
-    notes: list[str] = []
-    with refusing_wrong_runs():
+    with refusing_wrong_runs() as notes:
         page = whole(load(*runs, damaged=notes), lambda some: make_report(some, by, picked), notes)
-    for note in notes:
-        typer.echo(note, err=True)
     page.write(out, svg)
     typer.echo(f"{count(len(page.pictures), 'figure')} in {out}")

@@ -1,7 +1,7 @@
 """Where the command line starts: `app` holds all commands, and `main` is the program `raysim`.
 
-The modules of commands import typer only; what a command works with is imported when it is called, so that
-`raysim --help` does not wait for it.
+The modules of commands import typer and rich only, which `raysim --help` loads anyway; what else a command works with
+is imported when it is called, so that `--help` does not wait for it.
 """
 
 from __future__ import annotations

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import typer
 
 from raysim.parts.errors import RunFailed, ScenarioError
 
 
-def refuse(errors: Sequence[Exception]) -> None:
-    """Prints the errors and ends the command with exit code 2. Does nothing if there are no errors."""
+def refuse(*errors: Exception | str) -> NoReturn:
+    """Prints what is wrong and ends the command with exit code 2."""
     for error in errors:
         typer.echo(str(error), err=True)
-    if errors:
-        raise typer.Exit(2)
+    raise typer.Exit(2)
 
 
 def tell(error: Exception) -> None:
@@ -34,11 +34,17 @@ def tell(error: Exception) -> None:
 
 
 @contextmanager
-def refusing_wrong_runs() -> Iterator[None]:
-    """Ends the command with exit code 2 if the block finds no runs, or runs that cannot be compared."""
+def refusing_wrong_runs() -> Iterator[list[str]]:
+    """Ends the command with exit code 2 if the block finds no runs, or runs that cannot be compared.
+
+    Yields a list for notes on runs that are left out. They are printed after the block.
+    """
     from results import NotARun, NotComparable, UnknownKey
 
+    notes: list[str] = []
     try:
-        yield
+        yield notes
     except (NotARun, NotComparable, UnknownKey) as error:
-        refuse([error])
+        refuse(error)
+    for note in notes:
+        typer.echo(note, err=True)

@@ -47,7 +47,8 @@ def check(
             typer.echo(f"{path}: data: {text}")
         for note in dict.fromkeys(notes):
             typer.echo(f"{path}: note: {note}")
-    refuse(wrong)
+    if wrong:
+        refuse(*wrong)
 
 
 def _inspect(scenarios: list[Scenario]) -> tuple[list[Problem], list[str], list[str]]:

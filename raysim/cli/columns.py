@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Column, Table
 
 from raysim.cli.bad_input import refuse
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 OWN = {  # how an algorithm adds own columns, by table
     "updates": "what `update`, `local` and `mix` give to `task.log(name=number)`",
@@ -24,16 +24,13 @@ def columns(
     ] = None,
 ) -> None:
     """Tell what each column of a run's tables means: its type, its unit, and when it is null."""
-    from rich.console import Console
-
     from raysim.parts.errors import nearest
     from results import TABLES
     from results.keys import ORIGIN
     from results.schemas import description_of
 
     if table is not None and table not in TABLES:
-        must = f"columns: must be one of {', '.join(TABLES)}"
-        refuse([ValueError(f"{must}, got {table!r}{nearest(table, list(TABLES))}")])
+        refuse(f"columns: must be one of {', '.join(TABLES)}, got {table!r}{nearest(table, list(TABLES))}")
     console = Console()
     for place, name in enumerate([table] if table else TABLES):
         console.print(*["\n"] * bool(place), f"[bold]{name}[/]: {description_of(name)}\n", _columns(name), sep="")
@@ -43,14 +40,9 @@ def columns(
 
 
 def _columns(name: str) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
     from results.schemas import columns_of
 
-    shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    shown.add_column(no_wrap=True)
-    shown.add_column()
+    shown = Table(Column(no_wrap=True), Column(), box=None, show_header=False, padding=(0, 2, 0, 0))
     for column in columns_of(name):
         kind = column.type + (", or null" if column.nullable else "") + (f" ({column.unit})" if column.unit else "")
         differs = " It differs between two runs of one scenario." if column.wall else ""

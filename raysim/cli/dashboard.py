@@ -23,7 +23,7 @@ def dashboard(
 
     if not folder.is_dir():
         hint = "Ray makes it on the head node when it starts there" if folder == WHERE else "make it"
-        refuse([ValueError(f"dashboard: must be given a folder that is there, got {folder}; {hint}")])
+        refuse(f"dashboard: must be given a folder that is there, got {folder}; {hint}")
     file = folder / "raysim.json"
     with writing(file):
         file.write_text(DASHBOARD.read_text(encoding="utf-8"), encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from raysim.cli.telling import telling
 from raysim.observers import Lines, Observer
@@ -105,9 +105,8 @@ def exit_code(*ends: Result | Exception) -> int:
 def timeline(updates: Sequence[Mapping[Any, Any]]) -> Table:
     """Returns a table of the first updates of a timeline."""
     columns = ("dispatch", "client", "dispatched_at", "arrived_at", "version", "staleness", "status", "step")
-    table = Table(title="first updates", box=None, header_style="bold")
-    for column in columns:
-        table.add_column(column, justify="right")
+    heads = (Column(column, justify="right") for column in columns)
+    table = Table(*heads, title="first updates", box=None, header_style="bold")
     for row in updates:
         table.add_row(*(_cell(row[c]) for c in columns))
     return table

@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
 
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Address, Overrides
@@ -13,8 +17,6 @@ from raysim.cli.signals import ending_by_signals
 from raysim.parts.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from raysim.doctor.diagnosis import Diagnosis
     from raysim.doctor.findings import Finding
     from raysim.doctor.measurement import Measured
@@ -36,10 +38,7 @@ def doctor(
     try:
         first = load_sweep(scenario, overrides or []).scenarios()[0]
     except ScenarioError as error:
-        refuse([error])
-        return
-    from rich.console import Console
-
+        refuse(error)
     from raysim.doctor.diagnosis import diagnose
 
     console = Console(highlight=False)
@@ -49,7 +48,7 @@ def doctor(
     raise typer.Exit(1 if found.wrong else 0)
 
 
-def _show(console: Any, found: Diagnosis) -> None:
+def _show(console: Console, found: Diagnosis) -> None:
     console.print(_software(found))
     console.print(_hardware(found))
     for finding in found.findings:
@@ -62,19 +61,12 @@ def _show(console: Any, found: Diagnosis) -> None:
         console.print(f"proposed: {' '.join(found.proposal.settings)}", soft_wrap=True)
 
 
-def _line(finding: Finding) -> Any:
-    from rich.text import Text
-
+def _line(finding: Finding) -> Text:
     return Text.assemble((f"{finding.kind}: ", _STYLES[finding.kind]), finding.text)
 
 
 def _table(title: str, *heads: str) -> Table:
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for head in heads:
-        table.add_column(head)
-    return table
+    return Table(*heads, title=title, title_justify="left", box=None, header_style="dim", padding=(0, 2, 0, 0))
 
 
 def _software(found: Diagnosis) -> Table:
@@ -82,14 +74,8 @@ def _software(found: Diagnosis) -> Table:
     for place in found.nodes:
         if (node := place.answer) is not None:
             machine = node.machine
-            versions = (
-                node.python,
-                f"{node.raysim} {node.code}",
-                node.ray,
-                machine.torch,
-                node.cuda,
-                machine.capability,
-            )
+            raysim = f"{node.raysim} {node.code}"
+            versions = (node.python, raysim, node.ray, machine.torch, node.cuda, machine.capability)
             table.add_row(_name(place), *(text or "none" for text in versions))
     return table
 
@@ -98,15 +84,15 @@ def _hardware(found: Diagnosis) -> Table:
     table = _table("room", "node", "CPUs", "memory free", "GPUs (memory free)", "disk free", "object store", "data")
     for place in found.nodes:
         if (node := place.answer) is not None:
-            gpus = ", ".join(f"{gpu.name} {_size(gpu.free_bytes)} of {_size(gpu.total_bytes)}" for gpu in node.gpus)
+            gpus = ", ".join(f"{gpu.name} {decimal(gpu.free_bytes)} of {decimal(gpu.total_bytes)}" for gpu in node.gpus)
             store = place.resources.get("object_store_memory")
             table.add_row(
                 _name(place),
                 f"{place.resources.get('CPU', 0):g}",
-                f"{_size(node.free_memory_bytes)} of {_size(node.memory_bytes)}",
+                f"{decimal(node.free_memory_bytes)} of {decimal(node.memory_bytes)}",
                 gpus or "none",
-                _size(node.free_disk_bytes),
-                _size(int(store)) if store else "none",
+                decimal(node.free_disk_bytes),
+                decimal(int(store)) if store else "none",
                 f"{len(node.missing)} paths missing" if node.missing else "there",
             )
     return table
@@ -121,14 +107,12 @@ def _measured(measured: Measured) -> Table:
     table = _table(f"measured on {measured.clients} clients", "of", "is")
     table.add_row("a client", _time(measured.client_s))
     table.add_row("a server step", _time(measured.step_s))
-    table.add_row(
-        "an evaluation", _time(measured.evaluation_s) if measured.evaluation_s is not None else "not measured"
-    )
-    table.add_row("memory of an actor", _size(usage.actor_bytes))
+    table.add_row("an evaluation", _time(measured.evaluation_s))
+    table.add_row("memory of an actor", decimal(usage.actor_bytes))
     if usage.gpu_bytes is not None:
-        table.add_row("GPU memory of an actor", _size(usage.gpu_bytes))
-    table.add_row("data, once a node", _size(usage.data_bytes))
-    table.add_row("the model", _size(usage.model_bytes))
+        table.add_row("GPU memory of an actor", decimal(usage.gpu_bytes))
+    table.add_row("data, once a node", decimal(usage.data_bytes))
+    table.add_row("the model", decimal(usage.model_bytes))
     planned = measured.planned
     table.add_row("the run", f"{planned.trained:,.0f} trainings, {planned.steps:,.0f} steps")
     return table
@@ -138,7 +122,7 @@ def _compared(asked: Proposal, proposal: Proposal) -> Table:
     table = _table("resources", "", "client_actors", "gpus_per_client", "chunk", "time", "memory of client actors")
     for name, one in (("asked", asked), ("proposed", proposal)):
         numbers = f"{one.client_actors}", f"{one.gpus_per_client:g}", f"{one.chunk}"
-        table.add_row(name, *numbers, f"about {_time(one.seconds)}", _size(one.actors_bytes))
+        table.add_row(name, *numbers, f"about {_time(one.seconds)}", decimal(one.actors_bytes))
     return table
 
 
@@ -149,9 +133,3 @@ def _time(seconds: float | None) -> str:
         if seconds >= least:
             return f"{seconds / length:.3g} {unit}"
     return f"{1000 * seconds:.3g} ms"
-
-
-def _size(size: int) -> str:
-    from rich.filesize import decimal
-
-    return decimal(size)

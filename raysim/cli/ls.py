@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+from rich.text import Text
 
 from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import to_location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from rich.console import JustifyMethod
-    from rich.table import Table
 
 
 def ls(
@@ -23,24 +23,16 @@ def ls(
     ] = Path("runs"),
 ) -> None:
     """List the runs in a folder, runs/ by default, with a line for each sweep: how far they are, and how good."""
-    from rich.console import Console
-
     from results import load
     from results.listing import HEADS, lines_below
 
-    notes: list[str] = []
-    with refusing_wrong_runs():
+    with refusing_wrong_runs() as notes:
         found = lines_below(folder.resolve(), load(folder.resolve(), damaged=notes))
-    Console().print(listed(HEADS, found))
-    for note in notes:
-        typer.echo(note, err=True)
+        Console().print(listed(HEADS, found))
 
 
 def listed(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
     """Returns lines as a table for the terminal, without the columns in which all are empty."""
-    from rich.table import Table
-    from rich.text import Text
-
     rows = list(lines)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     shown = [place for place in range(len(heads)) if any(row[place] for row in rows)]

@@ -58,8 +58,7 @@ def _write(what: Start, name: str) -> list[Path]:
         Path(f"{name}.yaml"): template.with_suffix(".yaml"),
     }
     if there := [str(file) for file in files if file.exists()]:
-        text = f"must not overwrite files, but {', '.join(there)} is here already; take another name"
-        refuse([ValueError(f"new: {text}")])
+        refuse(f"new: must not overwrite files, but {', '.join(there)} is here already; take another name")
     for file, source in files.items():
         text = source.read_text(encoding="utf-8")
         text = re.sub(r"\b\w+Template\b", parent, text)
@@ -72,6 +71,6 @@ def _require_name(name: str) -> None:
     """Ends the command unless a module can have this name, and none has."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         must = "must be a name for a Python file, of lower-case letters, digits and underscores"
-        refuse([ValueError(f"new: {must}, got {name!r}")])
+        refuse(f"new: {must}, got {name!r}")
     if not Path(f"{name}.py").exists() and importlib.util.find_spec(name):
-        refuse([ValueError(f"new: must be a new name, but Python has a module {name!r} already; take another name")])
+        refuse(f"new: must be a new name, but Python has a module {name!r} already; take another name")

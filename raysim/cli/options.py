@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raysim.cli.bad_input import refuse
 from results.location import UnknownLocation, is_local, location
 from results.texts import count
 
@@ -69,7 +70,6 @@ def named_observers(observe: list[str] | None, log: list[str] | None) -> list[Ob
     none of a name, or if one cannot work here."""
     from pydantic import ValidationError
 
-    from raysim.cli.bad_input import refuse
     from raysim.parts.errors import ScenarioError
     from raysim.parts.plain import as_tuples
     from raysim.scenario.explain import explain
@@ -82,8 +82,9 @@ def named_observers(observe: list[str] | None, log: list[str] | None) -> list[Ob
         try:
             found += getattr(RunSettings.model_validate(as_tuples(block)), key)
         except ValidationError as error:
-            refuse([ScenarioError(option, explain(error, RunSettings, block))])
-    refuse([ValueError(problem) for observer in found for problem in observer.problems()])
+            refuse(ScenarioError(option, explain(error, RunSettings, block)))
+    if problems := [problem for observer in found for problem in observer.problems()]:
+        refuse(*problems)
     return found
 
 
@@ -120,8 +121,7 @@ def require_writable(path: Path, *, folder: bool = False) -> None:
     elif not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         wrong = f"{path}: must be in a folder that exists and can be written to, got {path.parent}; take another one"
     if wrong:
-        typer.echo(wrong, err=True)
-        raise typer.Exit(2)
+        refuse(wrong)
 
 
 Out = Annotated[
@@ -131,6 +131,13 @@ Out = Annotated[
         callback=_out,
         parser=to_location,
         metavar="PATH",
+    ),
+]
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY",
+        help="Make a line for each value of a key; by default of all keys that differ but seed. Can be repeated.",
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder, or its URI.", parser=to_location, show_default=False)]

@@ -7,6 +7,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console, Group, RenderableType
+from rich.table import Column, Table
+from rich.text import Text
 
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Case, Overrides, ScenarioFiles, require_writable, to_location
@@ -14,8 +17,6 @@ from raysim.parts.errors import BadInput, ScenarioError
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import RenderableType
-    from rich.table import Table
 
 _CLIENTS, _LABELS = 20, 12  # most clients and labels in the terminal's table
 
@@ -34,9 +35,6 @@ def partition(
     """Show who holds which data under scenario files, as numbers and as a page of pictures; nothing is run."""
     if out is not None:
         require_writable(out)
-    from rich.console import Console
-    from rich.text import Text
-
     from raysim.runs.inspection import write_partition
     from raysim.scenario import load_scenario
     from results import load, open_run
@@ -52,9 +50,9 @@ def partition(
                 folders.append(Path(temporary) / f"{place}-{scenario.name}")
                 write_partition(scenario, folders[-1])
             except ScenarioError as error:
-                refuse([error])
+                refuse(error)
             except BadInput as bad:
-                refuse([ScenarioError(str(path), [bad.problem])])
+                refuse(ScenarioError(str(path), [bad.problem]))
             console.print(Text(str(path), style="bold"), soft_wrap=True)
             console.print(_show(scenario.data.clients, open_run(folders[-1]).pandas("partition")))
         if out is not None:
@@ -65,9 +63,6 @@ def partition(
 
 def _show(clients: int, held: pd.DataFrame) -> RenderableType:
     """Returns the summary of a partition. held: the table `partition`."""
-    from rich.console import Group
-    from rich.text import Text
-
     trained = held[held["split"] == "train"]
     counts = trained.pivot_table(index="client", columns="label", values="samples", fill_value=0)
     counts = counts.reindex(range(clients), fill_value=0).astype(int)
@@ -89,21 +84,14 @@ def _show(clients: int, held: pd.DataFrame) -> RenderableType:
 
 def _table(counts: pd.DataFrame) -> Table:
     """Returns clients by labels, as far as there is room. counts: training samples (clients, labels)."""
-    from rich.table import Table
-
     shown = counts.iloc[:_CLIENTS, :_LABELS]
     caption = (
         f"the first of {counts.shape[0]} clients and {counts.shape[1]} labels" if shown.size < counts.size else None
     )
-    table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
-    for heading in (
-        "client",
-        "samples",
-        *(f"label {label}" if label == shown.columns[0] else str(label) for label in shown),
-    ):
-        table.add_column(heading, justify="right")
+    labels = (f"label {label}" if label == shown.columns[0] else str(label) for label in shown)
+    heads = (Column(head, justify="right") for head in ("client", "samples", *labels))
+    table = Table(*heads, box=None, header_style="dim", padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
     for client, row in shown.iterrows():
-        table.add_row(
-            str(client), str(counts.loc[[client]].to_numpy().sum()), *(str(count) if count else "." for count in row)
-        )
+        held = counts.loc[[client]].to_numpy().sum()
+        table.add_row(str(client), str(held), *(str(count) if count else "." for count in row))
     return table

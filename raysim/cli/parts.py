@@ -8,13 +8,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
 
 from raysim.cli.bad_input import refuse
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group, RenderableType
-    from rich.table import Table
-
     from raysim.parts.part import Part
     from raysim.scenario.kinds import Kind
     from raysim.scenario.words import Key
@@ -31,8 +33,6 @@ def list_parts(
     ] = None,
 ) -> None:
     """List what a scenario can name: algorithms, data sets, models, delays and more; or tell all of one of them."""
-    from rich.console import Console
-
     from raysim.scenario.kinds import find_kinds, find_parts, kinds
 
     console = Console()
@@ -47,7 +47,7 @@ def list_parts(
         keys = list(dict.fromkeys([kind.key for kind in named] or [what]))
         told = [shown for key in keys for shown in _key(key)]
         if not (parts or named or told):
-            refuse([ValueError(_unknown(what))])
+            refuse(_unknown(what))
         for shown in told:
             console.print(shown)
         if named:
@@ -58,15 +58,10 @@ def list_parts(
 
 def _names() -> RenderableType:
     """Returns the names of all parts, kind by kind."""
-    from rich.console import Group
-    from rich.table import Table
-
     from raysim.parts.part import names_of
     from raysim.scenario.kinds import kinds
 
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("key", "what it can name"):
-        table.add_column(column)
+    table = Table("key", "what it can name", box=None, header_style="bold", padding=(0, 2, 0, 0))
     for kind in kinds():
         table.add_row(f"[bold]{kind.key}", ", ".join(name for part in kind.parts for name in names_of(part)))
     return Group(
@@ -77,9 +72,6 @@ def _names() -> RenderableType:
 def _key(path: str) -> list[Group]:
     """Returns what there is to say of the key at a dotted path: of a block, its keys; else its type and meaning. Parts
     that mean different things by it are told apart."""
-    from rich.console import Group
-    from rich.text import Text
-
     from raysim.parts.part import names_of, one_of
     from raysim.scenario.kinds import find_owners, held_by
     from raysim.scenario.words import keys_of
@@ -105,14 +97,9 @@ def _key(path: str) -> list[Group]:
 
 def _table(kinds: Iterable[Kind]) -> Table:
     """Returns a table of all parts of some kinds, with a line for each."""
-    from rich.markup import escape
-    from rich.table import Table
-
     from raysim.parts.part import names_of
 
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("key", "name", "what it is"):
-        table.add_column(column)
+    table = Table("key", "name", "what it is", box=None, header_style="bold", padding=(0, 2, 0, 0))
     for kind in kinds:
         for place, part in enumerate(kind.parts):
             shown_key = "" if place else f"[bold]{kind.key}"
@@ -123,8 +110,6 @@ def _table(kinds: Iterable[Kind]) -> Table:
 
 def _tell(kind: Kind, part: type[Part], name: str, console: Console, *, after: bool = False) -> None:
     """Prints all about a part: what it is, its keys, where it comes from, and an example. after: another one."""
-    from rich.markup import escape
-
     from raysim.scenario.example import example
     from raysim.scenario.words import source_of
 
@@ -141,14 +126,9 @@ def _tell(kind: Kind, part: type[Part], name: str, console: Console, *, after: b
 
 def _keys(part: type[Part]) -> RenderableType:
     """Returns a table of a part's keys; or a text if it has none."""
-    from rich.markup import escape
-    from rich.table import Table
-
     from raysim.scenario.words import keys_of
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column()
+    table = Table(Column(no_wrap=True), Column(), box=None, show_header=False, padding=(0, 2, 0, 0))
     for key in keys_of(part):
         table.add_row(f"[bold]{key.name}", escape(_described(key)))
     return table if table.row_count else "It has no keys."
@@ -163,9 +143,6 @@ def _described(key: Key) -> str:
 
 def _indented(shown: RenderableType) -> RenderableType:
     """Returns a table or a text with a margin. A text is printed as it is, without markup."""
-    from rich.padding import Padding
-    from rich.text import Text
-
     return Padding(Text(shown) if isinstance(shown, str) else shown, (0, 0, 0, 2))
 
 
@@ -183,8 +160,7 @@ def _own(name: str) -> tuple[Kind, type[Part]]:
     try:
         return own_part(name)
     except WrongClass as error:
-        refuse([error])
-        raise AssertionError from error  # refuse has ended the command
+        refuse(error)
 
 
 def _unknown(word: str) -> str:

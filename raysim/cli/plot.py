@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refuse, refusing_wrong_runs
-from raysim.cli.options import require_writable, to_location
+from raysim.cli.options import By, require_writable, to_location
 
 
 def plot(
@@ -31,13 +31,7 @@ def plot(
             help="round, virtual_time, bytes or seconds; by default virtual_time if delays are in seconds, else round.",
         ),
     ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="Make a line for each value of a key; by default of all keys that differ but seed. Can be repeated.",
-        ),
-    ] = None,
+    by: By = None,
     facet: Annotated[str | None, typer.Option(metavar="KEY", help="Make a panel for each value of a key.")] = None,
     split: Annotated[str, typer.Option(help="test, train or validation.")] = "test",
     subject: Annotated[
@@ -71,23 +65,12 @@ def plot(
 
     pairs = [text.rpartition("=") for text in label or []]
     if wrong := [text for text, (old, _, _) in zip(label or [], pairs, strict=True) if not old]:
-        refuse([ValueError(f"--label: must be LABEL=TEXT, such as fedavg=FedAvg, got {wrong[0]!r}")])
-    labels = {old: new for old, _, new in pairs}
-    notes: list[str] = []
-    with refusing_wrong_runs():
-        how: dict[str, Any] = {
-            "by": by,
-            "facet": facet,
-            "split": split,
-            "subject": subject,
-            "band": band,
-            "order": order or [],
-            "labels": labels,
-        }
-        page: dict[str, Any] = {"style": style, "width": width, "height": height, "font": font, "size": size}
+        refuse(f"--label: must be LABEL=TEXT, such as fedavg=FedAvg, got {wrong[0]!r}")
+    how: dict[str, Any] = {"by": by, "facet": facet, "split": split, "subject": subject, "band": band}
+    how |= {"order": order or [], "labels": {old: new for old, _, new in pairs}}
+    page: dict[str, Any] = {"style": style, "width": width, "height": height, "font": font, "size": size}
+    with refusing_wrong_runs() as notes:
         whole(load(*runs, damaged=notes), lambda some: save(some, out, metrics, x, **page, **how), notes)
-    for note in notes:
-        typer.echo(note, err=True)
     typer.echo(f"{', '.join(metrics)} in {out}")
 
 
@@ -96,7 +79,5 @@ def _told_apart(words: list[str]) -> tuple[list[Path], list[str]]:
     metrics = [word for word in words if word.isidentifier() and not Path(word).exists()]
     runs = [to_location(word) for word in words if word not in metrics]
     if not runs:
-        refuse(
-            [ValueError(f"RUNS: must be a folder that exists, got {' '.join(words)}; give one of runs, then metrics")]
-        )
+        refuse(f"RUNS: must be a folder that exists, got {' '.join(words)}; give one of runs, then metrics")
     return runs, metrics or ["accuracy"]

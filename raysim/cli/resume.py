@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +12,10 @@ from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import Address, Local, Log, Observe, Out, Overrides, RunFolder, named_observers, place
 from raysim.cli.signals import ending_by_signals
 from raysim.scenario import Scenario
+
+if TYPE_CHECKING:
+    from raysim.observers import Observer
+    from raysim.runs.result import Result
 
 Inline = Annotated[bool, typer.Option("--inline", help="Go on in this process, without Ray; the numbers are the same.")]
 
@@ -25,27 +30,23 @@ def resume(
     log: Log = None,
 ) -> None:
     """Go on with a run that ended early, or with a finished one for more rounds."""
-    from raysim.cli.display import exit_code, watch
     from raysim.engine.checkpoint import Checkpoint
     from raysim.runs.resume import resume as go_on
     from raysim.runs.resume import scenario_to_resume
 
-    place_of_run = place(inline=inline, local=local, address=address)
+    where = place(inline=inline, local=local, address=address)
     watchers = named_observers(observe, log)
     with refusing_wrong_runs():
         scenario = scenario_to_resume(folder, overrides or [])
     checkpoint = Checkpoint.read(folder)
-    where = f"round {checkpoint.round + 1}" if checkpoint else "its beginning, because it has no checkpoint"
-    typer.echo(f"{folder.name} goes on from {where}")
+    begin = f"round {checkpoint.round + 1}" if checkpoint else "its beginning, because it has no checkpoint"
+    typer.echo(f"{folder.name} goes on from {begin}")
     how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "progress": False}
-    with ending_by_signals():
-        _connect(scenario, address, place_of_run)
-        result = watch(
-            scenario,
-            lambda shown: go_on(folder, overrides or [], observers=[shown, *watchers], **how),
-            where=place_of_run,
-        )
-    raise typer.Exit(exit_code(result))
+
+    def start(shown: Observer) -> Result:
+        return go_on(folder, overrides or [], observers=[shown, *watchers], **how)
+
+    _watch(scenario, start, where, address)
 
 
 def fork(
@@ -60,23 +61,19 @@ def fork(
     log: Log = None,
 ) -> None:
     """Start a new run from a version of another one, with other settings from there on."""
-    from raysim.cli.display import exit_code, watch
-    from raysim.runs.fork import fork as start
+    from raysim.runs.fork import fork as go_on
     from raysim.runs.fork import scenario_to_fork
 
-    place_of_run = place(inline=inline, local=local, address=address)
+    where = place(inline=inline, local=local, address=address)
     watchers = named_observers(observe, log)
     with refusing_wrong_runs():
         _, scenario = scenario_to_fork(folder, at, overrides or [])
-    where: dict[str, Any] = {"inline": inline, "local": local, "address": address, "progress": False}
-    with ending_by_signals():
-        _connect(scenario, address, place_of_run)
-        result = watch(
-            scenario,
-            lambda shown: start(folder, at, overrides or [], observers=[shown, *watchers], out=out, **where),
-            where=place_of_run,
-        )
-    raise typer.Exit(exit_code(result))
+    how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "out": out, "progress": False}
+
+    def start(shown: Observer) -> Result:
+        return go_on(folder, at, overrides or [], observers=[shown, *watchers], **how)
+
+    _watch(scenario, start, where, address)
 
 
 def end(folder: RunFolder) -> None:
@@ -88,9 +85,12 @@ def end(folder: RunFolder) -> None:
     typer.echo(f"{result.folder.name} is over, {result.run.status}; `raysim resume` would go on with it")
 
 
-def _connect(scenario: Scenario, address: str | None, where: str) -> None:
-    """Connects to Ray before the progress display starts, because Ray prints something."""
+def _watch(scenario: Scenario, start: Callable[[Observer], Result], where: str, address: str | None) -> None:
+    """Shows how a run goes on, and ends the command with its exit code."""
+    from raysim.cli.display import exit_code, watch
     from raysim.runs.on_ray import connect
 
-    if where == "Ray":
-        connect([scenario], address)
+    with ending_by_signals():
+        if where == "Ray":
+            connect([scenario], address)  # before the progress display starts, because Ray prints something
+        raise typer.Exit(exit_code(watch(scenario, start, where=where)))

@@ -42,21 +42,13 @@ def run(
     from raysim.runs.run import run as start
     from raysim.sweep.batch import labels
 
-    how: dict[str, Any] = {
-        "inline": inline,
-        "local": local,
-        "dry": dry,
-        "address": address,
-        "out": out,
-        "resume": resume,
-        "progress": False,
-    }
+    how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "out": out, "resume": resume}
 
     def carry_out(scenario: Scenario, label: str | None = None) -> Result:
         own = [observer.for_run() for observer in watchers]
 
         def begin(shown: Observer) -> Result:
-            return start(scenario, observers=[shown, *own], **how)
+            return start(scenario, observers=[shown, *own], dry=dry, progress=False, **how)
 
         return watch(scenario, begin, where=where, label=label, dry=dry)
 
@@ -88,5 +80,6 @@ def _load(paths: list[Path], overrides: list[str], case: str | None) -> list[Sce
             observers_of(scenarios[-1])  # raises it, too
         except ScenarioError as error:
             wrong.append(error)
-    refuse(wrong)
+    if wrong:
+        refuse(*wrong)
     return scenarios

@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Column, Table
+
+from raysim.cli.bad_input import refuse
 
 FOLDER = Path(__file__).parents[2] / "scenarios"  # beside the package `raysim`, in a checkout as in an installation
 
@@ -24,8 +29,7 @@ def scenarios(
         _show()
         return
     if copy.exists() and any(copy.iterdir()):
-        typer.echo(f"{copy}: must be a new or empty folder, but holds files; name another", err=True)
-        raise typer.Exit(2)
+        refuse(f"{copy}: must be a new or empty folder, but holds files; name another")
     from results.disk import writing
 
     files = list(_files())
@@ -38,13 +42,8 @@ def scenarios(
 
 
 def _show() -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("file", no_wrap=True)
-    table.add_column("what it is")
+    heads = (Column("file", no_wrap=True), "what it is")
+    table = Table(*heads, box=None, header_style="bold", padding=(0, 2, 0, 0))
     for file in _files():
         table.add_row(str(file.relative_to(FOLDER)), escape(_first_sentence(file)))
     Console().print(table)

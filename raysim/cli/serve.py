@@ -29,13 +29,13 @@ def serve(
     from results.serve.guard import Guard
 
     if not folder.is_dir():
-        refuse([ValueError(f"{folder}: must be a folder of runs, but there is none; give another one, or make it")])
+        refuse(f"{folder}: must be a folder of runs, but there is none; give another one, or make it")
     guard = Guard.of(host)
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         why = f"port {port} of {host}: must be free to listen on, got {error.strerror or error}"
-        refuse([ValueError(f"{why}; take another --port, or 0 for any")])
+        refuse(f"{why}; take another --port, or 0 for any")
     name = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     token = f"?token={guard.token}" if guard.token else ""
     typer.echo(f"http://{name}:{listener.getsockname()[1]}/{token} shows the runs in {folder} until Ctrl-C")

@@ -53,7 +53,7 @@ def sweep(
         if write_best is not None:
             if plan.search is None:
                 text = "must be given for a search only, which this sweep is not; leave it out, or add --search"
-                refuse([ValueError(f"--write-best: {text}")])
+                refuse(f"--write-best: {text}")
             require_writable(write_best)
         from raysim.cli.sweep_display import carry_out
 
@@ -61,6 +61,5 @@ def sweep(
             where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
             succeeded = carry_out(plan, out=out, write_best=write_best, observers=watchers, **where)
     except ScenarioError as error:  # a search may also find, after it started, that values do not fit together
-        refuse([error])
-    else:
-        raise typer.Exit(0 if succeeded else 1)
+        refuse(error)
+    raise typer.Exit(0 if succeeded else 1)

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
 from raysim.cli.bad_input import refuse
 
@@ -25,9 +27,6 @@ def test(
     ray: Annotated[bool, typer.Option("--ray/--no-ray", help="Whether to try the laws that need Ray.")] = True,
 ) -> None:
     """Test whether a class of your own keeps the laws of what it is, such as an algorithm or a data set."""
-    from rich.console import Console
-    from rich.markup import escape
-
     from raysim.laws.check import check
     from raysim.laws.subject import Subject
     from raysim.parts.errors import ScenarioError
@@ -36,8 +35,7 @@ def test(
     try:
         subject = Subject(what, settings or [], scenario)
     except (WrongClass, ScenarioError) as error:
-        refuse([error])
-        raise AssertionError from error  # refuse has ended the command
+        refuse(error)
     console = Console(highlight=False, soft_wrap=True)
     keys = ", ".join(f"{key}={value!r}" for key, value in subject.block.items() if key != "name")
     console.print(f"[bold]{subject.kind.key}: {escape(what)}[/]" + (f" with {escape(keys)}" if keys else ""))

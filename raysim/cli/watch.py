@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
 from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import to_location
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-    from rich.text import Text
-
     from results.glance import Glance
     from results.run_set import RunSet
 
@@ -36,9 +37,6 @@ def watch(
     """Watch a run, or all runs in a folder, until they end: curves, who works, and what is waited for.
 
     In a terminal, it waits for the first run of a folder that holds none."""
-    from rich.console import Console
-    from rich.live import Live
-
     console = Console()
     with refusing_wrong_runs():
         if once or not console.is_interactive:
@@ -63,8 +61,6 @@ def look(folder: Path, width: int, height: int, *, waits: bool = False) -> tuple
     width, height: of the terminal, in letters and lines. waits: whether a first run may still come; else it raises
     NoRuns where there is none.
     """
-    from rich.text import Text
-
     from results import load
     from results.glance import glance
     from results.reader import NoRuns
@@ -83,10 +79,6 @@ def look(folder: Path, width: int, height: int, *, waits: bool = False) -> tuple
 
 def one(found: Glance, width: int) -> RenderableType:
     """Returns a run: how far it is, its curves, its workers, and what it waits for."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     from results.at_work import at_work
 
     head = Text.assemble((found.run.id, "bold"), "  ", _status(found.standing))
@@ -94,30 +86,17 @@ def one(found: Glance, width: int) -> RenderableType:
     curves = Table.grid(padding=(0, 2))
     for curve in found.curves[:_CURVES]:
         curves.add_row(Text(curve.label), Text(sparkline(curve.values, width // 2), "cyan"), f"{curve.values[-1]:.4g}")
-    workers = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for heading in ("worker", "node", "busy", "last job"):
-        workers.add_column(heading)
+    heads = ("worker", "node", "busy", "last job")
+    workers = Table(*heads, box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for worker in at_work(found.run):
         job = f"{worker.task}, {worker.seconds:.3g} s" + (f", {worker.ago_s:.0f} s before" if worker.ago_s > 1 else "")
         workers.add_row(worker.worker, worker.node, f"{worker.share:.0%}", job)
-    parts: list[RenderableType] = [head, *_nonempty(curves), *_nonempty(workers)]
-    if found.waiting:
-        parts.append(Text(found.waiting, "dim"))
-    return Group(*parts)
-
-
-def _nonempty(table: Table) -> list[RenderableType]:
-    return [table] if table.row_count else []
+    waiting = [Text(found.waiting, "dim")] if found.waiting else []
+    return Group(head, *(table for table in (curves, workers) if table.row_count), *waiting)
 
 
 def several(runs: RunSet, width: int, height: int) -> tuple[RenderableType, bool]:
     """Returns a line for each of several runs, those that go on first, as many as there is room for."""
-    from collections import Counter
-
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     from results.glance import glances
     from results.listing import labels
 
@@ -153,6 +132,4 @@ def _means(values: Sequence[float], count: int) -> Iterator[float]:
 
 
 def _status(standing: str) -> Text:
-    from rich.text import Text
-
     return Text(standing, _COLOURS.get(standing, "yellow"))

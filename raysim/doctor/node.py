@@ -10,11 +10,11 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
 from actors import Machine, this_machine
+from raysim.runs.folder import installed
 from raysim.version import __version__
 from raysim.workers.device import stand_in, stand_in_bytes
 from results.location import UnknownLocation, location
@@ -67,7 +67,7 @@ class Examination:
             python=platform.python_version(),
             raysim=__version__,
             code=_code(),
-            ray=_version("ray"),
+            ray=installed("ray"),
             machine=this_machine(),
             cuda=torch.version.cuda,
             torch_sees=torch.cuda.device_count(),
@@ -88,13 +88,6 @@ def _is_there(path: str) -> bool:
             return found.exists()
     except (OSError, UnknownLocation):  # no credentials on this node, or no library
         return False
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _code() -> str:

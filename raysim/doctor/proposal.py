@@ -28,8 +28,6 @@ class Proposal(NamedTuple):
     chunk: int
     seconds: float
     actors_bytes: int  # memory of all client actors together, on all nodes
-    node_bytes: int  # memory of the data, on each node
-    gpu_bytes: int | None  # memory of a GPU for each client actor; None without GPUs
 
     @property
     def settings(self) -> list[str]:
@@ -86,8 +84,6 @@ def _with(scenario: Scenario, measured: Measured, actors: int, share: float, chu
         chunk=chunk,
         seconds=_seconds(scenario, measured, actors, chunk),
         actors_bytes=actors * measured.usage.actor_bytes,
-        node_bytes=measured.usage.data_bytes,
-        gpu_bytes=measured.usage.gpu_bytes if share else None,
     )
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from weakref import ref  # so that a value that is replaced is not kept in memory until the next checkpoint
 
 from actors import Pool, Value
 from raysim.engine.checkpoint import FOLDER, Checkpoint, write_records
 from raysim.engine.committed import Change, Committed, Kept
-from raysim.engine.progress import Mark, Stopwatch
+from raysim.engine.family import Simulation
+from raysim.engine.progress import Mark
 from raysim.engine.recorder import Recorder
 from raysim.engine.rows import Happened
 from raysim.scenario import Scenario
-from raysim.workers.replies import Described
 from results.disk import writing
 from results.store import make_folder
 
@@ -24,20 +24,6 @@ SHARE = 0.02  # largest part of a run's time that checkpoints may take, unless t
 BYTES_PER_S = 1e8  # bytes a second at which the first checkpoint is expected to be written
 FILE_BYTES = 1 << 29  # bytes after which a new file of records is begun
 WASTE = 0.5  # the records of a file are written again if less than this share of them is needed
-
-
-class Saved(Protocol):
-    """What a checkpoint needs to know of a simulation."""
-
-    committed: Committed
-    stopwatch: Stopwatch
-    described: Described
-
-    def model_keys(self) -> list[str]:
-        """Returns the keys of the records of the last model, or of the models of peers when they were last kept."""
-
-    def memory(self) -> dict[str, Any]:
-        """Returns what it remembers of the happenings that were written, as plain data."""
 
 
 class Saver:
@@ -49,7 +35,7 @@ class Saver:
         scenario: Scenario,
         pool: Pool,
         recorder: Recorder,
-        simulation: Saved,
+        simulation: Simulation[Any, Any],
         checkpoint: Checkpoint | None,
         until: int | None = None,
     ) -> None:

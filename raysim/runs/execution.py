@@ -201,7 +201,7 @@ class Execution:
         """Writes run.json, and opens the tables after the rows that the checkpoint includes."""
         try:
             write_json(self.folder, info)
-            keep = _rows(checkpoint) if self.goes_on else None
+            keep = None if not self.goes_on else checkpoint.rows if checkpoint else {}  # without one, it starts again
             return Writer(self.folder, self.run, keep=keep, heard=self.tables, before_writing=self._require_mine)
         except CannotWrite as problem:
             raise self._unwritten(problem) from None
@@ -347,9 +347,3 @@ def _of_model(described: Described) -> dict[str, Any]:
 def _workers(pool: Pool, before: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns run.json's list of workers: first those from before the run was resumed."""
     return [*before.get("workers", []), *workers_of(pool.lives)]
-
-
-def _rows(checkpoint: Checkpoint | None) -> dict[str, int]:
-    """Returns how many rows of each table belong to a checkpoint; {} without a checkpoint, for then the run starts
-    again."""
-    return checkpoint.rows if checkpoint else {}

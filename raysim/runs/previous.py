@@ -14,11 +14,9 @@ from raysim.scenario import Scenario
 from raysim.scenario.dependencies import Dependencies, changes, depends_on
 from results import Run, open_run
 
-_OVER = ("finished", "diverged")  # statuses of runs that would end in the same way again
-
 
 def _is_over(run: Run) -> bool:
-    return run.status in _OVER or bool(run.info.get("declared_over"))
+    return run.over or run.status == "diverged"
 
 
 class OutOfDate(NamedTuple):

@@ -51,14 +51,14 @@ class Turn(NamedTuple):
 
     peer: int
     mixes: int  # mixes of this peer, with this one; 0: it gets its first state instead of mixing
-    draft: Place[Own] | None  # the draft of its last training; None if it has not trained yet
-    message: Place[Wire] | None  # its own message; None if it has not trained yet
-    inbox: tuple[Place[Wire], ...]  # its neighbours' messages
-    weights: tuple[float, ...]  # W_ij of the messages in the inbox
-    mixes_at: Moment
-    trains_at: Moment
     trains: bool
     kept: bool  # whether the state after mixing is kept, to be evaluated
+    draft: Place[Own] | None = None  # the draft of its last training; None if it has not trained yet
+    message: Place[Wire] | None = None  # its own message; None if it has not trained yet
+    inbox: tuple[Place[Wire], ...] = ()  # its neighbours' messages
+    weights: tuple[float, ...] = ()  # W_ij of the messages in the inbox
+    mixes_at: Moment = Moment()
+    trains_at: Moment = Moment()
 
 
 class Mixture(NamedTuple):

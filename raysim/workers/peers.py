@@ -116,15 +116,9 @@ class PeersWorker(Workbench):
         self.at(turn.trains_at)
         draft, message = self.trained(turn.peer, turn.mixes, state)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
-        numbers, size = (
-            self.measured(turn.peer, local_steps=steps, seconds=seconds),
-            records.size(message, self.net.layout),
-        )
-        return (
-            draft,
-            message,
-            TrainedPeer(numbers, size, diverged(numbers, message, "message"), self.net.passes - passed),
-        )
+        numbers = self.measured(turn.peer, local_steps=steps, seconds=seconds)
+        size, found = records.size(message, self.net.layout), diverged(numbers, message, "message")
+        return draft, message, TrainedPeer(numbers, size, found, self.net.passes - passed)
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ class Workbench:
             if self.net.layout.cut == 0:
                 named = ", ".join(scenario.model.personal)
                 text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
-                raise BadValue(f"{text}", "personal")
+                raise BadValue(text, "personal")
         self.start = self.net.model()
         self.net.classes = federation.num_classes
         if federation.mean:
@@ -117,15 +117,8 @@ class Workbench:
         it trains; by default as the scenario says."""
         samples = self._training_samples(client)
         key = (self.scenario.seed, client, number)
-        task = Task(
-            self.net,
-            received,
-            samples,
-            local or self.groups.local(client).at(self.moment),
-            self.population,
-            key,
-            lambda: self.public,
-        )
+        local = local or self.groups.local(client).at(self.moment)
+        task = Task(self.net, received, samples, local, self.population, key, lambda: self.public)
         task.logged, task.moment = self.logged, self.moment
         task.group = None if (group := self.groups.of(client)) is None else group.name
         return task
@@ -202,11 +195,8 @@ class Workbench:
     @cached_property
     def _shared(self) -> dict[str, Record]:
         """The parts of tasks that are the same for all clients of this worker."""
-        start = {"w": self.start.w, "buffers": self.start.buffers}
-        return {
-            "the first model": start,
-            "the public samples": by_name(self.public) if len(self.federation.public) else {},
-        }
+        public = by_name(self.public) if len(self.federation.public) else {}
+        return {"the first model": {"w": self.start.w, "buffers": self.start.buffers}, "the public samples": public}
 
     @cached_property
     def public(self) -> Tensor:
@@ -261,12 +251,7 @@ class Workbench:
         return {one.title: one.value(whole[f"outputs, {one.keeps}"], whole[f"labels, {one.keeps}"]) for one in metrics}
 
     def sums(
-        self,
-        predict: Any,
-        split: Split,
-        rows: np.ndarray,
-        kept: list[Record] | None,
-        client: int | None = None,
+        self, predict: Any, split: Split, rows: np.ndarray, kept: list[Record] | None, client: int | None = None
     ) -> MetricSums:
         """Returns the sums of metrics over predictions, as `measure` says.
 
@@ -303,17 +288,11 @@ class Workbench:
         """Returns what the table `updates` shows of a client's training: these numbers, what its task logged, the
         solves of deep equilibrium layers in it and, where there are groups, the place of its group among `clients`."""
         of_group = {"group": self.groups.place(client)} if self.scenario.clients else {}
-        solves = self.net.take_solves()
-        of_solves = (
-            {
-                "solver_iterations": solves.iterations / solves.solves,
-                "solver_residual": solves.residual,
-                "unconverged": solves.unconverged,
-            }
-            if solves.solves
-            else {}
-        )
-        return {**numbers, **of_group, **of_solves, **self.take_logged()}
+        numbers |= of_group
+        if (solves := self.net.take_solves()).solves:
+            numbers["solver_iterations"] = solves.iterations / solves.solves
+            numbers["solver_residual"], numbers["unconverged"] = solves.residual, solves.unconverged
+        return {**numbers, **self.take_logged()}
 
 
 def joined(kept: list[Record]) -> Record:

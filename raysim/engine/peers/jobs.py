@@ -71,7 +71,7 @@ class PeersJobs:
         """Gives peers their first states, and trains them. start: what is done with each peer's first state."""
         needed = [peer for peer, first in enumerate(start) if any(first)]
         for peers in _chunks(needed, self.scenario.resources.chunk):
-            turns = tuple(_first_turn(peer, start[peer]) for peer in peers)
+            turns = tuple(Turn(peer, 0, start[peer].trains, start[peer].kept) for peer in peers)
             self._submit(turns, (0,), "first training")
 
     def exchange(self, exchanged: Exchanged) -> PendingRound:
@@ -207,22 +207,6 @@ class PeersJobs:
 
 def _place_of(state: Kept) -> Place[Own]:
     return Place(state.value, state.place[0])
-
-
-def _first_turn(peer: int, first: Next) -> Turn:
-    """A turn in which a peer gets its first state."""
-    return Turn(
-        peer=peer,
-        mixes=0,
-        draft=None,
-        message=None,
-        inbox=(),
-        weights=(),
-        mixes_at=Moment(),
-        trains_at=Moment(),
-        trains=first.trains,
-        kept=first.kept,
-    )
 
 
 def _chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

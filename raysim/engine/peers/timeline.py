@@ -29,9 +29,8 @@ def new_timeline(scenario: Scenario, samples: NDArray[np.int64], measure: Callab
 
         def cost(peer: int, neighbours: int) -> Cost:
             held = int(samples[peer])
-            trained = 3 * scenario.peer.samples_seen(
-                groups.local(peer), held
-            )  # a backward pass costs two forward passes
+            # A backward pass costs two forward passes.
+            trained = 3 * scenario.peer.samples_seen(groups.local(peer), held)
             mixing = peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
             sent = neighbours * peer_cost.message_bytes

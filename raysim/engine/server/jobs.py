@@ -128,18 +128,13 @@ class ServerJobs(Visitor):
 
     def _shards(self, version: int, split: str) -> list[Job[MetricSums, KeptOutputs]]:
         """Evaluates all rows of a split. Outputs are kept if there are own metrics, which need them all."""
-        total, message, keeps = (
-            self.described.evaluation_rows[split],
-            self._messages[version],
-            bool(self.scenario.run.metrics),
-        )
-        requests = (
-            EvaluateRequest(
-                split=split, first=first, last=min(first + EVALUATION_SHARD, total), message=message, keeps=keeps
-            )
-            for first in range(0, total, EVALUATION_SHARD)
-        )
-        return [self._evaluate(version, request) for request in requests]
+        total, keeps = self.described.evaluation_rows[split], bool(self.scenario.run.metrics)
+        jobs = []
+        for first in range(0, total, EVALUATION_SHARD):
+            last, message = min(first + EVALUATION_SHARD, total), self._messages[version]
+            request = EvaluateRequest(split=split, first=first, last=last, message=message, keeps=keeps)
+            jobs.append(self._evaluate(version, request))
+        return jobs
 
     def _evaluate(self, version: int, request: Request[Result, Left]) -> Job[Result, Left]:
         # Its priority is after the next step's training, so that it fills the gaps.
@@ -154,34 +149,17 @@ class ServerJobs(Visitor):
         self, clients: list[int], version: int, *, unseen: bool = False
     ) -> list[tuple[list[int], Job[list[dict[str, Evaluated]], tuple[()]]]]:
         """Evaluates clients' own models. Each job takes several clients."""
-        return [
-            (
-                list(own.clients),
-                self.pool.submit(
-                    CLIENT,
-                    EvaluateClientsRequest(own),
-                    priority=(version + 1, 1),
-                    label=f"evaluate clients at version {version}",
-                ),
-            )
-            for own in self._own_model_parts(clients, version, unseen=unseen)
-        ]
+        label, jobs = f"evaluate clients at version {version}", []
+        for own in self._own_model_parts(clients, version, unseen=unseen):
+            job = self.pool.submit(CLIENT, EvaluateClientsRequest(own), priority=(version + 1, 1), label=label)
+            jobs.append((list(own.clients), job))
+        return jobs
 
     def _own_model_parts(self, clients: list[int], version: int, *, unseen: bool) -> list[OwnModels]:
         """Returns which own models the jobs are about, with at most EVALUATION_CLIENTS clients for each job."""
         parts = [clients[first : first + EVALUATION_CLIENTS] for first in range(0, len(clients), EVALUATION_CLIENTS)]
-        message = self._messages[version]
-        return [
-            OwnModels(
-                clients=tuple(part),
-                version=version,
-                moment=self.made,
-                unseen=unseen,
-                message=message,
-                states=self.training.states_of(part),
-            )
-            for part in parts
-        ]
+        message, states = self._messages[version], self.training.states_of
+        return [OwnModels(tuple(part), version, self.made, unseen, message, states(part)) for part in parts]
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 

@@ -33,11 +33,7 @@ class Training:
     """Submits training jobs, and remembers which value holds which client's state. It never sees tensors."""
 
     def __init__(
-        self,
-        scenario: Scenario,
-        pool: Pool,
-        messages: dict[int, Value[Wire]],
-        fresh: Value[Wire] | None,
+        self, scenario: Scenario, pool: Pool, messages: dict[int, Value[Wire]], fresh: Value[Wire] | None
     ) -> None:
         """messages: what clients are sent, by version; the caller updates it. fresh: a client's first state; None if
         clients keep no state."""
@@ -155,17 +151,8 @@ class Training:
         return jobs
 
     def _member(self, dispatched: Dispatched, state: Value[Wire] | None, *, weight: float, share: float) -> ChunkMember:
-        message = self._messages[dispatched.version]
-        return ChunkMember(
-            client=dispatched.client,
-            number=dispatched.number,
-            version=dispatched.version,
-            moment=dispatched.moment,
-            message=message,
-            state=state,
-            weight=weight,
-            share=share,
-        )
+        client, version, message = dispatched.client, dispatched.version, self._messages[dispatched.version]
+        return ChunkMember(client, dispatched.number, version, dispatched.moment, message, state, weight, share)
 
     def _submit(self, request: TrainRequest, priority: tuple[int, ...]) -> TrainJob:
         return self._pool.submit(CLIENT, request, priority=priority, label=f"train for version {priority[0]}")
