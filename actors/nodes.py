@@ -25,16 +25,11 @@ def on_every_node(
     here = ray.get_runtime_context().get_node_id()
     asked = [(node, _asked(call, node, environment)) for node in ray.nodes() if node["Alive"]]
     ray.wait([reference for _, reference in asked], num_returns=len(asked), timeout=within_s, fetch_local=False)
-    return [
-        OnNode(
-            node["NodeManagerAddress"],
-            node["NodeID"] == here,
-            node["Resources"],
-            node["Labels"],
-            *_answer(reference, within_s),
-        )
-        for node, reference in asked
-    ]
+    found = []
+    for node, reference in asked:
+        about = (node["NodeManagerAddress"], node["NodeID"] == here, node["Resources"], node["Labels"])
+        found.append(OnNode(*about, *_answer(reference, within_s)))
+    return found
 
 
 def _asked(call: Callable[[Mapping[str, float]], Any], node: dict[str, Any], environment: Mapping[str, str]) -> Any:

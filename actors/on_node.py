@@ -13,9 +13,7 @@ class OnNode(NamedTuple, Generic[Answer]):
 
     address: str
     is_driver: bool  # whether it is the node of the process that asks
-    resources: Mapping[
-        str, float
-    ]  # what Ray shares out: CPU, GPU, memory and object_store_memory in bytes, custom ones
+    resources: Mapping[str, float]  # that Ray shares out: CPU, GPU, own ones, memory and object_store_memory in bytes
     labels: Mapping[str, str]
     answer: Answer | None  # None if the call failed
     error: str = ""  # the reason if the call failed

@@ -45,7 +45,5 @@ def state_of_process() -> tuple[Any, ...]:
 
     What whoever uses the process sets anew is left out, such as generators of random numbers and settings of torch.
     """
-    variables = {
-        name: value for name, value in os.environ.items() if not name.startswith("KMP_")
-    }  # set by scikit-learn
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("KMP_")}  # of scikit-learn
     return os.getcwd(), variables, np.geterr(), [entry for entry in warnings.filters if entry[0] == "error"]

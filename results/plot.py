@@ -195,9 +195,7 @@ def _as_number(text: str) -> tuple[float, str]:
 def _of_metric(table: pd.DataFrame, metric: str, split: str) -> pd.DataFrame:
     found = table[(table["metric"] == metric) & (table["split"] == split)]
     if found.empty:
-        have = sorted(
-            {f"{of_metric} on {of_split}" for of_metric, of_split in zip(table["metric"], table["split"], strict=True)}
-        )
+        have = sorted({f"{name} on {of}" for name, of in zip(table["metric"], table["split"], strict=True)})
         which = f"one of {', '.join(have)}" if have else "one of these models, of which there is no evaluation"
         raise NotComparable(f"metric: must be {which}, got {quoted(metric)} on {split}")
     return found

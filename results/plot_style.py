@@ -46,9 +46,8 @@ class Styled:
         """Returns matplotlib's settings as a context. font, size: of all letters; None: the style's."""
         own: Any = style.RC if self.name in OWN else of_matplotlib.library[self.name]
         dark: Any = dict(style.variables().values()) if self.name == "dark" else {}
-        settings: Any = {
-            key: dark.get(value, value) if isinstance(value, str) else value for key, value in own.items()
-        } | _FILES
+        settings = {key: dark.get(value, value) if isinstance(value, str) else value for key, value in own.items()}
+        settings |= _FILES
         if dark:
             settings |= {"axes.facecolor": _BLACK, "figure.facecolor": _BLACK, "savefig.facecolor": _BLACK}
         if size is not None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +30,7 @@ from results.texts import as_word, quoted
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
 
 _CURE = "copy it again from where it is whole, or run the scenario again"
 _UNDER_WAY = ("running", "forking")  # statuses of runs that go on, or were killed
@@ -187,10 +188,7 @@ class Run:
         the file, where one is damaged.
         """
         require(name)
-        try:
-            rows = self._read(name, columns, filter)
-        except FileNotFoundError:  # the writer merged the part files in the meantime
-            rows = self._read(name, columns, filter)
+        rows = again(lambda: self._read(name, columns, filter))
         for key, value in self.origin.items() if columns is None else ():
             rows = rows.append_column(key, column([value] * len(rows)))
         return rows
@@ -238,6 +236,14 @@ class Run:
     def files(self, name: str) -> list[Path]:
         """Returns the Parquet files that hold a table, in order of writing; none if no row was written."""
         return part_files(self.folder, name)
+
+
+def again(read: Callable[[], T]) -> T:
+    """Reads a table, once more if a run that is under way has merged its part files in between."""
+    try:
+        return read()
+    except FileNotFoundError:
+        return read()
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from results.keys import ORIGIN, Value, column, spell_out, varying
 from results.metrics import directions
 from results.own_columns import with_own
-from results.reader import DamagedTable, NotARun, Run, check_schema, read_files
+from results.reader import DamagedTable, NotARun, Run, again, check_schema, read_files
 from results.schemas import dictionary, require
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class RunSet:
         wanted = [column.name for column in schema] if columns is None else list(columns)
         if unknown := [column for column in wanted if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
-        rows = self._read(name, list(dict.fromkeys(["run", *wanted])), filter)
+        rows = again(lambda: self._read(name, list(dict.fromkeys(["run", *wanted])), filter))
         place = self._place(rows["run"])
         rows = rows.select(wanted)
         for key, of_runs in values.items():
@@ -170,24 +170,15 @@ class RunSet:
         Raises ValueError for an unknown table, and NotARun where a file's columns are not this version's.
         """
         require(name)
-        try:
-            return self._schema_now(name)
-        except FileNotFoundError:  # a run under way has merged its part files in between
-            return self._schema_now(name)
+        return again(lambda: self._schema(name))
 
-    def _schema_now(self, name: str) -> pa.Schema:
+    def _schema(self, name: str) -> pa.Schema:
         files = [file for run in self.runs for file in run.files(name)]
         with ThreadPoolExecutor(READERS) as readers:
             own = readers.map(lambda file: check_schema(file, name), files)
             return with_own(name, dict.fromkeys(column for names in own for column in names))
 
     def _read(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
-        try:
-            return self._read_now(name, columns, filter)
-        except FileNotFoundError:  # a run under way has merged its part files in between
-            return self._read_now(name, columns, filter)
-
-    def _read_now(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
         with ThreadPoolExecutor(READERS) as readers:
             list(readers.map(lambda run: run.require_rows(name), self.runs))
         files = [file for run in self.runs for file in run.files(name)]

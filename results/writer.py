@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 BUFFER_ROWS = 50_000  # rows at which a buffer is written to disk
 FLUSH_S, STORE_FLUSH_S = 5.0, 30.0  # an object store gets larger files: each takes a request to write, and one to read
 _REAL = (float, np.floating)
-_NULL = (
-    0x7FF8000000000001  # stands for null in a hash: as a float a NaN other than np.nan, as an integer beyond any count
-)
+# Stands for null in a hash: as a float a NaN other than np.nan, as an integer beyond any count.
+_NULL = 0x7FF8000000000001
 
 
 class Writer:
@@ -240,9 +239,8 @@ class _Buffer:
         column = TABLES[self.table].field(name)
         try:
             if pa.types.is_integer(column.type) and any(issubclass(kind, _REAL) for kind in set(map(type, values))):
-                raise TypeError(
-                    repr(next(value for value in values if isinstance(value, _REAL)))
-                )  # Arrow would cut digits off
+                # Arrow would cut digits off.
+                raise TypeError(repr(next(value for value in values if isinstance(value, _REAL))))
             array: pa.Array[Any] = pa.array(values, column.type)
         except (pa.ArrowException, TypeError, OverflowError) as error:
             kind = "text" if pa.types.is_dictionary(column.type) else column.type

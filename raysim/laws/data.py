@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from raysim.data.dataset import Dataset
 from raysim.data.loaded import wrong_classes, wrong_with
@@ -25,15 +24,13 @@ def load(subject: Subject, seed: int) -> Dataset:
     """Loads the data. seed: of the global generators, so that draws from them show."""
     with standard_state():
         seed_globals(seed, "load")
-        made: Any = subject.made
-        found: Dataset = made.load()
+        found: Dataset = subject.made.load()
         return found
 
 
 def what_it_loads_fits_together(subject: Subject) -> None:
     """Inputs, labels, their types and shapes, the number of classes and statistics of images fit each other."""
-    made: Any = subject.made
-    if wrong := wrong_with(loaded(subject)) or wrong_classes(loaded(subject), made.classes):
+    if wrong := wrong_with(loaded(subject)) or wrong_classes(loaded(subject), subject.made.classes):
         raise Broken(f"{subject.name}.load: {wrong}")
 
 
@@ -43,9 +40,8 @@ def it_loads_the_same_again(subject: Subject) -> None:
     for name, split, other in (("train", first.train, again.train), ("test", first.test, again.test)):
         for key, one, two in [("x", split.x, other.x), ("y", split.y, other.y)]:
             if not same(one, two):
-                raise Broken(
-                    f"{name}: {key} must be the same each time that it is loaded, and differs; draw with a key"
-                )
+                must = "must be the same each time that it is loaded, and differs; draw with a key"
+                raise Broken(f"{name}: {key} {must}")
 
 
 LAWS: Groups = ((what_it_loads_fits_together,), (it_loads_the_same_again,), *runs.RUNS, (runs.the_same_bits_on_ray,))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -16,17 +14,15 @@ SAMPLES, CLASSES = 40, 10
 
 def outputs_and_labels(subject: Subject) -> tuple[Tensor, Tensor]:
     """Returns outputs of a model and labels as the part needs them: logits and labels, or predictions and targets."""
-    part: Any = subject.made
     draw = torch.Generator().manual_seed(0)
-    if part.needs == "targets":
+    if subject.made.needs == "targets":
         return torch.randn(SAMPLES, generator=draw), torch.randn(SAMPLES, generator=draw)
     return torch.randn(SAMPLES, CLASSES, generator=draw), torch.randint(CLASSES, (SAMPLES,), generator=draw)
 
 
 def measured(subject: Subject, outputs: Tensor, labels: Tensor) -> float | None:
     """Returns the metric of outputs and labels."""
-    part: Any = subject.made
-    found: float | None = part.value(outputs, labels)
+    found: float | None = subject.made.value(outputs, labels)
     return found
 
 
@@ -55,7 +51,7 @@ def it_changes_nothing(subject: Subject) -> None:
     """It leaves outputs and labels as they are."""
     given = outputs_and_labels(subject)
     copies = [tensor.clone() for tensor in given]
-    part: Any = subject.made
+    part = subject.made
     (part.value if hasattr(part, "value") else part.each)(*given)
     for name, tensor, copy in zip(("outputs", "labels"), given, copies, strict=True):
         if not torch.equal(tensor, copy):
@@ -64,24 +60,22 @@ def it_changes_nothing(subject: Subject) -> None:
 
 def a_loss_for_each_sample(subject: Subject) -> None:
     """`each` returns a finite loss for each sample, which depends on that sample alone."""
-    part: Any = subject.made
     outputs, labels = outputs_and_labels(subject)
-    losses = part.each(outputs, labels)
+    losses = subject.made.each(outputs, labels)
     if getattr(losses, "shape", None) != labels.shape:
         got = tuple(losses.shape) if hasattr(losses, "shape") else losses
         raise Broken(f"each: must return a loss for each sample, shape {tuple(labels.shape)}, got {got}; take no mean")
     if not bool(torch.isfinite(losses).all()):
         raise Broken("each: must return finite losses, got some that are not")
-    half = part.each(outputs[: SAMPLES // 2], labels[: SAMPLES // 2])
+    half = subject.made.each(outputs[: SAMPLES // 2], labels[: SAMPLES // 2])
     if not torch.allclose(half, losses[: SAMPLES // 2], rtol=1e-4, atol=1e-6):
         raise Broken("each: the loss of a sample must not depend on the other samples of its batch, but does")
 
 
 def it_has_gradients(subject: Subject) -> None:
     """Its gradient with respect to the outputs is finite, and not zero everywhere."""
-    part: Any = subject.made
     outputs, labels = outputs_and_labels(subject)
-    loss = part.each(outputs.requires_grad_(), labels).mean()
+    loss = subject.made.each(outputs.requires_grad_(), labels).mean()
     if not loss.requires_grad:
         raise Broken("each: must be differentiable in the outputs, got a loss without a gradient; do not detach them")
     (gradient,) = torch.autograd.grad(loss, outputs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from raysim.data.dataset import Split
-from raysim.data.federation.partition import Partitioner
 from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
@@ -25,19 +24,13 @@ def samples() -> Split:
 
 def divided(subject: Subject, seed: int = 0) -> list[np.ndarray]:
     """Returns the rows of each client under a seed."""
-    return partition(subject).split(samples(), CLIENTS, np.random.default_rng(seed))
-
-
-def partition(subject: Subject) -> Partitioner:
-    """Returns the partition, with the keys that it is given."""
-    made = subject.made
-    assert isinstance(made, Partitioner)
-    return made
+    rows: list[np.ndarray] = subject.made.split(samples(), CLIENTS, np.random.default_rng(seed))
+    return rows
 
 
 def every_sample_goes_to_one_client(subject: Subject) -> None:
     """Each sample goes to at most one client, and every client has some, unless it says otherwise."""
-    if wrong := partition(subject).wrong_with(divided(subject), SAMPLES, CLIENTS):
+    if wrong := subject.made.wrong_with(divided(subject), SAMPLES, CLIENTS):
         raise Broken(f"split: {wrong}")
 
 
@@ -58,7 +51,7 @@ def another_seed_divides_otherwise(subject: Subject) -> None:
     """Another seed divides otherwise, if it draws at all."""
     generator = np.random.default_rng(0)
     before = str(generator.bit_generator.state)
-    first = partition(subject).split(samples(), CLIENTS, generator)
+    first = subject.made.split(samples(), CLIENTS, generator)
     if str(generator.bit_generator.state) == before:
         raise NotTried("it draws nothing: the data alone say who holds what")
     if all(np.array_equal(np.sort(a), np.sort(b)) for a, b in zip(first, divided(subject, 1), strict=True)):
@@ -68,7 +61,7 @@ def another_seed_divides_otherwise(subject: Subject) -> None:
 def samples_are_not_changed(subject: Subject) -> None:
     """It does not change the samples that it divides."""
     given = samples()
-    partition(subject).split(given, CLIENTS, np.random.default_rng(0))
+    subject.made.split(given, CLIENTS, np.random.default_rng(0))
     for key, one, other in [("x", given.x, samples().x), ("y", given.y, samples().y)]:
         if not np.array_equal(one, other):
             raise Broken(f"split: must not change what it is given, but changed {key}; copy it first")
@@ -76,7 +69,7 @@ def samples_are_not_changed(subject: Subject) -> None:
 
 def its_column_is_there(subject: Subject) -> None:
     """Its column is label, another column of the samples, or None."""
-    if (column := partition(subject).column) is not None:
+    if (column := subject.made.column) is not None:
         samples().column(column)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from raysim.laws.law import Broken, Groups
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
-from raysim.laws.world import part
 from raysim.world import Candidates, Reports
 
 CLIENTS = 8
@@ -36,7 +35,7 @@ def candidates_stay_as_they_are(subject: Subject) -> None:
     """It changes nothing of what it is told of clients."""
     for wanted, idle in _asked():
         told = _candidates(idle)
-        part(subject).pick(told, wanted, np.random.default_rng(0))
+        subject.made.pick(told, wanted, np.random.default_rng(0))
         if pickle.dumps(told) != pickle.dumps(_candidates(idle)):
             raise Broken("pick: must not change what it is told of the candidates, and does; take a copy")
 
@@ -47,7 +46,7 @@ def _asked() -> list[tuple[int, list[int]]]:
 
 
 def _picked(subject: Subject, wanted: int, idle: list[int]) -> list[int]:
-    return list(map(int, part(subject).pick(_candidates(idle), wanted, np.random.default_rng(0))))
+    return list(map(int, subject.made.pick(_candidates(idle), wanted, np.random.default_rng(0))))
 
 
 def _candidates(idle: list[int]) -> Candidates:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -42,8 +43,8 @@ class Subject:
         self._file = scenario
 
     @cached_property
-    def made(self) -> Part:
-        """The part itself. Raises ScenarioError if its keys are wrong."""
+    def made(self) -> Any:
+        """The part itself, of whatever kind. Raises ScenarioError if its keys are wrong."""
         try:
             return self.part.model_validate(as_tuples(self.block))
         except ValidationError as error:
@@ -112,10 +113,7 @@ def shipped_part(name: str) -> tuple[Kind, type[Part]]:
     found = [(kind, part) for kind, part in find_parts(last) if key in ("", kind.key, kind.word)]
     if len(found) != 1:
         several = " or ".join(f"{kind.word}/{last}" for kind, _ in found) or "one that `raysim list` shows"
-        hint = (
-            ""
-            if found
-            else nearest(last, [known for kind in kinds() for part in kind.parts for known in names_of(part)])
-        )
+        known = [name for kind in kinds() for part in kind.parts for name in names_of(part)]
+        hint = "" if found else nearest(last, known)
         raise WrongClass(f"must be module:Class, or the name of a part, {several}, got {name!r}{hint}")
     return found[0]

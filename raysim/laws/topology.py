@@ -11,7 +11,6 @@ from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
 from raysim.parts.rng import seed_globals
 from raysim.parts.standard_state import standard_state
-from raysim.world.mixing import Weighting
 from raysim.world.topology import Topology, require_graph
 
 
@@ -50,11 +49,9 @@ def the_same_seed_gives_the_same_graph(subject: Subject) -> None:
 
 def weights_follow_degrees(subject: Subject) -> None:
     """The weights of any pair of degrees are at least 0, and never let a peer give away more than all."""
-    weighting = subject.made
-    assert isinstance(weighting, Weighting)
     for own in range(1, 8):
         for other in range(1, 8):
-            weight = weighting.weight(own, other, 7)
+            weight = subject.made.weight(own, other, 7)
             if not 0 <= own * weight <= 1 + 1e-9:
                 text = f"must be between 0 and 1 / {own}, got {weight!r}"
                 raise Broken(f"weight, a peer with {own} neighbours and one with {other}: {text}")

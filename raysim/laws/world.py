@@ -19,11 +19,6 @@ COST = Cost(flops=1e9, down_bytes=1_000_000, up_bytes=1_000_000, samples=100.0)
 TIMES = [0.0, 0.25, 1.0, 1.5, 7.0, 24.0, 100.3]
 
 
-def part(subject: Subject) -> Any:
-    """Returns the part, with the keys that it is given."""
-    return subject.made
-
-
 # --- delays -----------------------------------------------------------------------------------------------------------
 
 
@@ -35,7 +30,7 @@ def delays_are_numbers(subject: Subject) -> None:
 
 def delays_are_at_least_the_least(subject: Subject) -> None:
     """No delay is less than `least`."""
-    least = part(subject).least
+    least = subject.made.least
     for client, number in _dispatches(subject):
         if (got := _duration(subject, client, number)) < least:
             text = f"must be at least `least`, {least:g}, got {got:g}; lower `least`"
@@ -54,21 +49,21 @@ def delays_follow_their_key(subject: Subject) -> None:
 
 def costs_are_asked_for(subject: Subject) -> None:
     """It needs the cost of an update only if `needs_cost` says so."""
-    if not part(subject).needs_cost:
+    if not subject.made.needs_cost:
         for client, number in _dispatches(subject):
-            part(subject).duration(Stream(0, "delay"), client, number, None)
+            subject.made.duration(Stream(0, "delay"), client, number, None)
 
 
 def _dispatches(subject: Subject) -> list[tuple[int, int]]:
     """Returns clients and dispatches to ask for: those of a script if it has one."""
-    script = getattr(part(subject), "delays", None)
+    script = getattr(subject.made, "delays", None)
     if isinstance(script, tuple):
         return [(client, number) for client, of_client in enumerate(script) for number in range(len(of_client))]
     return [(client, number) for client in range(CLIENTS) for number in range(NUMBERS)]
 
 
 def _duration(subject: Subject, client: int, number: int) -> float:
-    duration: float = part(subject).duration(Stream(0, "delay"), client, number, COST)
+    duration: float = subject.made.duration(Stream(0, "delay"), client, number, COST)
     return duration
 
 
@@ -77,9 +72,9 @@ def _duration(subject: Subject, client: int, number: int) -> float:
 
 def draws_are_within_bounds(subject: Subject) -> None:
     """Draws are finite, at least 0, and within `bounds`."""
-    low, high = part(subject).bounds
+    low, high = subject.made.bounds
     generator = np.random.default_rng(0)
-    for draw in (part(subject).draw(generator) for _ in range(200)):
+    for draw in (subject.made.draw(generator) for _ in range(200)):
         _require_number("draw", draw)
         if not low <= draw <= high:
             raise Broken(f"draw: must be within `bounds`, {low:g} to {high:g}, got {draw:g}")
@@ -87,14 +82,14 @@ def draws_are_within_bounds(subject: Subject) -> None:
 
 def the_same_generator_draws_alike(subject: Subject) -> None:
     """Equal generators give equal draws."""
-    one, other = ([part(subject).draw(np.random.default_rng(0)) for _ in range(3)] for _ in range(2))
+    one, other = ([subject.made.draw(np.random.default_rng(0)) for _ in range(3)] for _ in range(2))
     if one != other:
         raise Broken(f"draw: must be the same from the same generator, got {one} and {other}")
 
 
 def messages_take_time_to_each_target(subject: Subject) -> None:
     """Each message to a neighbour takes a finite time of at least 0, the same each time that it is asked for."""
-    one, other = (part(subject).durations(Stream(0, "messages"), 0, 1, (1, 2, 3)) for _ in range(2))
+    one, other = (subject.made.durations(Stream(0, "messages"), 0, 1, (1, 2, 3)) for _ in range(2))
     if len(one) != 3:
         raise Broken(f"durations: must return a delay for each of 3 targets, got {one!r}")
     for delay in one:
@@ -109,7 +104,7 @@ def messages_take_time_to_each_target(subject: Subject) -> None:
 def masks_are_of_all_clients(subject: Subject) -> None:
     """`mask` returns true or false for each client, the same each time that it is asked for."""
     for time in TIMES:
-        one, other = (part(subject).mask(0, CLIENTS, time) for _ in range(2))
+        one, other = (subject.made.mask(0, CLIENTS, time) for _ in range(2))
         if not isinstance(one, np.ndarray) or one.shape != (CLIENTS,) or one.dtype != bool:
             raise Broken(f"mask, time {time:g}: must return bool ({CLIENTS},), got {one!r}")
         if not np.array_equal(one, other):
@@ -119,13 +114,13 @@ def masks_are_of_all_clients(subject: Subject) -> None:
 def changes_are_foretold(subject: Subject) -> None:
     """Between a time and `next_change` after it, nobody comes or goes."""
     for time in TIMES:
-        change = part(subject).next_change(time)
+        change = subject.made.next_change(time)
         if not change > time:
             raise Broken(f"next_change, time {time:g}: must be later, got {change:g}")
         end = min(change, time + 1000)
         for share in (0.1, 0.5, 0.99):
             between = time + share * (end - time)
-            if not np.array_equal(part(subject).mask(0, 50, time), part(subject).mask(0, 50, between)):
+            if not np.array_equal(subject.made.mask(0, 50, time), subject.made.mask(0, 50, between)):
                 text = f"must say {between:g} or less, when the mask changes, got {change:g}"
                 raise Broken(f"next_change, time {time:g}: {text}")
 
@@ -134,8 +129,8 @@ def everybody_comes(subject: Subject) -> None:
     """Every client is there at some time."""
     seen, time = np.zeros(CLIENTS, dtype=bool), 0.0
     for _ in range(2000):
-        seen |= part(subject).mask(0, CLIENTS, time)
-        time = part(subject).next_change(time)
+        seen |= subject.made.mask(0, CLIENTS, time)
+        time = subject.made.next_change(time)
         if seen.all() or time == math.inf:
             break
     if not seen.all():
@@ -148,14 +143,14 @@ def everybody_comes(subject: Subject) -> None:
 def factors_are_fractions(subject: Subject) -> None:
     """S(s) is between 0 and 1 for any staleness, and the same each time."""
     for staleness in (0.0, 0.5, 1.0, 10.0, 1000.0):
-        one, other = part(subject)(staleness), part(subject)(staleness)
+        one, other = subject.made(staleness), subject.made(staleness)
         if not 0 <= one <= 1 or one != other:
             raise Broken(f"S({staleness:g}): must be between 0 and 1, and the same each time, got {one!r}, {other!r}")
 
 
 def factors_do_not_grow(subject: Subject) -> None:
     """S(s) does not grow with the staleness s."""
-    values = [part(subject)(staleness) for staleness in np.arange(0, 50, 0.5).tolist()]
+    values = [subject.made(staleness) for staleness in np.arange(0, 50, 0.5).tolist()]
     if any(later > earlier for earlier, later in pairwise(values)):
         raise Broken("S(s): must not grow with s, but does")
 

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from raysim.data.dataset import IGNORED
+
 MEAN = 1  # torch's number for reduction="mean"
-IGNORED = -100  # the label that cross-entropy ignores by default
 
 # Bound to their overloads, for looking one up takes as long as some of these kernels take for a small batch.
 _nll = torch.ops.aten.nll_loss_forward.default

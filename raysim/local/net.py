@@ -90,6 +90,12 @@ class Trainable(NamedTuple):
         whole = torch.zeros(layout.size, device=self.w.device)
         return whole[self.span], layout.views(whole)[self.which]
 
+    def joined(self, gradients: Sequence[Tensor], layout: Layout) -> Tensor:
+        """Returns the gradients of the parameters as one new vector in the shape of `w`."""
+        vector, views = self.flat(layout)
+        torch._foreach_copy_(views, list(gradients))
+        return vector
+
 
 class Net:
     """A module whose parameters are views of one flat vector `w`, so that changing `w` in place changes the module."""

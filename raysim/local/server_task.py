@@ -125,18 +125,14 @@ class ServerTask(Task):
 
             def of_entered(_: Tensor, target: Tensor, entered: Tensor) -> Tensor:
                 if not entered.requires_grad:
-                    raise BadInput(
-                        "model",
-                        "must have trainable parameters before its personal part, or its last linear layer, if "
-                        "the server's labels are not the clients', got none; take another model, or in_domain data",
-                    )
+                    must = "must have trainable parameters before its personal part, or its last linear layer"
+                    why = "if the server's labels are not the clients'"
+                    raise BadInput("model", f"{must}, {why}, got none; take another model, or in_domain data")
                 return loss(entered, target)
 
             with self._net.embedding(of_entered) as whole_loss:
                 _, gradients = self._net.gradients(x, y, part.parameters, whole_loss)
-        whole, views = part.flat(self._net.layout)
-        torch._foreach_copy_(views, list(gradients))
-        return whole
+        return part.joined(gradients, self._net.layout)
 
     def features(self, model: Model) -> Tensor:
         """Returns what `embed` gives for all the server's samples, (n, ...)."""

@@ -205,10 +205,7 @@ class Task:
         self._net.mode(training=False)
         part = self._net.part(None)
         _, gradients = self._net.gradients(self.x, self.y, part.parameters)
-        whole, views = part.flat(self._net.layout)
-        for view, gradient in zip(views, gradients, strict=True):
-            view.copy_(gradient)
-        return whole
+        return part.joined(gradients, self._net.layout)
 
     def predict(self, model: Model, inputs: Tensor) -> Tensor:
         """Returns the logits, (n, ...), of inputs (n, ...), in eval mode."""

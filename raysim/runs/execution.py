@@ -299,14 +299,12 @@ class Execution:
         if not (changed := differences(known or found, found)):
             return
         if different := differences(found, found):
-            text = (
-                f"workers differ in what last bits depend on ({', '.join(different)}), so another run may give others"
-            )
-            pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
+            what = ", ".join(different)
+            text = f"workers differ in what last bits depend on ({what}), so another run may give others"
         else:
             text = f"goes on with what may give other last bits ({', '.join(changed)})"
             info["notes"] = list(dict.fromkeys([*info["notes"], text]))
-            pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
+        pool.warnings.append(f"{self.run}: {text}; see resources.cpu_capability")
 
     def settle(self, status: str, error: str | None = None, early: str | None = None) -> str:
         """Corrects run.json after the run, if the process that did the run could not write how it ended: because it

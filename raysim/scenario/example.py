@@ -47,10 +47,11 @@ def required(part: type[Part]) -> dict[str, Any]:
     """Returns an example for each key that must be given, and for each other one whose class gives an example."""
     schema = part.model_json_schema()
     definitions, needed = schema.get("$defs", {}), schema.get("required", [])
-    keys = {
-        k: value for k, value in schema["properties"].items() if k != "name" and (k in needed or "examples" in value)
+    return {
+        key: _value(value, definitions)
+        for key, value in schema["properties"].items()
+        if key != "name" and (key in needed or "examples" in value)
     }
-    return {key: _value(value, definitions) for key, value in keys.items()}
 
 
 def _value(schema: Schema, definitions: dict[str, Schema]) -> Any:

@@ -81,22 +81,22 @@ def search(
 
 def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
     """Returns the best finished trial of each group that has one."""
-    sign = 1 if _direction(plan) == "maximize" else -1
-    found: dict[int, Trial] = {}
-    for trial in trials:
-        if trial.score is None or trial.status == "diverged":
-            continue
-        known = found.get(trial.group, trial)
-        assert known.score is not None
-        found[trial.group] = trial if sign * trial.score > sign * known.score else known
-    return [found[group] for group in sorted(found)]
+    finished = [trial for trial in trials if trial.score is not None and trial.status != "diverged"]
+    groups = sorted({trial.group for trial in finished})
+    return [_best_of((trial for trial in finished if trial.group == group), plan) for group in groups]
 
 
 def best_scenario(trials: Sequence[Trial], plan: Plan) -> Scenario | None:
     """Returns the scenario of the best trial of all groups, with the first seed; None if no trial finished."""
-    sign = 1 if _direction(plan) == "maximize" else -1
-    trial = max(best(trials, plan), key=lambda trial: sign * (trial.score or 0.0), default=None)
-    return None if trial is None else plan.groups(trial.values)[trial.group][0]
+    if not (of_groups := best(trials, plan)):
+        return None
+    trial = _best_of(of_groups, plan)
+    return plan.groups(trial.values)[trial.group][0]
+
+
+def _best_of(finished: Iterable[Trial], plan: Plan) -> Trial:
+    """Returns the first of the best trials, which have scores."""
+    return (max if _direction(plan) == "maximize" else min)(finished, key=lambda trial: trial.score or 0.0)
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,8 @@ class Network:
         lost = [draw < self._loss for draw in draws]
         delays = self._delay.durations(self._delays, source, number, targets)
         if wrong := [delay for delay in delays if not 0 <= delay < math.inf]:
-            must = "must take a finite number of seconds, 0 or more"
-            raise BadInput(
-                "world.edge_delay", f"a message {must}, got {wrong[0]!r} for message {number} of peer {source}"
-            )
+            text = f"a message must take a finite number of seconds, 0 or more, got {wrong[0]!r}"
+            raise BadInput("world.edge_delay", f"{text} for message {number} of peer {source}")
         return tuple(
             Sent(source, target, number, time, None if gone else time + delay)
             for target, gone, delay in zip(targets, lost, delays, strict=True)
@@ -64,9 +62,8 @@ class Mail:
     def newest(self, source: int, target: int, time: float) -> Sent | None:
         """Returns the last message sent among those that have arrived by a time, which must not decrease, or None."""
         sent = self._of_edge.get((source, target), [])
-        arrived = [
-            place for place, message in enumerate(sent) if message.arrives is not None and message.arrives <= time
-        ]
+        arrivals = [math.inf if message.arrives is None else message.arrives for message in sent]
+        arrived = [place for place, arrives in enumerate(arrivals) if arrives <= time]
         if not arrived:
             return None
         del sent[: arrived[-1]]  # messages that a newer one has overtaken

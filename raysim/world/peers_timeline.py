@@ -151,10 +151,8 @@ class PeersTimeline:
     def _require_a_round(self, end: float) -> None:
         """Raises BadInput if not even the first round is over in time. end: when it is."""
         if end > self.horizon.time:
-            text = (
-                f"must be at least {end:g}, when the first round of peers is over, got {self.horizon.time:g}; raise it"
-            )
-            raise BadInput("run.until.virtual_time", text)
+            must = f"must be at least {end:g}, when the first round of peers is over"
+            raise BadInput("run.until.virtual_time", f"{must}, got {self.horizon.time:g}; raise it")
 
     # --- all wait for all ---------------------------------------------------------------------------------------------
 
@@ -200,9 +198,8 @@ class PeersTimeline:
         for peer in range(self.peers):
             clock.schedule(self._after(0.0, peer, 0), peer, peer)
         self._times, self._who = array("d"), array("i")  # time and peer of each mix of the run
-        self._rounds: list[
-            tuple[bool, str | None]
-        ] = []  # whether each is evaluated after, and what ends the run with it
+        # Whether models are evaluated after each round, and what ends the run with it.
+        self._rounds: list[tuple[bool, str | None]] = []
         self._kept: set[int] = set()  # mixes whose states are evaluated
         self._totals = [0] * self.peers  # mixes of each peer
         last: dict[int, int] = {}  # the latest mix of each peer
@@ -241,11 +238,8 @@ class PeersTimeline:
         """Returns when the training is over. Raises ValueError if it takes no time."""
         duration = self._duration(peer, number)
         if began + duration <= began:
-            raise BadInput(
-                "world.delay",
-                f"must be longer than 0 seconds for peers that do not wait, got {duration!r} for peer "
-                f"{peer}, its training {number}; take another distribution",
-            )
+            text = f"must be longer than 0 seconds for peers that do not wait, got {duration!r} for peer {peer}"
+            raise BadInput("world.delay", f"{text}, its training {number}; take another distribution")
         return began + duration
 
     def _in_gossip(self) -> Iterator[Exchanged]:

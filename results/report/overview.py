@@ -70,17 +70,9 @@ def overview(groups: Groups) -> Overview:
     between = {"seed", "name", *(key for key, _ in differ)}
     within = [key for key in runs.varying if key not in between]
     metric = _metric(found.values())
-    head = (
-        "runs",
-        "seeds",
-        "status",
-        *(["virtual time"] if groups.timed else []),
-        "rounds",
-        "updates used",
-        f"{metric}, last",
-        "sent up and down",
-        "real time",
-    )
+    time = ["virtual time"] if groups.timed else []
+    last = ("rounds", "updates used", f"{metric}, last", "sent up and down", "real time")
+    head = ("runs", "seeds", "status", *time, *last)
     rows = [_row(group, [found[run.id] for run in group.drawn], metric, groups.timed) for group in groups.groups]
     scenario = runs[0].info.get("scenario") or {}
     counts = Counter(line.how for line in lines)
