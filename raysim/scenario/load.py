@@ -65,7 +65,21 @@ def _choose(raw: dict[str, Any], case: str | None) -> list[Problem]:
 
 def set_case(raw: dict[str, Any], settings: dict[str, Any]) -> list[Problem]:
     """Sets the keys of a case in a file's plain data, in place. Returns problems."""
-    return [p for path, value in settings.items() if (p := assign(raw, path, deepcopy(value), "sweep"))]
+    problems = [_dropping(raw, *item) or assign(raw, *deepcopy(item), "sweep") for item in settings.items()]
+    return [problem for problem in problems if problem]
+
+
+def _dropping(raw: dict[str, Any], path: str, value: Any) -> Problem | None:
+    """Returns a problem if a block of a case drops keys of the file's block, such as its rate, which are then those by
+    default. Only of blocks whose keys stand for themselves: those of a part or of a world often exclude each other."""
+    before = raw.get(path)
+    if path not in ("local", "run", "resources") or not isinstance(value, dict) or not isinstance(before, dict):
+        return None
+    if not (dropped := sorted(before.keys() - value.keys())):
+        return None
+    keys = ", ".join(f"{path}.{key}" for key in value) or f"{path}.<key>"
+    text = f"takes the place of the whole block, which also sets {', '.join(dropped)}; set only {keys}, or repeat them"
+    return Problem(f"sweep.cases: {path}", f"{text}, got {quoted(value)}")
 
 
 def name_after(raw: dict[str, Any], case: str | None) -> None:

@@ -46,7 +46,7 @@ def sweep(path: Path, out: Path, *words: Any, parallel: int = 1) -> Result:
 
 
 def test_every_case_with_every_combination_seeds_innermost(write: Any) -> None:
-    cases = {"slow": {"local.lr": 0.01, "algorithm": "fedavg"}, "fast": {"local": {"lr": 1.0}}}
+    cases = {"slow": {"local.lr": 0.01, "algorithm": "fedavg"}, "fast": {"local": {"lr": 1.0, "batch_size": 32}}}
     path = write({"grid": {"seed": [0, 1], "world.delay.sigma": [1, 2]}, "cases": cases})
     plan = load_sweep(path)
     made = [(s.name, s.algorithm.name, s.local.lr, s.world.delay.sigma, s.seed) for s in plan.scenarios()]  # type: ignore[union-attr]
@@ -54,7 +54,17 @@ def test_every_case_with_every_combination_seeds_innermost(write: Any) -> None:
     fast = [("digits-fast", "fedbuff", 1.0, sigma, seed) for sigma in (1, 2) for seed in (0, 1)]
     assert made == slow + fast
     assert [len(group) for group in plan.groups()] == [2] * 4
-    assert [scenario.local.batch_size for scenario in plan.scenarios()] == [16] * 4 + [32] * 4  # a block is replaced
+    assert [scenario.local.batch_size for scenario in plan.scenarios()] == [16] * 4 + [32] * 4
+
+
+def test_a_case_that_would_drop_settings_of_the_file_is_refused(write: Any) -> None:
+    """With `local: {lr: 1.0}` for `local.lr: 1.0`, batches would silently have the size by default."""
+    path = write({"cases": {"slow": {"local.lr": 0.01}, "fast": {"local": {"lr": 1.0}}}})
+    for load in (lambda: load_sweep(path), lambda: raysim.load_scenario(path, case="fast")):
+        with pytest.raises(raysim.ScenarioError, match="also sets batch_size; set only"):
+            load()
+    world = {"cases": {"few": {"world.dispatch": {"concurrency": 3}}}}  # keys that exclude each other
+    assert load_sweep(write(world)).scenarios()[0].world.dispatch.concurrency == 3
 
 
 def test_the_command_line_adds_values_and_overrules_the_file(write: Any) -> None:
