@@ -6,10 +6,12 @@ engine can all use these types without importing each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor as Tensor
+else:
+    Tensor = Any  # because the scheduler loads no torch
 
 Record: TypeAlias = "dict[str, Tensor]"
 """Named tensors: all that travels or is kept, such as a server's state, a message, an update or a client's state.

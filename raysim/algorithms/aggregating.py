@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.aggregates import AnAggregate, Mean
 from raysim.algorithms.moving import Moving
+from raysim.algorithms.signatures import ServerTask, Setting
 from raysim.parts.errors import Problem
 from raysim.terms import Arrival, Buffer, Population, Record
-
-if TYPE_CHECKING:
-    from raysim.algorithms.setting import Setting
-    from raysim.local.server_task import ServerTask
 
 
 class Aggregating(Moving):

@@ -8,12 +8,10 @@ new anchors replace each other only if more updates arrive than there are places
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from raysim.algorithms.signatures import Tensor
 from raysim.terms import Arrival, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def anchor(place: int) -> str:

@@ -12,16 +12,11 @@ spills to disk, instead of on the server, and a step holds M changes of 4d bytes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.mifa import MIFA
+from raysim.algorithms.signatures import ServerTask, Tensor
 from raysim.parts.part import Count
 from raysim.terms import Arrival, Buffer, Population, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.server_task import ServerTask
 
 
 class CA2FL(MIFA):

@@ -10,16 +10,11 @@ a break, set `run.rounds: 1`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.hybrid import Hybrid, needs_server_data
+from raysim.algorithms.signatures import Local, Setting, Task
 from raysim.parts.errors import Problem
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from raysim.algorithms.setting import Setting
-    from raysim.local import Local
-    from raysim.local.task import Task
 
 
 class Center(Hybrid):

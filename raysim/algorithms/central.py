@@ -11,20 +11,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from raysim.algorithms.signatures import Local, Model, ServerTask, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.schedules import Schedulable
 from raysim.terms import Arrival, Population, Record, ServerStep, Trigger
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local import Local
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class Central(Schedulable):

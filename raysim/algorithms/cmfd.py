@@ -11,14 +11,10 @@ classes) here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.distillation import Distillation
+from raysim.algorithms.signatures import Tensor
 from raysim.parts.part import Positive
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class CMFD(Distillation):

@@ -10,15 +10,12 @@ Differences from the paper: none. The gradient is that of one mini-batch at the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.signatures import Setting, Task
 from raysim.parts.errors import Problem
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from raysim.algorithms.setting import Setting
-    from raysim.local.task import Task
 
 
 class DPSGD(Peer):

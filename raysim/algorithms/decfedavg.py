@@ -9,13 +9,9 @@ weights `neighbours`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.signatures import Task
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from raysim.local.task import Task
 
 
 class DecFedAvg(Peer):

@@ -9,14 +9,10 @@ so that nothing more has to travel; and any mixing weights are allowed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.signatures import Task
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from raysim.local.task import Task
 
 
 class DecFedProx(Peer):

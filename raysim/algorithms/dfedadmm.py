@@ -10,14 +10,10 @@ weights are allowed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.signatures import Task
 from raysim.parts.part import Positive
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from raysim.local.task import Task
 
 
 class DFedADMM(Peer):

@@ -9,17 +9,13 @@ symmetric.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.signatures import Setting, Task
 from raysim.local.optimizers import SGD
 from raysim.parts.errors import Problem
 from raysim.parts.part import Fraction
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from raysim.algorithms.setting import Setting
-    from raysim.local.task import Task
 
 
 class DFedAvgM(Peer):

@@ -8,16 +8,11 @@ Differences from the paper: one gossip step a round; the paper's DFedSAM-MGS has
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.signatures import Local, Task
 from raysim.local.gradients import SAM, Gradient
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from raysim.local import Local
-    from raysim.local.task import Task
 
 
 class DFedSAM(Peer):

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.signatures import Setting, Task, Tensor
 from raysim.local import Local
 from raysim.parts.errors import Problem
 from raysim.parts.part import Positive, Samples
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local.task import Task
 
 
 class Distillation(Peer):

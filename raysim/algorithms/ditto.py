@@ -8,16 +8,12 @@ averaged uniformly.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Local, Model, Task
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from raysim.local import Local
-    from raysim.local.model import Model
-    from raysim.local.task import Task
 
 
 class Ditto(FedAvg):

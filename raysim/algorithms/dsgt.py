@@ -11,19 +11,11 @@ samples.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.signatures import Local, Model, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local import Local
-    from raysim.local.model import Model
-    from raysim.local.task import Task
 
 
 class DSGT(Peer):

@@ -10,17 +10,12 @@ each coordinate; that factor is 1 by default.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.aggregating import Aggregating
 from raysim.algorithms.rules import Rule, ServerAMSGrad
+from raysim.algorithms.signatures import ServerTask, Tensor
 from raysim.parts.part import Count
 from raysim.terms import Arrival, Buffer, Population, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.server_task import ServerTask
 
 
 class FADAS(Aggregating):

@@ -11,16 +11,12 @@ round. In a round without any update in time, the model of the round before is f
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid, needs_server_data
+from raysim.algorithms.signatures import Setting, Task
 from raysim.parts.errors import Problem
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from raysim.algorithms.setting import Setting
-    from raysim.local.task import Task
 
 
 class FedFT(Hybrid):

@@ -10,22 +10,14 @@ then acts on the sum of both heads. There are no hypernetworks: a client that is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import needs_labels, needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
+from raysim.algorithms.signatures import Local, Model, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local import Local
-    from raysim.local.model import Model
-    from raysim.local.task import Task
 
 
 class FedRoD(FedAvg):

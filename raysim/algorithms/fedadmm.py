@@ -13,19 +13,12 @@ of a step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.central import Central
+from raysim.algorithms.signatures import Correction, Model, Task, Tensor, Trained
 from raysim.parts.part import Positive
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.correction import Correction
-    from raysim.local.model import Model
-    from raysim.local.task import Task
-    from raysim.local.train import Trained
 
 
 class FedADMM(Central):

@@ -11,18 +11,12 @@ Differences from the paper: those of `fedadmm`. With mini-batches, e_i is measur
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.fedadmm import FedADMM
+from raysim.algorithms.signatures import Correction, Task, Tensor, Trained
 from raysim.parts.part import NonNegative, Positive
 from raysim.terms import Arrival, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.correction import Correction
-    from raysim.local.task import Task
-    from raysim.local.train import Trained
 
 
 class FedADMMIn(FedADMM):

@@ -13,16 +13,13 @@ stores every u_i could compute that itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from raysim.algorithms.fedadmm_in import FedADMMIn
+from raysim.algorithms.signatures import Model, Task
 from raysim.terms import Arrival, Population, Record
-
-if TYPE_CHECKING:
-    from raysim.local.model import Model
-    from raysim.local.task import Task
 
 Factor = Annotated[float, Field(ge=1)]
 

@@ -10,18 +10,12 @@ on until they converge the first time.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Model, Task, Tensor
 from raysim.local import Local
 from raysim.parts.part import Epochs, NonNegative, Share
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.model import Model
-    from raysim.local.task import Task
 
 
 class FedALA(FedAvg):

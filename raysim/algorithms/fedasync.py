@@ -8,15 +8,12 @@ Differences from the paper: none. Arrivals are mixed in one by one and in order,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
+from raysim.algorithms.signatures import Task
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.part import Fraction, NonNegative
 from raysim.terms import Arrival, Buffer, Population, Record
-
-if TYPE_CHECKING:
-    from raysim.local.task import Task
 
 
 class FedAsync(Central):

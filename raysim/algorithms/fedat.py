@@ -11,19 +11,13 @@ stepped yet is the initial one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
+from raysim.algorithms.signatures import Model, ServerTask, Setting, Task
 from raysim.parts.errors import Problem
 from raysim.parts.part import NonNegative
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from raysim.algorithms.setting import Setting
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class FedAT(Central):

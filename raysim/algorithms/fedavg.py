@@ -10,15 +10,11 @@ the form of the paper's appendix and two more are options. Late updates are disc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.aggregating import Aggregating
+from raysim.algorithms.signatures import ServerTask, Tensor
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.server_task import ServerTask
 
 
 def by_samples(arrivals: Sequence[Arrival]) -> list[float]:

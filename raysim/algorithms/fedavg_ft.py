@@ -11,20 +11,12 @@ their own models instead, as in the code of FeDEQ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Model, ServerTask, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Epochs
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class FedAvgFT(FedAvg):

@@ -7,16 +7,12 @@ Differences from the paper: none. A client's fine-tuned copy is made anew whenev
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from raysim.algorithms.fedper import FedPer
+from raysim.algorithms.signatures import Local, Model, Task
 from raysim.parts.part import Count
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from raysim.local import Local
-    from raysim.local.model import Model
-    from raysim.local.task import Task
 
 
 class FedBABU(FedPer):

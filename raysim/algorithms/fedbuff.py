@@ -10,17 +10,12 @@ contribute twice to one buffer, for it can be picked again while its update wait
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.aggregating import Aggregating
+from raysim.algorithms.signatures import ServerTask, Tensor
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.part import Count, Positive
 from raysim.terms import Arrival, Buffer, Population, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.server_task import ServerTask
 
 
 class FedBuff(Aggregating):

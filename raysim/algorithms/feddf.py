@@ -14,19 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid
+from raysim.algorithms.signatures import Model, ServerTask, Task, Tensor
 from raysim.parts.part import Positive
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class FedDF(Hybrid):

@@ -15,25 +15,19 @@ BatchNorm's statistics are not part of an anchor; they are averaged over the rou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms import atlas
 from raysim.algorithms.atlas import Anchors
 from raysim.algorithms.hybrid import Hybrid
+from raysim.algorithms.signatures import Model, ServerTask, Setting, Tensor
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Epochs, NonNegative, Positive
 from raysim.terms import Arrival, Buffer, Population, Record, Round, SearchResult, ServerStep
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-
-    Batches = Iterable[tuple[Tensor, Tensor]]
-    Slope = Callable[[Tensor, Tensor, Tensor], Tensor]  # from coefficients and a batch to the gradient by coefficients
+Batches = Iterable[tuple[Tensor, Tensor]]
+Slope = Callable[[Tensor, Tensor, Tensor], Tensor]  # from coefficients and a batch to the gradient by coefficients
 
 
 class Feddle(Hybrid):

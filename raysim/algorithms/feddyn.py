@@ -10,18 +10,12 @@ the server's h, start at 0, as in the paper.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Model, ServerTask, Task, Tensor
 from raysim.parts.part import Positive
 from raysim.terms import Arrival, Population, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class FedDyn(FedAvg):

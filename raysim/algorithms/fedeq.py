@@ -13,25 +13,17 @@ layers or without.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
+from raysim.algorithms.signatures import Local, Model, ServerTask, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import Epochs, NonNegative
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local import Local
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class FeDEQ(FedAvg):

@@ -9,16 +9,10 @@ both from this round's outputs. The paper does not say whether f(x) is probabili
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.distillation import Distillation
+from raysim.algorithms.signatures import Task, Tensor
 from raysim.parts.part import Fraction, Positive
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.task import Task
 
 
 class FedFADMM(Distillation):

@@ -11,19 +11,12 @@ experiments, and p_i are weights by the samples of the clients that reported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import ServerTask, Setting, Task, Tensor
 from raysim.local.optimizers import SGD
 from raysim.parts.errors import Problem
 from raysim.terms import Arrival, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class FedNova(FedAvg):

@@ -9,21 +9,16 @@ Differences from the paper: none. Training the head alone before both parts is a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import NonNegativeInt
 
 from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Local, Model, Setting, Task
 from raysim.parts.errors import Problem
 from raysim.parts.part import Epochs, Unit
 from raysim.terms import Population, Record
-
-if TYPE_CHECKING:
-    from raysim.algorithms.setting import Setting
-    from raysim.local import Local
-    from raysim.local.model import Model
-    from raysim.local.task import Task
 
 HEAD = 1  # the stream of the head's batches, so that the body sees the same batches whether heads are trained or not
 

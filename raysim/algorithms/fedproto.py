@@ -12,21 +12,13 @@ that of a label that nobody reported stays. Prototypes are computed in eval mode
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.central import Central, needs_labels
+from raysim.algorithms.signatures import Model, ServerTask, Setting, Task, Tensor, Trained
 from raysim.parts.errors import Problem
 from raysim.parts.part import NonNegative
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
-    from raysim.local.train import Trained
 
 
 class FedProto(Central):

@@ -9,14 +9,10 @@ proportional to n_i and averages uniformly.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Task
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from raysim.local.task import Task
 
 
 class FedProx(FedAvg):

@@ -9,16 +9,14 @@ takes one gradient step. Unlike in that code, clients do not fit their heads onc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import NonNegativeInt
 
 from raysim.algorithms.fedper import FedPer
+from raysim.algorithms.signatures import Task
 from raysim.parts.part import Unit
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from raysim.local.task import Task
 
 
 class FedRep(FedPer):

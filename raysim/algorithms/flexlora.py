@@ -12,17 +12,11 @@ does. alpha / r is the same for all ranks. The global model that is evaluated is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.low_rank import LowRank, outside, stacked, within
+from raysim.algorithms.signatures import ServerTask, Task, Tensor
 from raysim.terms import Arrival, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class FlexLoRA(LowRank):

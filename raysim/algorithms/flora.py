@@ -14,18 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.low_rank import LowRank, outside, stacked, within
+from raysim.algorithms.signatures import Model, ServerTask, Setting, Task
 from raysim.parts.errors import BadInput, Problem
 from raysim.terms import Arrival, Population, Record
-
-if TYPE_CHECKING:
-    from raysim.algorithms.setting import Setting
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class FLoRA(LowRank):

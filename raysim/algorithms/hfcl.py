@@ -11,17 +11,14 @@ not say how they weigh them. In a round without any update in time, the server's
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import needs_server_data
+from raysim.algorithms.signatures import Setting, Task
 from raysim.parts.errors import Problem
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from raysim.algorithms.setting import Setting
-    from raysim.local.task import Task
 
 
 class HFCL(Central):

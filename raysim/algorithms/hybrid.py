@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from raysim.algorithms.central import Central
+from raysim.algorithms.signatures import Model, Setting, Task
 from raysim.local import Local
 from raysim.local.optimizers import OPTIMIZERS, Adam, Optimizer
 from raysim.parts.errors import Problem
 from raysim.parts.part import OneOf, Positive, Samples, Unit
-
-if TYPE_CHECKING:
-    from raysim.algorithms.setting import Setting
-    from raysim.local.model import Model
-    from raysim.local.task import Task
 
 
 class Hybrid(Central):

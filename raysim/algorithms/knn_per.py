@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Fraction, Positive
 from raysim.terms import Record
@@ -19,10 +20,6 @@ from raysim.terms import Record
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local.task import Task
 
 
 class KNNPer(FedAvg):

@@ -7,14 +7,10 @@ CIKM 2024, Table 1. There is no equation to follow: a client trains a model of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
+from raysim.algorithms.signatures import Model, Task
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from raysim.local.model import Model
-    from raysim.local.task import Task
 
 
 class LocalOnly(Central):

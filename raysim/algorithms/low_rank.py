@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
+from raysim.algorithms.signatures import Model, Setting, Task, Tensor
 from raysim.parts.errors import BadInput, Problem, nearest
 from raysim.parts.part import Count
 from raysim.terms import Arrival, Population, Record, Round
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local.model import Model
-    from raysim.local.task import Task
     from raysim.models.pairs import Pair
 
 

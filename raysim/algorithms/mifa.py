@@ -11,18 +11,11 @@ it changes, so the server keeps only the mean. Updates are multiplied by local r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.moving import Moving
+from raysim.algorithms.signatures import Model, ServerTask, Task, Tensor
 from raysim.parts.part import Positive
 from raysim.terms import Arrival, Buffer, Population, Record, Round
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class MIFA(Moving):

@@ -10,21 +10,13 @@ training, in eval mode, and of samples without augmentation.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import needs_labels
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Model, Setting, Task, Tensor, Trained
 from raysim.parts.errors import Problem
 from raysim.parts.part import NonNegative, Positive
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local.model import Model
-    from raysim.local.task import Task
-    from raysim.local.train import Trained
 
 
 class MOON(FedAvg):

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import field_validator
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.rules import Rule, ServerSGD
+from raysim.algorithms.signatures import Model, ServerTask, Tensor
 from raysim.parts.part import names_of, spell_out
 from raysim.terms import Arrival, Population, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-
 
 RULE = "rule."  # starts the names of a rule's entries in the server's state, where others may have the same names
 

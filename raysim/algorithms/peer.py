@@ -9,19 +9,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
+from raysim.algorithms.signatures import Local, Model, Setting, Task, Tensor
+from raysim.parts.errors import Problem
 from raysim.schedules import Schedulable
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local import Local
-    from raysim.local.model import Model
-    from raysim.local.task import Task
-    from raysim.parts.errors import Problem
 
 
 class Inbox(NamedTuple):

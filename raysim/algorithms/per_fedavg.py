@@ -11,20 +11,13 @@ the Hessian.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Local, Model, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Positive
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local import Local
-    from raysim.local.model import Model
-    from raysim.local.task import Task
 
 
 class PerFedAvg(FedAvg):

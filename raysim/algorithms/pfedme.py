@@ -9,19 +9,12 @@ not by many steps on one. As in the authors' code, the minimisation goes on from
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Local, Model, ServerTask, Task, Tensor
 from raysim.parts.part import Count, Positive
 from raysim.terms import Arrival, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local import Local
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class PFedMe(FedAvg):

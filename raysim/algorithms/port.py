@@ -9,17 +9,11 @@ bound only scales weights. The similarity is that of an update and the server's 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.moving import Moving
+from raysim.algorithms.signatures import Model, ServerTask, Tensor
 from raysim.parts.part import Count, NonNegative, Positive
 from raysim.terms import Arrival, Buffer, Population, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
 
 
 class Port(Moving):

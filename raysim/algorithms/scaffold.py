@@ -10,20 +10,12 @@ cover the trained parameters. A late update is discarded along with the change o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.aggregating import Aggregating
+from raysim.algorithms.signatures import Model, ServerTask, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import Positive
 from raysim.terms import Arrival, Population, Record, Round
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from raysim.algorithms.setting import Setting
-    from raysim.local.model import Model
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
 
 
 class Scaffold(Aggregating):

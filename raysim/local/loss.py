@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from raysim.parts.errors import BadInput
 from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
 from raysim.parts.part import Fraction, NonNegative, Part, Positive
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class TrainingLoss(Part):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from raysim.metrics.metric import Metric
 from raysim.parts.part import Count
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class ClassificationMetric(Metric):

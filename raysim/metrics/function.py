@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from raysim.metrics.metric import Metric
 from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class FunctionMetric(Metric):

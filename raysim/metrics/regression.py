@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from raysim.metrics.metric import Metric
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class RMSE(Metric):

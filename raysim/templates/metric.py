@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.metrics import Metric
 from raysim.parts.part import Fraction
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class MetricTemplate(Metric):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from raysim.algorithms.signatures import Tensor
 from raysim.schedules import Schedulable
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Aggregate(Schedulable):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.aggregates.aggregate import Aggregate
+from raysim.algorithms.signatures import Tensor
 from raysim.parts.part import Count
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Krum(Aggregate):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.aggregates.aggregate import Aggregate
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.algorithms.signatures import Tensor
 
 
 class Median(Aggregate):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from raysim.algorithms.aggregates.aggregate import Aggregate
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.algorithms.signatures import Tensor
 
 
 class TrimmedMean(Aggregate):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.rules.adaptive import AdaptiveRule
+from raysim.algorithms.signatures import Tensor
 from raysim.parts.part import Decay
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class ServerAdagrad(AdaptiveRule):

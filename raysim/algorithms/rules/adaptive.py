@@ -7,14 +7,11 @@ no bias is corrected; `bias_correction` does that as Kingma and Ba do for Adam.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
 
 from raysim.algorithms.rules.rule import ServerRule
+from raysim.algorithms.signatures import Tensor
 from raysim.parts.part import Decay, NonNegative, Positive
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class AdaptiveRule(ServerRule):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.rules.adam import ServerAdam
+from raysim.algorithms.signatures import Tensor
 from raysim.parts.part import NonNegative, Positive
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class ServerAMSGrad(ServerAdam):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from raysim.algorithms.signatures import Tensor
 from raysim.parts.part import NonNegative, Positive
 from raysim.schedules import Schedulable
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class ServerRule(Schedulable):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.rules.rule import ServerRule
+from raysim.algorithms.signatures import Tensor
 from raysim.parts.part import Decay
 from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class ServerSGD(ServerRule):

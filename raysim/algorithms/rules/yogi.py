@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.algorithms.rules.adam import ServerAdam
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.algorithms.signatures import Tensor
 
 
 class ServerYogi(ServerAdam):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from raysim.data.named import shape_of
 from raysim.local.augment.augmentation import Augmentation
 from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class AugmentFunction(Augmentation):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from raysim.local.augment.augmentation import Augmentation, ImageAugmentation
 from raysim.parts.part import Count, Fraction, NonNegative, Positive
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class Crop(ImageAugmentation):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.local.gradients.gradient import Gradient, GradientPoint, Take
 from raysim.parts.part import Count
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class Accumulate(Gradient):

@@ -3,13 +3,11 @@ improving generalization, ICLR 2021)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from raysim.local.gradients.gradient import Gradient, GradientPoint, Take
 from raysim.parts.part import Positive
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class SAM(Gradient):

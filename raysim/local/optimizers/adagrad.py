@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.local.optimizers.optimizer import Optimizer, State
 from raysim.parts.part import NonNegative, Positive
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class Adagrad(Optimizer):

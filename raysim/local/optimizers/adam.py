@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from raysim.local.optimizers.optimizer import Optimizer, State
 from raysim.parts.part import Decay, Positive
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class Adam(Optimizer):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import model_validator
 
 from raysim.schedules import Schedulable
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 State = dict[str, "Tensor"]  # vectors (n,) by name
 BESIDE = ("lr", "weight_decay")  # keys that all optimisers share

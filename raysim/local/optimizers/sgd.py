@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pydantic import model_validator
 
 from raysim.local.optimizers.optimizer import Optimizer, State
 from raysim.parts.part import Fraction
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class SGD(Optimizer):
