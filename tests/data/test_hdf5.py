@@ -22,13 +22,27 @@ def write(file: Path, clients: dict[str, dict[str, Any]]) -> str:
     return str(file)
 
 
-def test_texts_have_the_columns_of_the_file_and_their_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {"7": {"tokens": ["how to", "why"], "score": [3, 1]}, "12": {"tokens": ["what is"], "score": [0]}}
-    file = write(tmp_path / "stackoverflow_train.h5", rows)
-    part = Text(path=file, test_path=file, text="tokens", client="user", columns=("score",))
-    train = part.load().train
-    assert [Bytes().fitted([]).decode(one) for one in train.x["input_ids"].tolist()] == ["what is", "how to", "why"]
-    assert train.columns["user"].tolist() == ["12", "7", "7"] and train.columns["score"].tolist() == [0, 3, 1]
+def test_stackoverflow_is_read_as_tensorflow_federated_leaves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def posts(*texts: str) -> dict[str, Any]:
+        same = {"creation_date": "2016-01-02", "title": "pip fails", "tags": "python|pip", "type": "question"}
+        return {
+            "tokens": [*texts],
+            "score": [*range(len(texts))],
+            **{key: [one] * len(texts) for key, one in same.items()},
+        }
+
+    write(tmp_path / "stackoverflow_train.h5", {"00000007": posts("how to", "why"), "00000012": posts("what is")})
+    write(tmp_path / "stackoverflow_test.h5", {"00000012": posts("no")})
+    write(tmp_path / "stackoverflow_held_out.h5", {"00000010": posts("unseen")})
+    part = Text(path=str(tmp_path), text="tokens", client="user", columns=("score", "type"))
+    dataset = part.load()
+    decode = Bytes().fitted([]).decode
+    assert [decode(one) for one in dataset.train.x["input_ids"].tolist()] == ["how to", "why", "what is"]
+    assert [decode(one) for one in dataset.test.x["input_ids"].tolist()] == ["no"]
+    columns = dataset.train.columns
+    assert columns["user"].tolist() == ["00000007", "00000007", "00000012"] and columns["score"].tolist() == [0, 1, 0]
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ValueError, match=r"`path` the package `h5py` must be there .*raysim\[hdf5\]"):
         part.load()

@@ -142,9 +142,15 @@ def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
     decode = Bytes().fitted([]).decode
     assert [decode(one) for one in dataset.test.x["input_ids"].tolist()] == ["good test", "bad"]
     assert dataset.train.y.tolist() == [1, 0] and dataset.train.columns["user"].tolist() == ["ann", "bob"]
-    comment = {"x": [[["<BOS>", "oh", "my"], ["word", "<EOS>", "<PAD>"]]], "y": [{"target_tokens": [["oh"]]}]}
-    (tmp_path / "reddit.json").write_text(json.dumps({"users": ["cat"], "user_data": {"cat": comment}}))
-    reddit = Text(path=str(tmp_path / "reddit.json"), test_path=str(tmp_path / "reddit.json"), client="user").load()
+    sequences = [["<BOS>", "oh", "my"], ["word", "<EOS>", "<PAD>"]]
+    told = {"subreddit": "cats", "created_utc": 3, "score": 1, "target_tokens": [["oh"]], "count_tokens": [[1.0]]}
+    users = {"1": {"x": [sequences], "y": [told]}, "2": {"x": [], "y": []}}
+    for split in ("train", "test"):
+        (tmp_path / "reddit" / split).mkdir(parents=True)
+        file = tmp_path / "reddit" / split / f"reddit_0_{split}.json"
+        file.write_text(json.dumps({"users": [*users], "num_samples": [1, 0], "user_data": users}))
+    reddit = Text(path=str(tmp_path / "reddit"), client="user", columns=("subreddit",)).load()
+    assert reddit.train.columns["subreddit"].tolist() == ["cats"] and len(reddit.test) == 1
     assert decode(reddit.train.x["input_ids"][0].tolist()) == "oh my word"
 
 

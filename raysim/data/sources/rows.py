@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -95,21 +96,35 @@ def _of_users(file: str) -> pa.Table | None:
     """Returns the samples of a JSON file of LEAF, with the columns text, label and user; None if it is another file.
 
     A text is what LEAF has as x: itself; of Sent140, the fifth entry of a row; or, of Reddit, the words of a comment's
-    sequences without those that LEAF adds, and then the label says nothing.
+    sequences without those that LEAF adds. Reddit has what it tells of a comment, such as its subreddit, in place of a
+    label.
     """
     import pyarrow as pa
 
     with location(file).open("rb") as content:
         if b'"users"' not in content.read(2**12):
             return None
-    with reading(file, "a whole JSON file of LEAF, with `user_data`", "make it again with LEAF's preprocess.sh"):
+    with reading(
+        file, "a whole JSON file of LEAF, with samples in `user_data`", "make it again with LEAF's preprocess.sh"
+    ):
         by_user = json.loads(location(file).read_bytes())["user_data"]
-        found = [
-            (_text_of(x), "" if isinstance(y, dict) else str(y), user)
+        rows = [
+            {"text": _text_of(x), "user": user, **_told_by(y)}
             for user, samples in by_user.items()
             for x, y in zip(samples["x"], samples["y"], strict=True)
         ]
-        return pa.table(dict(zip(("text", "label", "user"), map(list, zip(*found, strict=True)), strict=True)))
+        if not rows:
+            raise ValueError("no user has a sample")
+        return pa.Table.from_pylist(rows)
+
+
+def _told_by(y: Any) -> dict[str, Any]:
+    """Returns what a label of LEAF says, by column."""
+    return (
+        {name: one for name, one in y.items() if not isinstance(one, list)}
+        if isinstance(y, dict)
+        else {"label": str(y)}
+    )
 
 
 def _of_clients(file: str) -> pa.Table:
@@ -149,15 +164,20 @@ def _saved(path: str) -> tuple[Rows, Rows | None]:
 def _of_names(folder: Path) -> tuple[Rows, Rows | None]:
     """Reads a folder whose files tell their split, or of which each is a text."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith("."))
-    found = {
-        split: [file for file in files if file.name.startswith(split) or split in file.relative_to(folder).parts[:-1]]
-        for split in ("train", "test")
-    }
+    found = {split: [file for file in files if _is_of(file.relative_to(folder), split)] for split in ("train", "test")}
     if found["train"]:
         chosen = {split: [str(file) for file in some if file.suffix] for split, some in found.items()}
         return _joined("path", chosen["train"]), _joined("path", chosen["test"]) if chosen["test"] else None
     texts = [str(file) for file in files if file.name.endswith(TEXT)]
     if not texts:
-        must = "must be a folder of `save_to_disk`, with files train*.parquet, .jsonl or .csv, or with .txt files"
+        must = (
+            "must be a folder of `save_to_disk`, with files such as train.parquet, .jsonl or .csv, or with .txt files"
+        )
         raise BadValue(f"{must}, got {[file.name for file in files][:5]!r} in {str(folder)!r}; name the file", "path")
     return _joined("path", texts), None
+
+
+def _is_of(file: Path, split: str) -> bool:
+    """Whether a file's name or one of its folders says that it belongs to a split, as stackoverflow_train.h5 does."""
+    words = () if file.name.endswith(TEXT) else re.split(r"[^a-z]", file.stem)  # notes_on_a_train.txt is a text
+    return file.name.startswith(split) or split in (*words, *file.parts[:-1])

@@ -36,9 +36,10 @@ class Text(Source):
     name: str = "text"
     path: Annotated[str, Field(examples=["reviews.jsonl"])]
     """A .parquet, .jsonl, .csv or .txt file, or a pattern such as texts/*.txt; or a folder: of `save_to_disk`, with
-    files whose names or folders begin with train and test, or with .txt files. A .txt file is one text, in the column
-    `text`, whose name is in the column `file`. LEAF's .json files, as of Sent140, have text, label and user;
-    .h5 files of TensorFlow Federated, as of StackOverflow, have their own columns, and user."""
+    files whose names or folders say train and test, or with .txt files. A .txt file is one text, in the column `text`,
+    whose name is in the column `file`. LEAF's .json files have text, user and label, as of Sent140, or subreddit and
+    others, as of Reddit; .h5 files of TensorFlow Federated have user and their own columns: of StackOverflow, tokens,
+    title, tags, type, score and creation_date."""
     test_path: str | None = None
     """The file, or a pattern, of the test texts. null: those of the folder or, without any, a share of the texts."""
     test_share: Share = 0.2
