@@ -25,9 +25,10 @@ def wrong_with(dataset: Dataset) -> str | None:
 
 def load(data: Source) -> Dataset:
     """Returns what a data set loads. Raises ValueError if that does not fit together."""
-    dataset = data.load()
+    dataset, path = data.load(), getattr(data, "path", None)
+    where = f" of {path!r}" if path else ""
     if wrong := wrong_with(dataset) or wrong_classes(dataset, data.classes):
-        raise BadValue(f"{data.name}.load: {wrong}")
+        raise BadValue(f"{data.name}.load{where}: {wrong}")
     return dataset if dataset.meaning else replace(dataset, meaning=described(dataset))
 
 
@@ -42,7 +43,7 @@ def wrong_type(found: Any) -> str | None:
             if not isinstance(values, np.ndarray):
                 return f"{name}: {key} must be a numpy array, got {type(values).__name__}"
         if not len(split):
-            return f"{name}: must hold samples, got none"
+            return f"{name}: must hold samples, got none; give more, of which some can test, or test samples apart"
     if found.loss not in get_args(Loss):
         return f"loss: must be one of {', '.join(get_args(Loss))}, got {found.loss!r}"
     if not isinstance(found.num_classes, int):  # tables and run.json hold it

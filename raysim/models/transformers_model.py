@@ -210,6 +210,13 @@ class SequenceClassifier(TransformersModel):
             text = "must say `vocab_size`, for the labels of a classifier do not tell it; add it, such as 257 for bytes"
             yield Problem("model.config", text)
 
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        module = super().build(shape, num_classes)
+        config: Any = module.config
+        if isinstance(padding := config.get_text_config().pad_token_id, int):
+            module.register_forward_pre_hook(Padded(padding), with_kwargs=True)
+        return module
+
     def _settings(self, num_classes: int) -> dict[str, Any]:
         labels = {"num_labels": num_classes, "problem_type": "single_label_classification"}
         return {**super()._settings(num_classes), **labels}
@@ -227,6 +234,19 @@ class Logits:
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:
         return output.logits.float() if hasattr(output, "logits") else output
+
+
+@dataclass(frozen=True)
+class Padded:
+    """A forward pre-hook that puts a model's own token for padding where the mask is zero: those that classify by the
+    last token look for it there."""
+
+    token: int
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        if (mask := kwargs.get("attention_mask")) is not None and "input_ids" in kwargs:
+            kwargs = {**kwargs, "input_ids": kwargs["input_ids"].masked_fill(mask == 0, self.token)}
+        return args, kwargs
 
 
 def _length(shape: Any) -> int:

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import transformers
 from command_line import command
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 import raysim
 from raysim.data.dataset import Dataset
@@ -100,7 +103,6 @@ def test_tokenizers_give_texts_back(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_of_a_folder_puts_its_own_tokens_around_texts(tmp_path: Path, load: Load) -> None:
-    transformers = pytest.importorskip("transformers")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "b"]
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(words))
@@ -119,7 +121,9 @@ def test_files_of_all_kinds_give_the_same_texts(tmp_path: Path) -> None:
     frame[:2].to_parquet(tmp_path / "hub" / "data" / "train-00000-of-00002.parquet")
     frame[2:].to_parquet(tmp_path / "hub" / "data" / "train-00001-of-00002.parquet")
     frame.to_parquet(tmp_path / "hub" / "data" / "test-00000-of-00001.parquet")
-    loaded = [Text(path=str(tmp_path / name)).load() for name in ("one.parquet", "one.csv", "one.jsonl")]
+    frame.to_json(tmp_path / "one.json", orient="records")
+    names = ("one.parquet", "one.csv", "one.jsonl", "one.json")
+    loaded = [Text(path=str(tmp_path / name)).load() for name in names]
     assert len({one.train.x["input_ids"].tobytes() for one in loaded}) == 1
     hub = Text(path=str(tmp_path / "hub")).load()
     assert (len(hub.train), len(hub.test)) == (4, 4)
@@ -128,6 +132,14 @@ def test_files_of_all_kinds_give_the_same_texts(tmp_path: Path) -> None:
         (tmp_path / "notes" / f"{name}.txt").write_text(f"{name} says this and that")
     notes = Text(path=str(tmp_path / "notes"), client="file", pack=True, length=5).load()
     assert set(notes.train.columns["user"]) == {"ann", "bob"}
+
+
+def test_cells_of_csv_may_have_many_lines(tmp_path: Path) -> None:
+    lines = 'said "this",\nand \U0001f642\n' * 40
+    frame = pd.DataFrame({"text": [f"{at} {lines}" for at in range(1500)]})  # more than Arrow reads in one block
+    frame.to_csv(tmp_path / "cells.csv", index=False)
+    ids = Text(path=str(tmp_path / "cells.csv"), length=2000, train_samples=1).load().train.x["input_ids"][0]
+    assert Bytes().fitted([]).decode(ids.tolist()) in frame.text.tolist()
 
 
 def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
@@ -160,12 +172,21 @@ def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
         (ROWS, {"text": "txt"}, r"texts.jsonl' must have a column 'txt', got \['text', 'who', 'kind'\]"),
         ([*ROWS, {"text": ""}], {}, r"row 4 of '.*texts.jsonl' must have a text of a token or more, got none"),
         ([{"q": "ab", "a": "cab"}], {"text": "q", "answer": "a", "length": 3}, "row 0 of .* an answer of fewer tokens"),
-        ([{"text": "ab"}, {"text": None}], {}, "must have a value in every row"),
+        (
+            [{"text": "ab"}, {"text": None}],
+            {},
+            "missing values: 1 in 'text', the first in row 1 of '.*texts.jsonl'; fil",
+        ),
+        ([{"text": "a"}], {"tokenizer": InFolder(path="{folder}")}, "row 0 of .*texts.jsonl' must have two tokens, so"),
         (ROWS, {"pack": True, "length": 50}, "must leave a sample of 50 tokens, got none with `pack`"),
         (ROWS, {"tokenizer": InFolder(path="nowhere")}, "must be a local folder with a tokenizer of transformers"),
     ],
 )
-def test_rows_that_give_no_sample_are_refused(load: Load, rows: Any, keys: Any, text: str) -> None:
+def test_rows_that_give_no_sample_are_refused(load: Load, tmp_path: Path, rows: Any, keys: Any, text: str) -> None:
+    if keys.get("tokenizer") == InFolder(path="{folder}"):  # one without a token for the end of a text
+        words = transformers.PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel({"a": 0}, unk_token="a")))
+        words.save_pretrained(tmp_path / "words")
+        keys = {"tokenizer": InFolder(path=str(tmp_path / "words"))}
     with pytest.raises(ValueError, match=text):
         load(rows, **keys)
 

@@ -96,6 +96,15 @@ def test_a_seed_decides_the_weights_and_classifiers_do_not_see_padding() -> None
     torch.testing.assert_close(module(**cut), whole[one : one + 1], rtol=0, atol=1e-6)
 
 
+def test_a_classifier_by_the_last_token_takes_no_padding_for_it_whatever_the_data_pad_with(folder: Path) -> None:
+    module = initialise(SequenceClassifier(path=str(folder)), SHAPE, 3, 0).eval()
+    module.score.weight.data.normal_()
+    assert module.config.pad_token_id == 0
+    whole, odd = inputs(), IDS + 7 * (1 - MASK)
+    other = NamedArrays({"input_ids": torch.from_numpy(odd), "attention_mask": whole["attention_mask"]})
+    torch.testing.assert_close(module(other), module(whole), rtol=0, atol=1e-6)
+
+
 def gradient(part: Any) -> tuple[Tensor, ...]:
     """With dropout, from the same seed."""
     made = net(initialise(part, SHAPE, 20, 0))

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,9 +39,12 @@ def read_table(
                 tables.append(pq.read_table(name, columns=wanted, filesystem=system))
         elif path.endswith((".csv", ".csv.gz")):
             what = "a whole CSV file with a line of column names"
-            options = pa_csv.ConvertOptions(strings_can_be_null=True)  # an empty cell is no label of its own
+            options = {
+                "convert_options": pa_csv.ConvertOptions(strings_can_be_null=True),  # an empty cell is no label
+                "parse_options": pa_csv.ParseOptions(newlines_in_values=True),
+            }
             with reading(path, what), local_copy(location(path)) as copy:
-                tables.append(pa_csv.read_csv(copy, convert_options=options))
+                tables.append(pa_csv.read_csv(copy, **options))
         else:
             raise BadValue(f"must be a .parquet, .csv or .csv.gz file, got {path!r}", key)
     different = [path for path, table in zip(paths, tables, strict=True) if not table.schema.equals(tables[0].schema)]
@@ -66,8 +70,13 @@ def table_of(key: str, columns: dict[str, np.ndarray]) -> "pa.Table":
     return pa.table({name: pa.array(array) for name, array in columns.items()})
 
 
-def require(table: "pa.Table", path: str, names: tuple[str, ...]) -> None:
-    """Raises ValueError unless a table has one column of each name, with a value in every row."""
+def require(
+    table: "pa.Table", path: str, names: tuple[str, ...], place: Callable[[int], str] = "row {}".format
+) -> None:
+    """Raises ValueError unless a table has one column of each name, with a value in every row.
+
+    place: says where a row is, for errors.
+    """
     if lacking := [name for name in names if name not in table.column_names]:
         raise BadValue(f"{path!r} must have a column {lacking[0]!r}, got {table.column_names[:20]!r}; correct it")
     times = Counter(table.column_names)
@@ -78,7 +87,8 @@ def require(table: "pa.Table", path: str, names: tuple[str, ...]) -> None:
         )
     counts = {name: table[name].null_count for name in names if table[name].null_count}
     if counts:
-        text = ", ".join(f"{count} in {name!r}" for name, count in counts.items())
+        first = {name: place(table[name].is_null().index(True).as_py()) for name in counts}
+        text = ", ".join(f"{count} in {name!r}, the first in {first[name]}" for name, count in counts.items())
         raise BadValue(
             f"{path!r} must have a value in every row of the columns used, got missing values: {text}; "
             "fill them, or drop the rows or the column"

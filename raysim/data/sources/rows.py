@@ -85,7 +85,10 @@ def _table(key: str, file: str) -> pa.Table:
     if file.endswith(".json") and (of_users := _of_users(file)) is not None:
         return of_users
     if file.endswith(JSON):
-        with reading(file, "a whole file of JSON lines, an object on each"), local_copy(location(file)) as copy:
+        what = "a whole file of JSON, a list of objects or an object on each line"
+        with reading(file, what), local_copy(location(file)) as copy:
+            if file.endswith(".json") and copy.read_bytes()[:64].lstrip().startswith(b"["):
+                return pa.Table.from_pylist(json.loads(copy.read_bytes()))
             return pa_json.read_json(copy)
     if not file.endswith((".parquet", ".csv", ".csv.gz")):
         raise BadValue(f"must be a .parquet, .jsonl, .csv, .h5 or .txt file, or a folder, got {file!r}", key)

@@ -101,7 +101,7 @@ def arranged(
         return _packed(pairs, wanted.length, columns)
     if not wanted.causal:
         return Sequences([ids for ids, _ in pairs], [], columns, tokens.padding, notes=notes)
-    if short := next((row for row, (ids, _) in enumerate(pairs) if len(ids) < 2), None):
+    for short in (row for row, (ids, _) in enumerate(pairs) if len(ids) < 2):
         raise BadValue(f"{place(short)} must have two tokens, so that one predicts the other, got one; drop the row")
     targets = [_next(ids, start) for ids, start in pairs]
     return Sequences([ids[:-1] for ids, _ in pairs], targets, columns, tokens.padding, notes=notes)

@@ -35,11 +35,11 @@ class Text(Source):
 
     name: str = "text"
     path: Annotated[str, Field(examples=["reviews.jsonl"])]
-    """A .parquet, .jsonl, .csv or .txt file, or a pattern such as texts/*.txt; or a folder: of `save_to_disk`, with
-    files whose names or folders say train and test, or with .txt files. A .txt file is one text, in the column `text`,
-    whose name is in the column `file`. LEAF's .json files have text, user and label, as of Sent140, or subreddit and
-    others, as of Reddit; .h5 files of TensorFlow Federated have user and their own columns: of StackOverflow, tokens,
-    title, tags, type, score and creation_date."""
+    """A .parquet, .jsonl, .json, .csv or .txt file, or a pattern such as texts/*.txt; or a folder: of `save_to_disk`,
+    with files whose names or folders say train and test, or with .txt files. A .txt file is one text, in the column
+    `text`, whose name is in the column `file`. LEAF's .json files have text, user and label, as of Sent140, or
+    subreddit and others, as of Reddit; .h5 files of TensorFlow Federated have user and their own columns: of
+    StackOverflow, tokens, title, tags, type, score and creation_date."""
     test_path: str | None = None
     """The file, or a pattern, of the test texts. null: those of the folder or, without any, a share of the texts."""
     test_share: Share = 0.2
@@ -158,7 +158,7 @@ class Text(Source):
         """Returns the text of each row, and its answer, if it has one."""
         names = _fields(self.prompt) if self.prompt is not None else [self.text]
         answers = [] if self.answer is None else [self.answer]
-        require(rows.table, rows.files[0][0], tuple(dict.fromkeys((*names, *answers, *self._named))))
+        require(rows.table, rows.files[0][0], tuple(dict.fromkeys((*names, *answers, *self._named))), rows.place)
         values = {name: _as_texts(rows.table[name].to_pylist()) for name in (*names, *answers)}
         if self.prompt is None:
             questions: Sequence[str] = values[self.text]
