@@ -90,7 +90,8 @@ def samples_do_not_see_each_other(subject: Subject) -> None:
 def predicting_changes_nothing(subject: Subject) -> None:
     """Predicting in eval mode changes neither parameters nor buffers."""
     model = built(subject)
-    module = model.module().eval()
+    module = model.module()
+    module.eval()
     before = _values(module)
     _predict(module, model.x)
     for name, value in _values(module).items():

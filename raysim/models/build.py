@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
@@ -14,23 +17,26 @@ from raysim.models.part import ModelPart
 from raysim.models.precision import settled
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import torch_seed
+from raysim.parts.standard_state import standard_state
 
 
 def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn.Module:
     """Returns the module, with its adapters, on the CPU, in training mode, convolutions channels-last if the part says
     so. It is float32 but for what is frozen in half precision, see `settled`.
 
-    shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process, and
-    torch's global generator is left as it was. Raises ValueError as `ModelPart.build` and `Lora.adapt` do, and if that
-    does not return a module, or one without parameters to train, or with lazy or complex ones, or without those that
-    are to be frozen.
+    shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process: the
+    global generators of torch, numpy and Python are seeded, and left as they were. Raises ValueError as
+    `ModelPart.build` and `Lora.adapt` do, and if that does not return a module, or one without parameters to train, or
+    with lazy or complex ones, or without those that are to be frozen.
     """
     if isinstance(shape, dict) and "named" not in part.takes:
         text = f"{part.name} takes one array of inputs, and the data hold {', '.join(shape)}; take a module of your own"
         raise BadValue(text, "name")
-    with torch.random.fork_rng(devices=[]):
-        # torch.manual_seed would also seed the GPUs' generators, which are not forked.
-        torch.default_generator.manual_seed(torch_seed(seed, "model"))
+    with standard_state(torch=True):
+        # torch.manual_seed would also seed the GPUs' generators.
+        torch.default_generator.manual_seed(drawn := torch_seed(seed, "model"))
+        random.seed(drawn)
+        np.random.seed(drawn % 2**32)
         module = part.build(shape, num_classes)  # type: ignore[arg-type]
         if part.lora is not None and isinstance(module, nn.Module):
             part.lora.adapt(module, part.embeds_at)

@@ -63,7 +63,7 @@ class ModelPart(Part):
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """Returns a new module, initialised from torch's global generator, which `initialise` seeds before.
+        """Returns a new module, initialised from the global generators, which `initialise` seeds before.
 
         shape: the shape of one input: (channels, height, width) of an image, (features,), or (tokens,) of text; a dict
         of the shapes of arrays by name, where the model `takes` named ones. The module returns logits (B, num_classes)

@@ -9,12 +9,14 @@ A package registers parts in entry points. Each kind of part has a group of them
 from __future__ import annotations
 
 import importlib
+import sys
 from functools import cache
 from operator import attrgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from actors.fault import frames_of
+from raysim.parts.standard_state import standard_state
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -25,7 +27,11 @@ class WrongClass(ValueError):
 
 
 def import_class(path: str) -> Any:
-    """Returns what is at module:Class. Raises WrongClass if it cannot be imported."""
+    """Returns what is at module:Class. Raises WrongClass if it cannot be imported.
+
+    What the module does to this process when it is first imported, such as to seed generators, is undone: it would else
+    decide the bits of what comes next in this process alone.
+    """
     module, _, attribute = path.partition(":")
     text = "must be module:Class, with the module here or on PYTHONPATH"
     if module.endswith(".py") or not all(map(str.isidentifier, module.split("."))):
@@ -34,7 +40,10 @@ def import_class(path: str) -> Any:
             f"{text}, and named as Python imports it, got {path!r}; write {name or 'my_module'}:{attribute}, say"
         )
     try:
-        return attrgetter(attribute)(importlib.import_module(module))
+        if module not in sys.modules:
+            with standard_state():
+                importlib.import_module(module)
+        return attrgetter(attribute)(sys.modules[module])
     except (Exception, SystemExit) as error:  # a module can raise anything while it is imported
         raises = f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}"
         where = f", raised at {frames[-1].place}" if (frames := frames_of(error)) else ""

@@ -72,9 +72,17 @@ def _keep_torch(after: ExitStack, torch: Any) -> None:
     _keep(after, torch.get_rng_state, torch.set_rng_state)
     if torch.cuda.is_initialized():
         _keep(after, torch.cuda.get_rng_state, torch.cuda.set_rng_state)
+    device = torch.get_default_device()
+    after.callback(_set_device, torch, device)
     after.enter_context(torch.inference_mode(False))
-    if torch.get_default_device().type != "cpu":
+    if device.type != "cpu":
         after.enter_context(torch.device("cpu"))
+
+
+def _set_device(torch: Any, device: Any) -> None:
+    """Makes a device the default again, if a module that was imported has set another one."""
+    if torch.get_default_device() != device:
+        torch.set_default_device(None if device.type == "cpu" else device)
 
 
 def _settings(torch: Any) -> list[Setting]:

@@ -39,7 +39,7 @@ def generate_all(
     known = data.vocabulary()
     if known is None:
         raise BadValue(f"generating needs data of text whose next tokens are predicted, got {data.name}", "data")
-    module, width = result.module().eval(), _width(result.info["input_shape"])
+    module, width = result.module(), _width(result.info["input_shape"])
     for prompt in prompts:
         ids = [*known.prefix, *known.encode([prompt])[0].tolist()]
         if not ids:

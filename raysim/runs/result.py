@@ -105,7 +105,7 @@ class Result:
 
         peer: the peer's number, by default 0. best: see `vectors`. Raises ValueError if there is no such peer.
         """
-        return self._bound(self._of_peer(peer, best=best)).eval()
+        return self._bound(self._of_peer(peer, best=best))
 
     def client_module(self, client: int) -> nn.Module:
         """Returns a client's own last model in eval mode, if the scenario had `run.save_clients`.
@@ -117,7 +117,7 @@ class Result:
         if client not in clients:
             raise ValueError(f"client: must be one with a saved model, got {client}; they are {cut(str(clients), 200)}")
         row = clients.index(client)
-        return self._bound({key: rows[row] for key, rows in saved.items()}).eval()
+        return self._bound({key: rows[row] for key, rows in saved.items()})
 
     def _final(self, name: str) -> dict[str, Any]:
         """Returns the arrays in a file that a run leaves at its end. Raises FileNotFoundError before the end.
@@ -150,7 +150,7 @@ class Result:
         return {key: rows[row] for key, rows in vectors.items()}
 
     def _bound(self, saved: dict[str, Any]) -> nn.Module:
-        """Returns the scenario's module filled with flat vectors."""
+        """Returns the scenario's module in eval mode, filled with flat vectors."""
         import torch
 
         from raysim.models.build import initialise
@@ -165,6 +165,7 @@ class Result:
         layout = Layout(module, model.personal, channels_last=model.channels_last, norm=model.norm)
         layout.bind(module, vectors["w"])
         layout.load_buffers(module, vectors["buffers"])
+        module.eval()  # which a module's own train() may not return
         return module
 
 

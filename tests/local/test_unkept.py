@@ -1,5 +1,9 @@
-"""Buffers that no model holds: a client's training must not depend on who was trained before with the same module."""
+"""What no model holds: a client's training must not depend on who was trained before with the same module."""
 
+import random
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from local_tasks import CPU, make_task
@@ -9,7 +13,7 @@ from raysim.local.net import Net
 
 
 class Counting(nn.Module):
-    """Divides by the steps that it has taken: it counts them in place, in a new tensor, or as BatchNorm does."""
+    """Divides by the steps that it has taken, which it counts in some way: in a buffer, or in attributes of its own."""
 
     def __init__(self, how: str) -> None:
         super().__init__()
@@ -20,19 +24,54 @@ class Counting(nn.Module):
         self.register_buffer("slow", torch.ones(()), persistent=False)
         self.steps: Tensor
         self.slow: Tensor
+        self.count, self.tensor, self.array = 0, torch.zeros(()), np.zeros(1)
+        self.past: list[float] = []
+        self.by_name: dict[str, int] = {}
+        self.draws: dict[str, Any] = {
+            "torch": torch.Generator(),
+            "numpy": np.random.default_rng(0),
+            "python": random.Random(0),
+        }
+        self.torch, self.numpy, self.python = self.draws.values()
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.flatten(1)
         if self.how == "norm":
             return self.head(self.norm(x))
-        if self.training and self.how == "in place":
+        return self.head(x) / (1 + (self.step() if self.training else 0) + self.steps) / self.slow
+
+    def step(self) -> float:
+        if self.how == "buffer in place":
             self.steps += 1
-        if self.training and self.how == "new":
+        if self.how == "buffer anew":
             self.slow = self.slow * 2
-        return self.head(x) / (1 + self.steps) / self.slow
+        if self.how == "number":
+            self.count += 1
+        if self.how == "tensor in place":
+            self.tensor += 1
+        if self.how == "tensor anew":
+            self.tensor = self.tensor + 1
+        if self.how == "array":
+            self.array += 1
+        if self.how == "list":
+            self.past.append(1.0)
+        if self.how == "dict":
+            self.by_name["steps"] = self.by_name.get("steps", 0) + 1
+        if self.how == "made late":
+            self.late = getattr(self, "late", 0) + 1
+        drawn = {
+            "torch": lambda: torch.rand((), generator=self.torch).item(),
+            "numpy": lambda: self.numpy.random(),
+            "python": lambda: self.python.random(),
+        }.get(self.how, lambda: 0.0)()
+        kept = self.count + len(self.past) + sum(self.by_name.values()) + getattr(self, "late", 0)
+        return float(kept + self.tensor + self.array[0] + drawn)
 
 
-@pytest.mark.parametrize("how", ["in place", "new", "norm"])
+HOW = ("buffer in place", "buffer anew", "norm", "number", "tensor in place", "tensor anew", "array", "list", "dict")
+
+
+@pytest.mark.parametrize("how", [*HOW, "made late", "torch", "numpy", "python"])
 def test_a_training_does_not_depend_on_one_before_it(how: str) -> None:
     torch.manual_seed(0)
     net = Net(Counting(how), (), "cross_entropy", CPU)
