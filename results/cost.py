@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COSTS = ("rounds", "virtual_time", "updates", "bytes", "flops", "energy")
 """What can be spent. bytes: up and down. flops: those of clients. energy: in joules, of clients with the power that
-`world.watts` says, from their dispatch to their arrival, whether or not the update was used."""
+the scenario says, from their dispatch to their arrival, whether or not the update was used."""
 
 _COUNTED = {"updates": ("used",), "bytes": ("up_bytes", "down_bytes"), "flops": ("client_flops",)}  # columns of steps
 
@@ -86,8 +86,8 @@ class Costs:
 
 
 def _watts(run: Run) -> NDArray[np.float64] | None:
-    """Returns the power of each client, (clients,), or of any, (); None if the scenario does not say."""
-    watts = ((run.info.get("scenario") or {}).get("world") or {}).get("watts")
+    """Returns the power of each client, (clients,), or of any, (); None if the run does not say."""
+    watts = run.info.get("watts")
     return None if watts is None else np.asarray(watts, float)
 
 

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from raysim.clients.behaviours import ABehaviour, Honest
 from raysim.local import Local
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count, Fraction, Part
+from raysim.parts.part import Count, Fraction, Part, Positive, Unit
 from raysim.parts.plain import as_tuples
 from raysim.parts.rng import generator
 
@@ -36,6 +36,8 @@ class ClientGroup(Part):
     """Keys of `local` with other values for the group, such as {lr: 0.01, epochs: 1}."""
     behaviour: ABehaviour = Honest()
     """How the clients deviate from the algorithm."""
+    watts: Annotated[Positive, Unit("W")] | None = None
+    """Power of a client of the group, in place of that by `world.watts` or by a trace of devices."""
 
     @model_validator(mode="after")
     def _in_one_way(self) -> Self:

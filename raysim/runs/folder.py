@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 
 from raysim.engine.family import Final
 from raysim.scenario import Scenario
+from raysim.scenario.power import watts_of
 from results.disk import CannotWrite, replacing, require_space
 
 VERSIONS = ("raysim", "numpy", "ray", "torch")
@@ -45,6 +46,7 @@ def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
         "error": None,
         **own,
         **({"groups": scenario.groups.members} if scenario.clients else {}),
+        **({"watts": power} if (power := watts_of(scenario)) is not None else {}),
     }
 
 

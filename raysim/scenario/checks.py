@@ -15,6 +15,7 @@ from raysim.models import MODELS
 from raysim.parts.errors import Problem
 from raysim.scenario.part_checks import client_problems, local_problems, location_problems, schedule_problems
 from raysim.scenario.peer_checks import peer_problems
+from raysim.scenario.power import watts_problems
 from raysim.scenario.schema import Scenario
 from raysim.scenario.server_checks import server_notes, server_problems
 from raysim.terms import Moment
@@ -36,7 +37,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *_generation_problems(scenario),
         *_server_data_problems(scenario),
         *schedule_problems(scenario),
-        *_watts_problems(scenario),
+        *watts_problems(scenario),
         *client_problems(scenario),
         *local_problems(scenario),
         *scenario.algorithm.at(Moment()).problems(scenario),
@@ -47,18 +48,6 @@ def problems_of(scenario: Scenario) -> list[Problem]:
 def notes_of(scenario: Scenario) -> list[str]:
     """Returns warnings about settings that are allowed but seldom meant. Each begins with its key."""
     return list(server_notes(scenario)) if scenario.has_server else []
-
-
-def _watts_problems(scenario: Scenario) -> Iterator[Problem]:
-    world, clients = scenario.world, scenario.data.clients
-    if world.watts is None:
-        return
-    if world.delay.unit != "seconds":
-        text = "needs delays in seconds, which energy is power times, got rounds; set world.delay.unit, or leave it out"
-        yield Problem("world.watts", text)
-    if isinstance(world.watts, tuple) and len(world.watts) != clients:
-        text = f"must have one number for each of {clients} clients, got {len(world.watts)}; give one number for all"
-        yield Problem("world.watts", text)
 
 
 def _model_problems(scenario: Scenario) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from raysim.parts.errors import Problem
 from raysim.parts.part import Part
 from raysim.parts.plain import as_lists
+from raysim.scenario.power import require_power
 from raysim.scenario.schema import Scenario
 from raysim.world import World
 from results.location import is_local, location
@@ -28,7 +29,8 @@ def file_problems(scenario: Scenario, *, fetch: bool = False) -> Iterator[Proble
         yield from _problem("world.replay", lambda: _check_replay(scenario))
         return  # nothing else is used
     if known(world.delay):
-        yield from _problem("world.delay", lambda: world.delay.check(clients))
+        problems = list(_problem("world.delay", lambda: world.delay.check(clients)))
+        yield from problems or _problem("world.watts", lambda: require_power(scenario))
     if known(world.availability):
         yield from _problem("world.availability", lambda: world.availability.check(clients))
     if world.dispatch.order is not None and known(world.dispatch):

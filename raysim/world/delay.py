@@ -40,6 +40,10 @@ class Delay(Part):
         stream: keyed draws of this run's delays. cost: of the update; needed only if `needs_cost`.
         """
 
+    def watts(self, stream: Stream, clients: int) -> list[float] | None:
+        """Returns the power of each client while it is under way, in W; None if that is not known."""
+        return None
+
     def check(self, clients: int) -> None:
         """Raises ValueError if a file that it reads does not hold what so many clients need."""
 

@@ -39,8 +39,8 @@ class TraceDelay(Delay):
     `seconds_per_sample` of a training sample, forward and backward; `up_bytes_per_s`; `down_bytes_per_s`; `latency_s`,
     added to every delay. What has no column takes no time. The columns of FedScale's device trace are known too:
     `computation`, milliseconds of a forward pass of a sample, a third of what training on it takes; `communication`,
-    kilobits of 1024 bits a second, both up and down. The columns `client` and `device` may be there; `device` is a name
-    that only people read.
+    kilobits of 1024 bits a second, both up and down. The columns `client`, `device` and `watts` may be there; `device`
+    is a name that only people read, and `watts` the power of the device, as `world.watts` has it.
 
     Source of the columns: Lai et al., FedScale: benchmarking model and system performance of federated learning at
     scale, ICML 2022.
@@ -67,6 +67,9 @@ class TraceDelay(Delay):
         """What the file holds. It is read once, and travels with the scenario to where the timeline is."""
         return read_devices(self.path, self.assign)
 
+    def watts(self, stream: Stream, clients: int) -> list[float] | None:
+        return self.devices.powers(clients, stream)
+
     @property
     def least(self) -> float:
         return float(self.devices.rows[:, Device._fields.index("latency_s")].min())
@@ -90,11 +93,20 @@ class Devices(NamedTuple):
     path: str
     rows: NDArray[np.float64]  # (devices, 5): what a `Device` holds
     places: dict[int, int] | None  # the place in `rows` of each client's device; None if devices are drawn
+    watts: NDArray[np.float64] | None  # of each device, (devices,); None if the file does not say
 
     def of(self, client: int, stream: Stream) -> Device:
         """Returns a client's device."""
-        place = int(stream(client).integers(len(self.rows))) if self.places is None else self.places[client]
-        return Device(*self.rows[place].tolist())
+        return Device(*self.rows[self._place(client, stream)].tolist())
+
+    def powers(self, clients: int, stream: Stream) -> list[float] | None:
+        """Returns the power of each client's device, in W; None if the file does not say."""
+        if self.watts is None:
+            return None
+        return [float(self.watts[self._place(client, stream)]) for client in range(clients)]
+
+    def _place(self, client: int, stream: Stream) -> int:
+        return int(stream(client).integers(len(self.rows))) if self.places is None else self.places[client]
 
     def require(self, clients: int) -> None:
         """Raises ValueError if a client has no device."""
@@ -112,16 +124,17 @@ def read_devices(path: str, assign: Assign | None) -> Devices:
     trace.require()
     _require_columns(trace)
     rows = np.stack(_in_fedscales_units(trace) if set(_FEDSCALE) & set(trace.columns) else _in_own_units(trace), axis=1)
+    watts = trace.numbers("watts", positive=True) if "watts" in trace.columns else None
     if assign == "client" or (assign is None and "client" in trace.columns):
-        return Devices(path, rows, _by_client(trace))
-    return Devices(path, rows, {row: row for row in range(len(rows))} if assign == "in_order" else None)
+        return Devices(path, rows, _by_client(trace), watts)
+    return Devices(path, rows, {row: row for row in range(len(rows))} if assign == "in_order" else None, watts)
 
 
 def _require_columns(trace: TraceFile) -> None:
     own, theirs = ([name for name in names if name in trace.columns] for names in (_OWN, _FEDSCALE))
-    strange = sorted(set(trace.columns) - {*_OWN, *_FEDSCALE, "client", "device"})
+    strange = sorted(set(trace.columns) - {*_OWN, *_FEDSCALE, "client", "device", "watts"})
     if strange:
-        known = f"{', '.join(_OWN)}; FedScale's {' and '.join(_FEDSCALE)}; client and device"
+        known = f"{', '.join(_OWN)}; FedScale's {' and '.join(_FEDSCALE)}; client, device and watts"
         text = f"must have columns that are known, which are {known}, got {', '.join(strange)}; rename or remove them"
     elif not own and not theirs:
         text = f"must have one of the columns {', '.join(_OWN)}, or FedScale's {' and '.join(_FEDSCALE)}, got none"

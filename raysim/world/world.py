@@ -137,7 +137,8 @@ class World(Part):
     """For peers only: how long a message to a neighbour takes, in seconds."""
     watts: Annotated[Positive, Unit("W")] | tuple[Annotated[Positive, Unit("W")], ...] | None = None
     """Power of a client, or peer, while it is under way, for comparisons by energy: one number, or a list with one for
-    each client. Delays must be in seconds. Results do not depend on it. null: energy is not told."""
+    each client; groups of `clients` may have other ones. Delays must be in seconds. Results do not depend on it. null:
+    that of the devices of `world.delay`, if it is a trace with a column `watts`; else energy is not told."""
     loss: Share = 0.0
     """For peers only: probability that a message to a neighbour is lost."""
 

@@ -124,6 +124,32 @@ def test_energy_is_the_power_of_clients_times_their_time_under_way(tmp_path: Pat
         raysim.parse_scenario({**scenario, "world": {**scenario["world"], "watts": [2.0]}})  # type: ignore[dict-item]
 
 
+def test_groups_and_devices_of_a_trace_have_a_power_of_their_own(tmp_path: Path) -> None:
+    """Client 0 has the trace's 2 W, client 1 the 7 W of its group; each update takes a second."""
+    (tmp_path / "devices.csv").write_text("client,latency_s,watts\n0,1,2\n1,1,3\n")
+    scenario = {
+        "name": "energy",
+        "data": {"name": "quadratic", "centers": [0.0, 1.0]},
+        "model": "vector",
+        "algorithm": {"name": "fedbuff", "buffer": 1},
+        "local": {"batch_size": None},
+        "clients": [{"name": "fast", "members": [1], "watts": 7}],
+        "world": {
+            "dispatch": {"concurrency": 1, "policy": "round_robin"},
+            "delay": {"name": "trace", "path": str(tmp_path / "devices.csv")},
+        },
+        "run": {"rounds": 4, "evaluate_every": 1},
+    }
+    result = raysim.run(scenario, out=tmp_path / "runs", inline=True)
+    assert result.info["watts"] == [2.0, 7.0]
+    clients = result.pandas("updates").query("status == 'used'").client.tolist()
+    frame = load(result.folder).compare(metric=(), target=[("loss", 0.0)], cost=["energy"])
+    assert frame["mean"].tolist() == [pytest.approx(sum((2.0, 7.0)[client] for client in clients))]
+    (tmp_path / "devices.csv").write_text("client,latency_s\n0,1\n1,1\n")
+    with pytest.raises(raysim.ScenarioError, match=r"world\.watts: must say the power of all clients"):
+        raysim.parse_scenario(scenario)
+
+
 def test_a_report_shows_runs_at_equal_cost(tmp_path: Path) -> None:
     """FedAvg is better at the end, FedBuff by the budget that both have spent; alpha differs with each."""
     for alpha, drop in ((0.1, 0.1), (1.0, 0.0)):
