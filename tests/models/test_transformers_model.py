@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, Simulate
+from peft import LoraConfig, get_peft_model
 from ruamel.yaml import YAML
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import raysim
-from raysim.data import Arrays, NamedArrays, divided
+from raysim.data import Arrays, NamedArrays, divided, federate
 from raysim.data.federation.partition import Iid
 from raysim.local.net import Net
 from raysim.models import CausalLM, Lora, MaskedLM, SequenceClassifier
@@ -84,6 +85,40 @@ def test_a_round_is_a_step_of_a_plain_loop_on_tied_weights(tmp_path: Path) -> No
         torch.testing.assert_close(trained.get_parameter(name), value - 0.5 * gradient, rtol=0, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft asks for it
+def test_a_round_of_adapters_is_that_of_peft_and_the_loss_of_transformers(folder: Path, tmp_path: Path) -> None:
+    """Two clients take two steps each on transformers' own loss, and their adapters are averaged by samples."""
+    arrays = {"input_ids": IDS, "attention_mask": MASK, "y": NEXT}
+    data = divided(Arrays.of(arrays, inputs=("input_ids", "attention_mask")), clients=2, partition=Iid())
+    part = CausalLM(path=str(folder), lora=Lora(rank=2, alpha=6.0, targets=("c_attn", "c_fc")))
+    raw = {"name": "lm", "data": data, "model": part, "algorithm": "fedavg", "run": {"rounds": 1}}
+    raw |= {"local": {"lr": 0.5, "batch_size": None, "epochs": 2}, "world": {"dispatch": {"per_round": 2}}}
+    result = raysim.run(raw, inline=True, out=tmp_path)
+    scenario = raysim.parse_scenario(raw)
+    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    first = dict(initialise(part, SHAPE, 20, 0).named_parameters())
+    config = LoraConfig(r=2, lora_alpha=6, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True)
+    sums: dict[str, Any] = {}
+    for client in (0, 1):
+        plain = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
+        tuned = get_peft_model(plain, config)
+        values = {name.removeprefix("base_model.model."): p for name, p in tuned.named_parameters() if p.requires_grad}
+        for name, value in values.items():
+            value.data.copy_(first[name])
+        optimiser, rows = torch.optim.SGD(values.values(), lr=0.5), federation.train_rows(client)
+        ids, mask = (torch.from_numpy(federation.train.x[key][rows].astype(np.int64)) for key in arrays if key != "y")
+        for _ in range(2):
+            optimiser.zero_grad()
+            tuned(input_ids=ids, attention_mask=mask, labels=ids.where(mask > 0, -100)).loss.backward()
+            optimiser.step()
+        share = float(federation.samples[client] / federation.samples.sum())
+        sums = {name: sums.get(name, 0) + share * value.detach() for name, value in values.items()}
+    found = dict(result.module().named_parameters())
+    assert len(sums) == 8 and any(value.abs().max() > 1e-3 for name, value in sums.items() if "lora_B" in name)
+    for name, value in sums.items():
+        torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6)
+
+
 def test_a_seed_decides_the_weights_and_classifiers_do_not_see_padding() -> None:
     part = SequenceClassifier(config=BERT | {"vocab_size": 20, "dropout": 0.0, "seq_classif_dropout": 0.0})
     module, again, other = (initialise(part, SHAPE, 3, seed) for seed in (0, 0, 1))
@@ -133,7 +168,7 @@ def test_half_precision_is_for_frozen_weights() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("base")
     config = transformers.AutoConfig.for_model(
-        **GPT, vocab_size=24, pad_token_id=0, bos_token_id=None, eos_token_id=None
+        **GPT | QUIET, vocab_size=24, pad_token_id=0, bos_token_id=None, eos_token_id=None
     )
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(path)
     return path

@@ -5,14 +5,13 @@ texts, numbers and arrays only, and works without torch.
 """
 
 import io
-import pickle
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from raysim.data.dataset import Split
+from raysim.data.sources.reading import PlainUnpickler, reading
 from raysim.data.sources.vision import Vision
-from raysim.parts.errors import BadValue
 
 
 class Cifar10(Vision):
@@ -57,36 +56,8 @@ def unpickle(content: bytes, file: str) -> dict[bytes, Any]:
 
     Raises ValueError if it is damaged, or holds anything but texts, numbers, lists, dictionaries and arrays.
     """
-    try:
-        return dict(_Batch(io.BytesIO(content), encoding="bytes").load())
-    except _Foreign as error:
-        raise BadValue(
-            f"{file!r} must hold texts, numbers and arrays only, got {error}, which can run code; "
-            "fetch the original file again"
-        ) from None
-    except Exception as error:  # damaged pickles raise almost anything
-        raise BadValue(f"{file!r} must be a whole pickle of a dictionary, got {error!r}; fetch it again") from error
-
-
-class _Foreign(pickle.UnpicklingError):
-    """Raised for a pickle that names a class or a function that batches do not need."""
-
-
-class _Batch(pickle.Unpickler):
-    """Reads a batch. Pickles can name any function to be called, so all but those that make arrays are refused."""
-
-    _needed: ClassVar[set[str]] = {
-        "numpy.ndarray",
-        "numpy.dtype",
-        "numpy.core.multiarray._reconstruct",
-        "numpy._core.multiarray._reconstruct",  # since NumPy 2
-        "_codecs.encode",  # makes bytes, in files that Python 3 wrote
-    }
-
-    def find_class(self, module: str, name: str) -> Any:
-        if f"{module}.{name}" not in self._needed:
-            raise _Foreign(f"{module}.{name}")
-        return super().find_class(module, name)
+    with reading(file, "a whole pickle of texts, numbers and arrays only", "fetch the original file again"):
+        return dict(PlainUnpickler(io.BytesIO(content), encoding="bytes").load())
 
 
 def images(batches: list[dict[bytes, Any]]) -> np.ndarray:

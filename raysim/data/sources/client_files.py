@@ -1,6 +1,5 @@
 """Folders with a file for each client, as PFLlib and many scripts leave them."""
 
-import pickle
 import zipfile
 from collections.abc import Iterable, Mapping
 from io import BytesIO
@@ -13,7 +12,7 @@ from pydantic import Field
 from raysim.data.dataset import Dataset
 from raysim.data.sources.hdf5 import read_clients
 from raysim.data.sources.raw_samples import Raw, RawSamples
-from raysim.data.sources.reading import load_npz, reading
+from raysim.data.sources.reading import PlainUnpickler, load_npz, reading
 from raysim.parts.errors import BadValue, MissingFile
 from results.location import location
 
@@ -128,7 +127,7 @@ def _of_client(file: Path) -> dict[str, Any]:
         return dict(load_npz(str(file)))
     what, cure = "an .npz file whose `data` is a dictionary of arrays", "write x and y with numpy.savez"
     with reading(file, what, cure):
-        found = _Plain(_after_header(packed)).load().item()
+        found = PlainUnpickler(_after_header(packed)).load().item()
         return {str(key): value for key, value in found.items()}
 
 
@@ -141,19 +140,3 @@ def _after_header(packed: bytes) -> BytesIO:
     if not kind.hasobject:
         raise ValueError(f"`data` is an array of {kind}")
     return content
-
-
-class _Plain(pickle.Unpickler):
-    """Reads arrays and plain values; whatever else a file names could run code, and is refused."""
-
-    _known: ClassVar[dict[str, Any]] = {
-        "ndarray": np.ndarray,
-        "dtype": np.dtype,
-        "_reconstruct": np.empty(0).__reduce__()[0],
-        "scalar": np.float64(0).__reduce__()[0],
-    }
-
-    def find_class(self, module: str, name: str) -> Any:
-        if not module.startswith("numpy") or name not in self._known:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which is no array")
-        return self._known[name]

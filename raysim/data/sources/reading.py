@@ -1,9 +1,12 @@
 """Reading files that may be damaged: any error of a library becomes one message that names the file."""
 
+import codecs
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import glob
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +39,23 @@ def _damaged(path: str | Path, what: str, cure: str, error: Exception) -> ValueE
     found = f"{size} bytes, of which " if size is not None else ""
     said = " ".join(str(error).split())[:200] or "no more"
     return BadValue(f"{str(path)!r} must be {what}, got {found}{type(error).__name__} says: {said}; {cure}")
+
+
+class PlainUnpickler(pickle.Unpickler):
+    """Reads a pickle of arrays and plain values. Whatever else one names could run code, and is refused."""
+
+    _known: ClassVar[dict[str, Any]] = {
+        "ndarray": np.ndarray,
+        "dtype": np.dtype,
+        "_reconstruct": np.empty(0).__reduce__()[0],
+        "scalar": np.float64(0).__reduce__()[0],
+        "encode": codecs.encode,  # makes bytes, in files that Python 3 wrote
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.partition(".")[0] not in ("numpy", "_codecs") or name not in self._known:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is no array, and could run code")
+        return self._known[name]
 
 
 def matching(pattern: str) -> list[str]:
