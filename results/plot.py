@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from results.disk import replacing
 from results.groups import Groups, Look, RunGroup, grouped, telling
@@ -16,14 +19,8 @@ from results.measure import NotComparable
 from results.plot_style import Styled
 from results.report.curves import AXES, finish, points
 from results.report.draw import band as draw_band
+from results.run_set import RunSet
 from results.texts import quoted, short_names, written
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from numpy.typing import NDArray
-
-    from results.run_set import RunSet
 
 BANDS = ("minmax", "std", "ci", "none")
 FORMATS = ("pdf", "svg", "png")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from results.groups import Groups, Look, RunGroup
@@ -14,9 +14,6 @@ from results.report.draw import band, first_axis
 from results.report.frames import gaps, quantiles, with_nan, without
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _DOTS = 400  # in a figure, at most: each makes the page longer
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
@@ -14,9 +14,6 @@ from results.report.draw import bytes_along, series, whole_numbers, wide_scale
 from results.report.frames import by_text, gaps, with_nan
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 AXES = {
     "round": "round",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator
 from numpy.typing import ArrayLike
@@ -12,9 +13,6 @@ from numpy.typing import ArrayLike
 from results.groups import Groups, Look
 from results.report import style
 from results.report.frames import by_group
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def series(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, *columns: Any) -> None:

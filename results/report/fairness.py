@@ -4,9 +4,9 @@ better one."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
@@ -15,9 +15,6 @@ from results.report import style
 from results.report.draw import band
 from results.report.picture import Picture, picture
 from results.report.section import PageRow, PageTable, Panel, Section
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _WORST = 0.05  # share of clients that are called the worst
 _LISTED = 8  # worst clients of a run

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.compute as pc
+from pandas.core.groupby import SeriesGroupBy
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from pandas.core.groupby import SeriesGroupBy
-
-    from results.groups import Groups
+from results.groups import Groups
 
 _STRETCHES = 40  # stretches of rounds, or of virtual time, in a figure, at most
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
@@ -14,9 +14,6 @@ from results.report.draw import first_axis, ranks, series, wide_scale
 from results.report.frames import by_group, by_text, gaps, with_nan
 from results.report.picture import Picture, picture
 from results.report.section import Section
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MEMBERS = {"client": "clients", "unseen": "unseen clients", "peer": "peers"}  # by subject
 _CONSENSUS = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+import pandas as pd
 from matplotlib.axes import Axes
 
 from results.groups import Groups
@@ -14,9 +14,6 @@ from results.report.frames import left_out, quantiles
 from results.report.picture import Picture, picture
 from results.report.section import Section
 from results.schemas import TABLES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _OF = {"steps": "of steps", "updates": "of updates", "coefficients": "of coefficients"}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -17,9 +17,6 @@ from results.report.draw import ranks, whole_numbers
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
 from results.report.values import grid
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ROWS = 100  # clients in a heat map, at most
 _BINS = 30

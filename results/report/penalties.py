@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
@@ -14,9 +14,6 @@ from results.reader import Run
 from results.report.draw import first_axis, series, wide_scale
 from results.report.frames import gaps, with_nan
 from results.report.picture import Picture, picture
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ADAPTED = "next_penalty"  # the algorithm's own column: what a client has adapted to after an update
 
@@ -36,8 +33,6 @@ def penalties(groups: Groups) -> Iterator[Picture]:
     ]
     if not of_runs:
         return
-    import pandas as pd
-
     over_runs = pd.concat(of_runs).groupby(["group", "round"])
     when = frame.groupby(["group", "round"])["virtual_time"].mean()
     table = with_nan(over_runs.mean(), over_runs["mean"]).join(when).reset_index()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
@@ -13,9 +14,6 @@ from results.reader import Run
 from results.report import style
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _WORKERS = 32
 _TASKS = 200  # in the figure of the start

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from results.groups import Groups
@@ -13,9 +12,6 @@ from results.report.draw import band, whole_numbers
 from results.report.frames import by_group
 from results.report.picture import Picture, picture
 from results.report.section import Section
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _TEXT = (
     "A dispatch sends the model to a client. An update's staleness is how old that model was when the update arrived. "

@@ -6,12 +6,11 @@ differs in strength and hatching.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib.colors import to_rgba
 
-if TYPE_CHECKING:
-    from results.groups import Look
+from results.groups import Look
 
 # Each for white and for black, after Okabe and Ito (2008): blue, vermilion, green, purple, ochre, sky, grey.
 SERIES = (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
@@ -19,9 +19,6 @@ from results.report import style
 from results.report.draw import bytes_along, ranks
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _PEERS = 200  # drawn, at most; for more peers, only numbers of neighbours are shown
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import pandas as pd
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
@@ -13,9 +12,6 @@ from results.report.frames import left_out, quantiles
 from results.report.penalties import penalties
 from results.report.picture import Picture, picture
 from results.report.section import Section
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SHOWN = {
     "loss_before": "Loss before training",
