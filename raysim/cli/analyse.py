@@ -4,32 +4,36 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from raysim.cli.bad_input import refuse, refusing_wrong_runs
+from raysim.cli.ls import ls
 from raysim.cli.options import By, RunFolder, RunFolders, require_writable, to_location
-
-if TYPE_CHECKING:
-    from results.compare import Comparison
-    from results.paired import Paired
-    from results.runs import Runs
+from results import load, open_run, summary
+from results.compare import Comparison
+from results.compare import compare as compare_runs
+from results.measure import parse_at, parse_target
+from results.paired import Paired
+from results.paired import paired as pair_runs
+from results.paper import beside, read_paper
+from results.render import render
+from results.run_set import whole
+from results.runs import Runs
+from results.show import render as render_summary
+from results.texts import count
 
 
 def show(run: RunFolder) -> None:
     """Summarise a finished, running or killed run; or the runs in a folder, such as that of a sweep."""
-    from raysim.cli.ls import ls
-    from results import open_run, summary
-    from results.show import render
-
     if run.is_dir() and not (run / "run.json").exists():
         ls(run)
         return
     with refusing_wrong_runs():
         found, console = summary(open_run(run)), Console()
-        console.print(render(found))
+        console.print(render_summary(found))
         if any(score.split == "test" and score.best is not None for score in found.scores):
             text = "best: picked on the test split itself, so it looks better than it is; run.keep_best avoids it"
             console.print(text, style="dim", soft_wrap=True, highlight=False)
@@ -107,13 +111,6 @@ def compare(
 
     --by, --columns, --metric, --target and --baseline can be repeated.
     """
-    from results import load
-    from results.compare import compare as compare_runs
-    from results.measure import parse_at, parse_target
-    from results.paired import paired as pair_runs
-    from results.paper import beside, read_paper
-    from results.run_set import whole
-
     if (paired and (columns or paper)) or (baseline and not paired):
         wrong = "--columns and --paper: must not be given with --paired" if paired else "--baseline: needs --paired"
         refuse(f"{wrong}; leave them out" if paired else f"{wrong} beside it; add that")
@@ -143,8 +140,6 @@ def compare(
 
 
 def _print_comparison(comparison: Comparison | Paired, format: Format, percent: bool) -> None:
-    from results.render import render
-
     # Other formats show what was not run in the table.
     not_run = getattr(comparison, "not_run", ()) if format is Format.csv else ()
     for note in (*comparison.notes, *(f"not run: {text}" for text in not_run)):
@@ -173,10 +168,7 @@ def report(
     require_writable(out)
     if svg is not None:
         require_writable(svg, folder=True)
-    from results import load
     from results.report import report as make_report
-    from results.run_set import whole
-    from results.texts import count
 
     with refusing_wrong_runs() as notes:
         page = whole(load(*runs, damaged=notes), lambda some: make_report(some, by, picked), notes)

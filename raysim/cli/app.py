@@ -1,7 +1,7 @@
 """Where the command line starts: `app` holds all commands, and `main` is the program `raysim`.
 
-The modules of commands import typer and rich only, which `raysim --help` loads anyway; what else a command works with
-is imported when it is called, so that `--help` does not wait for it.
+The modules of commands import at their top what `import raysim` loads anyway. What loads Ray, torch, pandas or a web
+server is imported when a command is called, so that `--help` does not wait for it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from actors import MissingResources
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
@@ -35,6 +36,7 @@ from raysim.cli.watch import watch
 from raysim.parts.errors import CannotGoOn, RunFailed, ScenarioError
 from raysim.startup import HiddenPackage, require_own_packages
 from raysim.version import __version__
+from results.disk import CannotWrite
 
 app = typer.Typer(
     help="Simulates federated learning at scale, in virtual time.",
@@ -89,9 +91,6 @@ def main() -> None:
     Exit codes: 0, 1 for a run that failed, 2 for bad input, 3 for a run that diverged, 128 plus the number of the
     signal that ended it.
     """
-    from actors import MissingResources
-    from results.disk import CannotWrite
-
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
         sys.path.insert(0, str(Path.cwd()))
     try:

@@ -9,7 +9,10 @@ from typing import NoReturn
 
 import typer
 
+from actors import MissingResources
 from raysim.parts.errors import RunFailed, ScenarioError
+from results import NotARun, NotComparable, UnknownKey
+from results.disk import CannotWrite
 
 
 def refuse(*errors: Exception | str) -> NoReturn:
@@ -21,9 +24,6 @@ def refuse(*errors: Exception | str) -> NoReturn:
 
 def tell(error: Exception) -> None:
     """Prints why a run failed: the traceback of what went wrong, if that was in raysim or in a user's own code."""
-    from actors import MissingResources
-    from results.disk import CannotWrite
-
     if isinstance(error, RunFailed):
         text = f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip()
     elif isinstance(error, CannotWrite | MissingResources | ScenarioError):
@@ -39,8 +39,6 @@ def refusing_wrong_runs() -> Iterator[list[str]]:
 
     Yields a list for notes on runs that are left out. They are printed after the block.
     """
-    from results import NotARun, NotComparable, UnknownKey
-
     notes: list[str] = []
     try:
         yield notes

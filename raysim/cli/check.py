@@ -10,7 +10,11 @@ import typer
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Overrides, ScenarioFiles
 from raysim.parts.errors import Problem, ScenarioError
+from raysim.runs.inspection import inspect
 from raysim.scenario import Scenario
+from raysim.scenario.checks import notes_of
+from raysim.sweep import load_sweep
+from raysim.sweep.file import ScenarioFile
 
 
 def check(
@@ -21,9 +25,6 @@ def check(
     ] = False,
 ) -> None:
     """Check scenario files and their sweeps; this needs neither Ray nor, without --data, the data."""
-    from raysim.scenario.checks import notes_of
-    from raysim.sweep import load_sweep
-
     wrong = []
     for path in scenarios:
         try:
@@ -53,8 +54,6 @@ def check(
 
 def _inspect(scenarios: list[Scenario]) -> tuple[list[Problem], list[str], list[str]]:
     """Returns the problems, the warnings and the readings of data of these scenarios of one file."""
-    from raysim.runs.inspection import inspect
-
     found = [inspect(scenario) for scenario in scenarios]
     problems = dict.fromkeys(problem for one in found for problem in one.problems)
     notes = [note for one in found for note in one.notes]
@@ -63,6 +62,4 @@ def _inspect(scenarios: list[Scenario]) -> tuple[list[Problem], list[str], list[
 
 def schema() -> None:
     """Print the JSON Schema of scenario files, with which editors complete and check them."""
-    from raysim.sweep.file import ScenarioFile
-
     typer.echo(json.dumps(ScenarioFile.model_json_schema(), indent=2))

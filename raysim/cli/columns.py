@@ -10,6 +10,10 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from raysim.cli.bad_input import refuse
+from raysim.parts.errors import nearest
+from results import TABLES
+from results.keys import ORIGIN
+from results.schemas import columns_of, description_of
 
 OWN = {  # how an algorithm adds own columns, by table
     "updates": "what `update`, `local` and `mix` give to `task.log(name=number)`",
@@ -24,11 +28,6 @@ def columns(
     ] = None,
 ) -> None:
     """Tell what each column of a run's tables means: its type, its unit, and when it is null."""
-    from raysim.parts.errors import nearest
-    from results import TABLES
-    from results.keys import ORIGIN
-    from results.schemas import description_of
-
     if table is not None and table not in TABLES:
         refuse(f"columns: must be one of {', '.join(TABLES)}, got {table!r}{nearest(table, list(TABLES))}")
     console = Console()
@@ -40,8 +39,6 @@ def columns(
 
 
 def _columns(name: str) -> Table:
-    from results.schemas import columns_of
-
     shown = Table(Column(no_wrap=True), Column(), box=None, show_header=False, padding=(0, 2, 0, 0))
     for column in columns_of(name):
         kind = column.type + (", or null" if column.nullable else "") + (f" ({column.unit})" if column.unit else "")

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from raysim.cli.bad_input import refuse
+from results.disk import writing
+
 WHERE = Path("/tmp/ray/session_latest/metrics/grafana/dashboards")  # Ray's files for Grafana name this folder
 
 DASHBOARD = Path(__file__).with_name("grafana.json")  # as Grafana's JSON model has it
@@ -18,9 +21,6 @@ def dashboard(
     ] = WHERE,
 ) -> None:
     """Write the dashboard of runs for Grafana, as the file raysim.json."""
-    from raysim.cli.bad_input import refuse
-    from results.disk import writing
-
     if not folder.is_dir():
         hint = "Ray makes it on the head node when it starts there" if folder == WHERE else "make it"
         refuse(f"dashboard: must be given a folder that is there, got {folder}; {hint}")

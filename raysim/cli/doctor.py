@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,13 +14,12 @@ from rich.text import Text
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Address, Overrides
 from raysim.cli.signals import ending_by_signals
+from raysim.doctor.diagnosis import Diagnosis, diagnose
+from raysim.doctor.findings import Finding
+from raysim.doctor.measurement import Measured
+from raysim.doctor.proposal import Proposal
 from raysim.parts.errors import ScenarioError
-
-if TYPE_CHECKING:
-    from raysim.doctor.diagnosis import Diagnosis
-    from raysim.doctor.findings import Finding
-    from raysim.doctor.measurement import Measured
-    from raysim.doctor.proposal import Proposal
+from raysim.sweep import load_sweep
 
 _STYLES = {"wrong": "red", "differs": "yellow", "note": "dim"}
 
@@ -33,13 +32,10 @@ def doctor(
     seconds: Annotated[float, typer.Option(help="How long to let clients train.")] = 10.0,
 ) -> None:
     """Examine all nodes for a scenario, measure a client, and propose resources. Exit code 1: a run would fail."""
-    from raysim.sweep import load_sweep
-
     try:
         first = load_sweep(scenario, overrides or []).scenarios()[0]
     except ScenarioError as error:
         refuse(error)
-    from raysim.doctor.diagnosis import diagnose
 
     console = Console(highlight=False)
     with ending_by_signals(), console.status("starting") as status:

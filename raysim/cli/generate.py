@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from raysim.cli.options import to_location
+from raysim.runs.generate import generate as go_on
+from raysim.runs.generate import keep
+from raysim.runs.result import Result
 
 
 def generate(
@@ -20,10 +23,6 @@ def generate(
     seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
 ) -> None:
     """Let the final language model of a run go on with a text. It is printed, and added to generated.txt there."""
-    from raysim.runs.generate import generate as go_on
-    from raysim.runs.generate import keep
-    from raysim.runs.result import Result
-
     text = go_on(Result(run), prompt, tokens, temperature, seed)
     keep(run, text)
     typer.echo(text)

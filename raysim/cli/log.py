@@ -6,8 +6,12 @@ from typing import Annotated
 
 import typer
 
+from actors.fault import describe
 from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import RunFolders, named_observers
+from raysim.runs.retell import retell
+from results import load
+from results.texts import count
 
 
 def log(
@@ -20,11 +24,6 @@ def log(
     ],
 ) -> None:
     """Send runs to trackers, as --log does while they go on; what a tracker has of a run already is not sent again."""
-    from actors.fault import describe
-    from raysim.runs.retell import retell
-    from results import load
-    from results.texts import count
-
     trackers = named_observers(None, to)
     with refusing_wrong_runs():
         found = load(*runs)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console, JustifyMethod
@@ -12,9 +13,8 @@ from rich.text import Text
 
 from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import to_location
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from results import load
+from results.listing import HEADS, lines_below
 
 
 def ls(
@@ -23,9 +23,6 @@ def ls(
     ] = Path("runs"),
 ) -> None:
     """List the runs in a folder, runs/ by default, with a line for each sweep: how far they are, and how good."""
-    from results import load
-    from results.listing import HEADS, lines_below
-
     with refusing_wrong_runs() as notes:
         found = lines_below(folder.resolve(), load(folder.resolve(), damaged=notes))
         Console().print(listed(HEADS, found))

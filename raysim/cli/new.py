@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from raysim.cli.bad_input import refuse
+from results.disk import writing
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
@@ -34,8 +35,6 @@ def new(
     name: Annotated[str, typer.Argument(help="Name of the file, such as my_algorithm.", show_default=False)],
 ) -> None:
     """Start a class of your own: write a working file, its test and a scenario with it into this folder."""
-    from results.disk import writing
-
     with writing(Path(f"{name}.py")):
         _require_name(name)
         files = _write(what, name)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from raysim.cli.bad_input import refuse
+from raysim.observers import Observer
+from raysim.parts.errors import ScenarioError
+from raysim.parts.plain import as_tuples
+from raysim.scenario.explain import explain
+from raysim.scenario.schema import RunSettings
+from results.disk import CannotWrite, require_folder
 from results.location import UnknownLocation, is_local, location
 from results.texts import count
-
-if TYPE_CHECKING:
-    from raysim.observers import Observer
+from results.yaml import parse
 
 ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenario files (YAML).", show_default=False)]
 Overrides = Annotated[
@@ -68,14 +73,6 @@ Log = Annotated[
 def named_observers(observe: list[str] | None, log: list[str] | None) -> list[Observer]:
     """Returns the observers that the options --observe and --log name. Ends the command with exit code 2 if there is
     none of a name, or if one cannot work here."""
-    from pydantic import ValidationError
-
-    from raysim.parts.errors import ScenarioError
-    from raysim.parts.plain import as_tuples
-    from raysim.scenario.explain import explain
-    from raysim.scenario.schema import RunSettings
-    from results.yaml import parse
-
     found: list[Observer] = []
     for option, key, texts in (("--observe", "observers", observe), ("--log", "log", log)):
         block = {"rounds": 1, key: [*map(parse, texts or [])]}
@@ -97,8 +94,6 @@ def to_location(text: str) -> Path:
 
 
 def _out(path: Path) -> Path:
-    from results.disk import CannotWrite, require_folder
-
     try:
         require_folder(path)
     except CannotWrite as error:
@@ -108,8 +103,6 @@ def _out(path: Path) -> Path:
 
 def require_writable(path: Path, *, folder: bool = False) -> None:
     """Ends the command with exit code 2 if no file, or folder, can be written at a path."""
-    from results.disk import CannotWrite, require_folder
-
     wrong = None
     if not is_local(path):
         try:

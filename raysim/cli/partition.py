@@ -14,6 +14,10 @@ from rich.text import Text
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Case, Overrides, ScenarioFiles, require_writable, to_location
 from raysim.parts.errors import BadInput, ScenarioError
+from raysim.runs.inspection import write_partition
+from raysim.scenario import load_scenario
+from results import load, open_run
+from results.texts import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,11 +39,7 @@ def partition(
     """Show who holds which data under scenario files, as numbers and as a page of pictures; nothing is run."""
     if out is not None:
         require_writable(out)
-    from raysim.runs.inspection import write_partition
-    from raysim.scenario import load_scenario
-    from results import load, open_run
     from results.report import report
-    from results.texts import count
 
     console = Console()
     with TemporaryDirectory() as temporary:

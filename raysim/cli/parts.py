@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -15,11 +15,14 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from raysim.cli.bad_input import refuse
-
-if TYPE_CHECKING:
-    from raysim.parts.part import Part
-    from raysim.scenario.kinds import Kind
-    from raysim.scenario.words import Key
+from raysim.laws.subject import own_part
+from raysim.parts.errors import nearest
+from raysim.parts.own import WrongClass
+from raysim.parts.part import Part, names_of, one_of
+from raysim.scenario.example import example
+from raysim.scenario.kinds import Kind, find_kinds, find_owners, find_parts, held_by, kinds
+from raysim.scenario.words import Key, keys_of, source_of
+from raysim.sweep.file import ScenarioFile
 
 
 def list_parts(
@@ -33,8 +36,6 @@ def list_parts(
     ] = None,
 ) -> None:
     """List what a scenario can name: algorithms, data sets, models, delays and more; or tell all of one of them."""
-    from raysim.scenario.kinds import find_kinds, find_parts, kinds
-
     console = Console()
     if what is None:
         console.print(_names())
@@ -58,9 +59,6 @@ def list_parts(
 
 def _names() -> RenderableType:
     """Returns the names of all parts, kind by kind."""
-    from raysim.parts.part import names_of
-    from raysim.scenario.kinds import kinds
-
     table = Table("key", "what it can name", box=None, header_style="bold", padding=(0, 2, 0, 0))
     for kind in kinds():
         table.add_row(f"[bold]{kind.key}", ", ".join(name for part in kind.parts for name in names_of(part)))
@@ -72,11 +70,6 @@ def _names() -> RenderableType:
 def _key(path: str) -> list[Group]:
     """Returns what there is to say of the key at a dotted path: of a block, its keys; else its type and meaning. Parts
     that mean different things by it are told apart."""
-    from raysim.parts.part import names_of, one_of
-    from raysim.scenario.kinds import find_owners, held_by
-    from raysim.scenario.words import keys_of
-    from raysim.sweep.file import ScenarioFile
-
     name = path.rpartition(".")[2]
     blocks: dict[type[Part], None] = {}
     owners: dict[str, list[str]] = {}  # by what the key is
@@ -97,8 +90,6 @@ def _key(path: str) -> list[Group]:
 
 def _table(kinds: Iterable[Kind]) -> Table:
     """Returns a table of all parts of some kinds, with a line for each."""
-    from raysim.parts.part import names_of
-
     table = Table("key", "name", "what it is", box=None, header_style="bold", padding=(0, 2, 0, 0))
     for kind in kinds:
         for place, part in enumerate(kind.parts):
@@ -110,9 +101,6 @@ def _table(kinds: Iterable[Kind]) -> Table:
 
 def _tell(kind: Kind, part: type[Part], name: str, console: Console, *, after: bool = False) -> None:
     """Prints all about a part: what it is, its keys, where it comes from, and an example. after: another one."""
-    from raysim.scenario.example import example
-    from raysim.scenario.words import source_of
-
     console.print(*["\n"] * after, f"[bold]{kind.key}: {escape(name)}[/]\n", sep="")
     console.print(_indented(_reflowed(inspect.getdoc(part) or "It has no docstring.")))
     console.print("\n[bold]Keys[/]\n")
@@ -126,8 +114,6 @@ def _tell(kind: Kind, part: type[Part], name: str, console: Console, *, after: b
 
 def _keys(part: type[Part]) -> RenderableType:
     """Returns a table of a part's keys; or a text if it has none."""
-    from raysim.scenario.words import keys_of
-
     table = Table(Column(no_wrap=True), Column(), box=None, show_header=False, padding=(0, 2, 0, 0))
     for key in keys_of(part):
         table.add_row(f"[bold]{key.name}", escape(_described(key)))
@@ -154,9 +140,6 @@ def _reflowed(text: str) -> str:
 
 def _own(name: str) -> tuple[Kind, type[Part]]:
     """Imports a user's own class. Returns it with its kind; ends the command if it cannot be a part."""
-    from raysim.laws.subject import own_part
-    from raysim.parts.own import WrongClass
-
     try:
         return own_part(name)
     except WrongClass as error:
@@ -164,10 +147,6 @@ def _own(name: str) -> tuple[Kind, type[Part]]:
 
 
 def _unknown(word: str) -> str:
-    from raysim.parts.errors import nearest
-    from raysim.parts.part import names_of
-    from raysim.scenario.kinds import kinds
-
     known = [name for kind in kinds() for part in kind.parts for name in names_of(part)]
     known += [name for kind in kinds() for name in (kind.word, kind.key)]
     return f"list: must be a key, a name that `raysim list` shows, or module:Class, got {word!r}{nearest(word, known)}"

@@ -9,6 +9,8 @@ import typer
 
 from raysim.cli.bad_input import refuse, refusing_wrong_runs
 from raysim.cli.options import By, require_writable, to_location
+from results import load
+from results.run_set import whole
 
 
 def plot(
@@ -59,9 +61,7 @@ def plot(
     """Draw learning curves of runs for a paper: means over seeds with a band, as PDF, SVG or PNG."""
     require_writable(out)
     runs, metrics = _told_apart(words)
-    from results import load
     from results.plot import save
-    from results.run_set import whole
 
     pairs = [text.rpartition("=") for text in label or []]
     if wrong := [text for text, (old, _, _) in zip(label or [], pairs, strict=True) if not old]:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from raysim.cli.bad_input import refusing_wrong_runs
+from raysim.cli.display import exit_code, watch
 from raysim.cli.options import Address, Local, Log, Observe, Out, Overrides, RunFolder, named_observers, place
 from raysim.cli.signals import ending_by_signals
+from raysim.engine.checkpoint import Checkpoint
+from raysim.observers import Observer
+from raysim.runs.end import end as declare
+from raysim.runs.fork import fork as start_fork
+from raysim.runs.fork import scenario_to_fork
+from raysim.runs.on_ray import connect
+from raysim.runs.result import Result
+from raysim.runs.resume import resume as go_on
+from raysim.runs.resume import scenario_to_resume
 from raysim.scenario import Scenario
-
-if TYPE_CHECKING:
-    from raysim.observers import Observer
-    from raysim.runs.result import Result
 
 Inline = Annotated[bool, typer.Option("--inline", help="Go on in this process, without Ray; the numbers are the same.")]
 
@@ -30,10 +36,6 @@ def resume(
     log: Log = None,
 ) -> None:
     """Go on with a run that ended early, or with a finished one for more rounds."""
-    from raysim.engine.checkpoint import Checkpoint
-    from raysim.runs.resume import resume as go_on
-    from raysim.runs.resume import scenario_to_resume
-
     where = place(inline=inline, local=local, address=address)
     watchers = named_observers(observe, log)
     with refusing_wrong_runs():
@@ -61,9 +63,6 @@ def fork(
     log: Log = None,
 ) -> None:
     """Start a new run from a version of another one, with other settings from there on."""
-    from raysim.runs.fork import fork as go_on
-    from raysim.runs.fork import scenario_to_fork
-
     where = place(inline=inline, local=local, address=address)
     watchers = named_observers(observe, log)
     with refusing_wrong_runs():
@@ -71,15 +70,13 @@ def fork(
     how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "out": out, "progress": False}
 
     def start(shown: Observer) -> Result:
-        return go_on(folder, at, overrides or [], observers=[shown, *watchers], **how)
+        return start_fork(folder, at, overrides or [], observers=[shown, *watchers], **how)
 
     _watch(scenario, start, where, address)
 
 
 def end(folder: RunFolder) -> None:
     """Declare a run over that ended early, so that comparisons count it and sweeps do not go on with it."""
-    from raysim.runs.end import end as declare
-
     with refusing_wrong_runs():
         result = declare(folder)
     typer.echo(f"{result.folder.name} is over, {result.run.status}; `raysim resume` would go on with it")
@@ -87,9 +84,6 @@ def end(folder: RunFolder) -> None:
 
 def _watch(scenario: Scenario, start: Callable[[Observer], Result], where: str, address: str | None) -> None:
     """Shows how a run goes on, and ends the command with its exit code."""
-    from raysim.cli.display import exit_code, watch
-    from raysim.runs.on_ray import connect
-
     with ending_by_signals():
         if where == "Ray":
             connect([scenario], address)  # before the progress display starts, because Ray prints something

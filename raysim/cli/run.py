@@ -8,10 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refuse, tell
+from raysim.cli.display import exit_code, sum_up, watch
 from raysim.cli.options import Address, Case, Local, Log, Observe, Out, Overrides, ScenarioFiles, named_observers, place
 from raysim.cli.signals import ending_by_signals
+from raysim.observers import Observer
 from raysim.parts.errors import ScenarioError
+from raysim.runs.observing import observers_of
+from raysim.runs.on_ray import connect
+from raysim.runs.result import Result
+from raysim.runs.run import run as start
 from raysim.scenario import Scenario, load_scenario
+from raysim.sweep.batch import labels
 
 
 def run(
@@ -35,12 +42,6 @@ def run(
     where = place(inline=inline or dry, local=None if dry else local, address=address)
     loaded = _load(scenarios, overrides or [], case)
     watchers = named_observers(observe, log)
-    from raysim.cli.display import exit_code, sum_up, watch
-    from raysim.observers import Observer
-    from raysim.runs.on_ray import connect
-    from raysim.runs.result import Result
-    from raysim.runs.run import run as start
-    from raysim.sweep.batch import labels
 
     how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "out": out, "resume": resume}
 
@@ -71,8 +72,6 @@ def run(
 
 def _load(paths: list[Path], overrides: list[str], case: str | None) -> list[Scenario]:
     """Reads all files, and refuses all of them if one is wrong, so that none is started."""
-    from raysim.runs.observing import observers_of
-
     scenarios, wrong = [], []
     for path in paths:
         try:

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from raysim.cli.bad_input import refuse
+from results.disk import writing
 
 FOLDER = Path(__file__).parents[2] / "scenarios"  # beside the package `raysim`, in a checkout as in an installation
 
@@ -30,7 +31,6 @@ def scenarios(
         return
     if copy.exists() and any(copy.iterdir()):
         refuse(f"{copy}: must be a new or empty folder, but holds files; name another")
-    from results.disk import writing
 
     files = list(_files())
     for file in files:

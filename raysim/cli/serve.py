@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -21,8 +22,6 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8470,
 ) -> None:
     """Show the runs in a folder, runs/ by default, in a browser: lists, curves side by side, and who works."""
-    import socket
-
     from aiohttp import web
 
     from results.serve import application

@@ -10,7 +10,9 @@ import typer
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Address, Log, Observe, Out, named_observers, require_writable, to_location
 from raysim.cli.signals import ending_by_signals
+from raysim.cli.sweep_display import carry_out
 from raysim.parts.errors import ScenarioError
+from raysim.sweep import load_sweep
 
 
 def sweep(
@@ -44,8 +46,6 @@ def sweep(
     log: Log = None,
 ) -> None:
     """Run every combination of a scenario's sweep, side by side, or tune its keys."""
-    from raysim.sweep import load_sweep
-
     watchers = named_observers(observe, log)
     overrides = [*(overrides or []), *([f"seed={seeds}"] if seeds is not None else [])]
     try:
@@ -55,7 +55,6 @@ def sweep(
                 text = "must be given for a search only, which this sweep is not; leave it out, or add --search"
                 refuse(f"--write-best: {text}")
             require_writable(write_best)
-        from raysim.cli.sweep_display import carry_out
 
         with ending_by_signals():
             where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}

@@ -10,6 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from raysim.cli.bad_input import refuse
+from raysim.laws.subject import Subject
+from raysim.parts.errors import ScenarioError
+from raysim.parts.own import WrongClass
 
 
 def test(
@@ -28,9 +31,6 @@ def test(
 ) -> None:
     """Test whether a class of your own keeps the laws of what it is, such as an algorithm or a data set."""
     from raysim.laws.check import check
-    from raysim.laws.subject import Subject
-    from raysim.parts.errors import ScenarioError
-    from raysim.parts.own import WrongClass
 
     try:
         subject = Subject(what, settings or [], scenario)

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -16,10 +16,12 @@ from rich.text import Text
 
 from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import to_location
-
-if TYPE_CHECKING:
-    from results.glance import Glance
-    from results.run_set import RunSet
+from results import load
+from results.at_work import at_work
+from results.glance import Glance, glance, glances
+from results.listing import labels
+from results.reader import NoRuns
+from results.run_set import RunSet
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _CURVES = 6  # of a run that are shown
@@ -61,10 +63,6 @@ def look(folder: Path, width: int, height: int, *, waits: bool = False) -> tuple
     width, height: of the terminal, in letters and lines. waits: whether a first run may still come; else it raises
     NoRuns where there is none.
     """
-    from results import load
-    from results.glance import glance
-    from results.reader import NoRuns
-
     try:
         runs = load(folder, damaged=[])
     except NoRuns:
@@ -79,8 +77,6 @@ def look(folder: Path, width: int, height: int, *, waits: bool = False) -> tuple
 
 def one(found: Glance, width: int) -> RenderableType:
     """Returns a run: how far it is, its curves, its workers, and what it waits for."""
-    from results.at_work import at_work
-
     head = Text.assemble((found.run.id, "bold"), "  ", _status(found.standing))
     head.append(f"  round {found.progress}  t={found.virtual_time:.6g}")
     curves = Table.grid(padding=(0, 2))
@@ -97,9 +93,6 @@ def one(found: Glance, width: int) -> RenderableType:
 
 def several(runs: RunSet, width: int, height: int) -> tuple[RenderableType, bool]:
     """Returns a line for each of several runs, those that go on first, as many as there is room for."""
-    from results.glance import glances
-    from results.listing import labels
-
     names, found = labels(runs), glances(runs.runs)
     found.sort(key=lambda one: not one.goes_on)
     states = Counter(one.standing for one in found)
