@@ -15,6 +15,7 @@ from results.location import location
 from results.measure import NotComparable
 from results.store import why
 from results.texts import short_names, written
+from results.yaml import parse
 
 _MUST = {"extra_forbidden": "is unknown", "missing": "must be given", "model_type": "must be a block of keys"}
 
@@ -47,8 +48,6 @@ class Paper(BaseModel):
 
 def read_paper(path: str | os.PathLike[str]) -> Paper:
     """Reads published numbers from a YAML file. Raises NotComparable, with everything that is wrong with the file."""
-    from results.yaml import parse
-
     try:
         raw = parse(location(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from results import html
 from results.compare import Comparison
@@ -13,9 +16,6 @@ from results.paired import Paired
 from results.paired_table import paired_table
 from results.text_table import MARK, Cell, TextTable, text_table
 from results.texts import cut
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _LONGEST = 36  # letters of a key's value in the terminal
 _LATEX = {
@@ -46,10 +46,6 @@ def render(comparison: Comparison | Paired, format: str, percent: bool = False, 
 
 def table(shown: TextTable, width: int) -> RenderableType:
     """Renders a table for `rich.console.Console.print`. One that is too wide becomes several, one below the other."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     tables: list[RenderableType] = []
     shown = _labelled(shown, width)
     for places in _packed(shown, width):
@@ -68,8 +64,6 @@ def table(shown: TextTable, width: int) -> RenderableType:
 
 def _number(shown: TextTable, cell: Cell, place: int) -> RenderableType:
     """Returns a cell, with room for a mark where others of its column have one, so that digits are aligned."""
-    from rich.text import Text
-
     marked = any(cells[place].alike for _, cells in shown.rows)
     return Text(_plain(cell) + " " * (marked and not cell.alike), style="bold" if cell.best else "")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.filesize import decimal
+from rich.table import Column, Table
+from rich.text import Text
 
 from results import html
 from results.summary import Score, Summary
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _COLOURS = {"finished": "green", "running": "yellow", "interrupted": "yellow"}  # statuses that are not here are red
 _HEADINGS = ("", "split", "metric", "first", "best", "at step", "last", "lowest", "highest")
@@ -17,10 +18,6 @@ _HEADINGS = ("", "split", "metric", "first", "best", "at step", "last", "lowest"
 
 def render(summary: Summary) -> RenderableType:
     """Renders a summary for `rich.console.Console.print`."""
-    from rich.console import Group
-    from rich.table import Column, Table
-    from rich.text import Text
-
     title = Text.assemble(
         (summary.name or summary.run, "bold"), "  ", (summary.status, _COLOURS.get(summary.status, "red"))
     )
@@ -52,8 +49,6 @@ def _scores(summary: Summary) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 
 def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
-    from rich.filesize import decimal
-
     if summary.note:
         yield "note", summary.note
     if summary.status == "finished" and not summary.steps:

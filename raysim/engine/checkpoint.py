@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save
 
 from raysim.engine.rows import Happened
 from raysim.parts.errors import DamagedCheckpoint
@@ -121,7 +123,6 @@ class Checkpoint:
         """Returns all records by key. Each file is read once. Raises DamagedCheckpoint, as `read` does."""
         if self.fetched:
             return self.fetched.pop()
-        from safetensors import safe_open
 
         records: dict[str, Wire] = {key: {} for key in self.files}
         for name, digest in self.digests.items():
@@ -164,8 +165,6 @@ def skip(happenings: Iterator[HappenedT], checkpoint: Checkpoint) -> Iterator[Ha
 
 def write_records(path: Path, records: dict[str, Wire]) -> str:
     """Writes records by key as one safetensors file, and returns its SHA-256."""
-    from safetensors.numpy import save
-
     named = ((f"{key}|{name}", array) for key, record in records.items() for name, array in record.items())
     content = save({name: np.asarray(array, order="C") for name, array in named})
     write_durably(path, content)

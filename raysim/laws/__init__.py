@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from raysim.laws.subject import Subject
+
 
 def failures(
     name: str, settings: Sequence[str] = (), *, scenario: str | Path | None = None, ray: bool = False
@@ -19,7 +21,6 @@ def failures(
     ScenarioError for settings that cannot be read.
     """
     from raysim.laws.check import check
-    from raysim.laws.subject import Subject
 
     subject = Subject(name, settings, None if scenario is None else Path(scenario))
     return [f"{found.law}: {found.text}" for found in check(subject, ray=ray) if found.state == "failed"]

@@ -6,6 +6,7 @@ import pickle
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -39,8 +40,6 @@ class Built(NamedTuple):
 @lru_cache(maxsize=1)
 def built(subject: Subject) -> Built:
     """Returns the model with samples of the trial's data."""
-    import numpy as np
-
     scenario = subject.scenario
     federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
     loader = Loader(federation.mean, federation.std, torch.device("cpu"))

@@ -6,6 +6,8 @@ import time
 from datetime import timedelta
 from typing import Any
 
+from rich.console import Console
+
 from raysim.engine.progress import Progress
 from raysim.observers.observer import Observer, RunBegin
 from raysim.parts.part import NonNegative
@@ -23,8 +25,6 @@ class Lines(Observer):
     _printed: float = 0.0  # when the last line was printed
 
     def begin(self, run: RunBegin) -> None:
-        from rich.console import Console  # `import raysim` need not wait for it
-
         self._console, self._label = Console(), run.label
 
     def progress(self, progress: Progress) -> None:

@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from rich.console import Console
+from rich.markup import render
+
 from raysim.engine.progress import Progress
+from raysim.observers.bar import Bar, bars
 from raysim.observers.lines import Lines
 from raysim.observers.observer import Observer, RunBegin
 
@@ -36,10 +40,6 @@ def showing(wanted: bool, runs: int | None = None) -> Iterator[Shown]:
         with NotebookBars() as display:
             yield _on_bars(display, runs)
     elif sys.stderr.isatty():
-        from rich.console import Console
-
-        from raysim.observers.bar import bars
-
         with bars(Console(stderr=True), transient=False) as terminal:
             yield _on_bars(terminal, runs)
     else:
@@ -53,8 +53,6 @@ def in_notebook() -> bool:
 
 
 def _on_bars(display: Any, runs: int | None) -> Shown:
-    from raysim.observers.bar import Bar
-
     if runs is None:
         return Shown([Bar(display, kept=True)], lambda: None)
     line = display.add_task("[bold]runs", total=runs, state="")
@@ -67,8 +65,6 @@ class LateLines(Lines):
     _began: float = 0.0
 
     def begin(self, run: RunBegin) -> None:
-        from rich.console import Console
-
         self._console, self._label, self._began = Console(stderr=True), run.label, time.monotonic()
 
     def progress(self, progress: Progress) -> None:
@@ -98,8 +94,6 @@ class NotebookBars:
 
     def add_task(self, description: str, *, total: float | None, state: str) -> int:
         """Adds a line, and returns its number. description: as rich's markup. total: None if it is not known."""
-        from rich.markup import render
-
         self._number += 1
         self._lines[self._number] = {"text": str(render(description)), "done": 0, "total": total, "state": state}
         self._show()

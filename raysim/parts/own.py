@@ -11,15 +11,13 @@ from __future__ import annotations
 import importlib
 import sys
 from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from actors.fault import frames_of
 from raysim.parts.standard_state import standard_state
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 
 class WrongClass(ValueError):
@@ -76,8 +74,6 @@ def public_path(base: type[Any]) -> str:
 @cache
 def registered(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     """Returns the entry points of a group by their names. Nothing is imported; packages are looked through once."""
-    from importlib.metadata import entry_points
-
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in entry_points(group=group):
         found[entry.name] = (*found.get(entry.name, ()), entry)

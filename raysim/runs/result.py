@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import pyarrow as pa
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from raysim.models.part import ModelPart
 from raysim.runs.folder import digest_of
+from raysim.runs.origin import own_code
+from raysim.scenario.load import parse_model
 from results import NotARun, Run, Runs, open_run, summary
 from results.show import render_html
 from results.store import local_copy
@@ -14,11 +21,9 @@ from results.texts import cut
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
     from matplotlib.axes import Axes
     from torch import nn
 
-    from raysim.models.part import ModelPart
     from results.plot import Drawn
 
 
@@ -155,8 +160,6 @@ class Result:
 
         from raysim.models.build import initialise
         from raysim.models.layout import Layout
-        from raysim.runs.origin import own_code
-        from raysim.scenario.load import parse_model
 
         with own_code(self.folder, self.info):
             model = self._model or parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
@@ -176,9 +179,6 @@ def _shape(kept: Any) -> Any:
 
 def _tensors(file: Path) -> dict[str, Any]:
     """Returns a file's arrays by name. Raises NotARun where it is damaged, FileNotFoundError where none is."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
     try:
         with local_copy(file) as copy:
             return dict(load_file(copy))

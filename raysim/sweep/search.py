@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow.compute as pc
+
 from raysim.engine.checkpoint import Checkpoint
 from raysim.observers.callback import Watcher
 from raysim.observers.pruner import Pruner
@@ -237,8 +239,6 @@ def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -
 
     rows: how many rows of the table count; None: all.
     """
-    import pyarrow.compute as pc
-
     run = open_run(folder)
     wanted = (pc.field("metric") == metric) & (pc.field("split") == split)
     columns = ["round", "virtual_time", "value", "metric", "split", "subject"]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from raysim.parts.plain import as_tuples
 from raysim.world.trace_file import read_trace
+from results import Run, open_run
 from results.location import location
 from results.store import in_arrow
-
-if TYPE_CHECKING:
-    from results import Run
 
 
 class Fates(NamedTuple):
@@ -69,7 +69,7 @@ class Recorded(NamedTuple):
 
 def recorded_world(folder: str) -> dict[str, Any]:
     """Returns the block `world` of a run's scenario. Raises ValueError if the folder holds no run with a server."""
-    world = _open(folder).info["scenario"].get("world")
+    world = open_run(folder).info["scenario"].get("world")
     dispatch = (world.get("dispatch") or {}) if isinstance(world, dict) else {}
     if not any(dispatch.get(key) for key in ("per_round", "concurrency", "per_tier", "picks", "order")):
         raise ValueError(f"replay: must be the folder of a run with a server, got {folder}, which has none")
@@ -78,7 +78,7 @@ def recorded_world(folder: str) -> dict[str, Any]:
 
 def read_recorded(folder: str) -> Recorded:
     """Reads who was dispatched when in a run, and what became of it. Raises ValueError if the run is not complete."""
-    run = _open(folder)
+    run = open_run(folder)
     if run.status not in ("finished", "dry"):
         raise ValueError(f"replay: must be a run that has finished, or a dry run, got {folder}, which is {run.status}")
     columns = _updates(run)
@@ -100,14 +100,11 @@ def read_recorded(folder: str) -> Recorded:
 
 def run_files(folder: str) -> list[Path]:
     """Returns the files of a run that a replay reads."""
-    return [location(folder) / "run.json", *_open(folder).files("updates")]
+    return [location(folder) / "run.json", *open_run(folder).files("updates")]
 
 
 def _updates(run: Run) -> dict[str, NDArray[Any]]:
     """Returns columns of a run's table `updates`."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     names = ["dispatch", "client", "status", "dispatched_at", "arrived_at", "virtual_time"]
     files = run.files("updates")
     if not files:
@@ -117,9 +114,3 @@ def _updates(run: Run) -> dict[str, NDArray[Any]]:
     kinds = {"status": np.str_, "dispatch": np.int64, "client": np.int64}
     # By lists, because pyarrow loads pandas to make arrays.
     return {name: np.array(table[name].to_pylist(), dtype=kinds.get(name, np.float64)) for name in names}
-
-
-def _open(folder: str) -> Run:
-    from results import open_run
-
-    return open_run(folder)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from results.location import location, require_file
@@ -104,9 +106,6 @@ def _csv(path: str, file: Path) -> TraceFile:
 
 
 def _parquet(path: str, file: Path) -> TraceFile:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         name, system = in_arrow(file)
         table = pq.read_table(name, filesystem=system)
