@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
 if TYPE_CHECKING:
     from torch import Tensor as Tensor
 else:
@@ -16,6 +18,9 @@ else:
 Record: TypeAlias = "dict[str, Tensor]"
 """Named tensors: all that travels or is kept, such as a server's state, a message, an update or a client's state.
 Functions take records and return new ones, and never change tensors in place."""
+
+Wire: TypeAlias = "dict[str, np.ndarray]"
+"""A record as it travels: named arrays instead of tensors."""
 
 Inputs = Literal["images", "features", "series", "text", "named", "functions"]
 """What the inputs of samples are: what data hold, and what models take. A function is one that a client minimises."""

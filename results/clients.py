@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from results.run_set import RunSet
+from results.run_set import RunSet
 
 _MEMBER = ["run", "client"]
 

@@ -13,6 +13,7 @@ from results.keys import Value, spell_out, varying
 from results.measure import Measure, NotComparable
 from results.picked import never_picked
 from results.reader import Run
+from results.run_set import RunSet
 from results.score import Above, evaluated, score
 from results.significance import Marks, marks
 from results.texts import count
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from results.paper import Paper
-    from results.run_set import RunSet
 
 Values: TypeAlias = tuple[Value, ...]
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from results.reader import Run
-    from results.run_set import RunSet
+from results.reader import Run
+from results.run_set import RunSet
 
 COSTS = ("rounds", "virtual_time", "updates", "bytes", "flops", "energy")
 """What can be spent. bytes: up and down. flops: those of clients. energy: in joules, of clients with the power that

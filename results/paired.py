@@ -16,13 +16,12 @@ from results.differences import difference
 from results.measure import Measure, NotComparable
 from results.ranking import holm
 from results.reader import Run
+from results.run_set import RunSet
 from results.score import Above, Numbers, score
 from results.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from results.run_set import RunSet
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from results.run_set import RunSet
+from results.run_set import RunSet
 
 
 def never_picked(runs: RunSet) -> str | None:

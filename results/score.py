@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,8 @@ import pyarrow.compute as pc
 
 from results.cost import Costs, Point
 from results.measure import QUANTILES, TOTALS, Measure, NotComparable
-
-if TYPE_CHECKING:
-    from results.reader import Run
-    from results.run_set import RunSet
+from results.reader import Run
+from results.run_set import RunSet
 
 _WHEN = ["run", "round", "step", "virtual_time"]  # columns that tell evaluations apart
 Numbers: TypeAlias = list[float | None]  # a number for each run; None where it has none

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,6 @@ from results.own_columns import OWN, schema_of, with_own
 from results.parts import compact, keep_first, last_serial, part_files, write_part
 from results.schemas import ROWS, TABLES, Row
 from results.store import make_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUFFER_ROWS = 50_000  # rows at which a buffer is written to disk
 FLUSH_S, STORE_FLUSH_S = 5.0, 30.0  # an object store gets larger files: each takes a request to write, and one to read

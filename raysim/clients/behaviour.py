@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from raysim.parts.part import Part
 from raysim.terms import Record
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Generator, Tensor
 
 

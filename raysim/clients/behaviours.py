@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
+
 from raysim.clients.behaviour import Behaviour
 from raysim.parts.part import Fraction, NonNegative, OneOf, Positive
 from raysim.terms import Record
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Generator, Tensor
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from safetensors import safe_open
@@ -23,13 +23,11 @@ from safetensors.numpy import save
 
 from raysim.engine.rows import Happened
 from raysim.parts.errors import DamagedCheckpoint
+from raysim.terms import Wire
 from results.disk import replacing
 from results.location import is_local
 from results.parts import DamagedPart, require_whole, rows_in
 from results.store import local_copy
-
-if TYPE_CHECKING:
-    from raysim.workers.wire import Wire
 
 HappenedT = TypeVar("HappenedT", bound=Happened)
 FOLDER, INDEX = "checkpoint", "checkpoint.json"

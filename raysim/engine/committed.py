@@ -7,13 +7,10 @@ to the last row of its tables. So the changes that a happening makes are applied
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from actors import Value
-
-if TYPE_CHECKING:
-    from raysim.workers.wire import Wire
-
+from raysim.terms import Wire
 
 BEST = "best/"  # what keys of the best model begin with
 

@@ -15,7 +15,7 @@ from actors import Answer, Value
 from raysim.algorithms import Central
 from raysim.local.model import Model
 from raysim.local.task import Task
-from raysim.terms import Record
+from raysim.terms import Record, Wire
 from raysim.workers import records, returned, wire
 from raysim.workers.records import diverged
 from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, TrainedClient
@@ -31,7 +31,6 @@ from raysim.workers.requests import (
     TrainRequest,
     Update,
 )
-from raysim.workers.wire import Wire
 from raysim.workers.workbench import EVALUATING, Workbench, joined
 
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
-from raysim.terms import Moment
+from raysim.terms import Moment, Wire
 from raysim.workers.replies import Apart, Evaluated, MixedPeer, PeerCost
 
 if TYPE_CHECKING:
     from raysim.workers.peers import PeersWorker
-    from raysim.workers.wire import Wire
 
 Row = TypeVar("Row")
 Own: TypeAlias = "tuple[Wire, Wire]"

@@ -15,7 +15,7 @@ from raysim.data.named import in_pieces
 from raysim.local.model import Model
 from raysim.local.settings import Local
 from raysim.local.task import PREDICTED
-from raysim.terms import Record
+from raysim.terms import Record, Wire
 from raysim.workers import records, returned, wire
 from raysim.workers.peer_requests import (
     CompareRequest,
@@ -31,7 +31,6 @@ from raysim.workers.peer_requests import (
 )
 from raysim.workers.records import diverged, not_finite
 from raysim.workers.replies import Apart, Evaluated, MixedPeer, PeerCost, TrainedPeer
-from raysim.workers.wire import Wire
 from raysim.workers.workbench import EVALUATING, Workbench
 
 COMPARED_INPUTS = 500  # test inputs on which peers' outputs are compared, if there are no public samples

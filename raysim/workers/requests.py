@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
-from raysim.terms import Arrival, Moment
+from raysim.terms import Arrival, Moment, Wire
 from raysim.workers.replies import (
     Evaluated,
     MetricSums,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from raysim.workers.client import ClientWorker
     from raysim.workers.server import ServerWorker
     from raysim.workers.stored_state import StateValues
-    from raysim.workers.wire import Wire
 
 Update: TypeAlias = "tuple[Wire, Wire]"
 """What clients send, but for buffers, and their buffers, which the engine averages in all algorithms."""

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor, float32
 
+from raysim.algorithms import Central, Peer
 from raysim.local.model import Model
 from raysim.models.layout import Layout
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import seed_globals
 from raysim.terms import Record, ServerStep
-
-if TYPE_CHECKING:
-    from raysim.algorithms import Central, Peer
 
 
 class ContractError(BadValue):

@@ -7,13 +7,13 @@ from typing import TypeAlias
 import numpy as np
 
 from actors import Value
-from raysim.terms import Record
+from raysim.terms import Record, Wire
 from raysim.workers import wire
 
-StateValues: TypeAlias = "dict[str, Value[np.ndarray | wire.Wire]]"
+StateValues: TypeAlias = "dict[str, Value[np.ndarray | Wire]]"
 """Each entry of the server's state. The message that goes with it is a value of its own."""
 
-_IN_MESSAGE: wire.Wire = {}  # in place of an entry that the message carries as it is, such as the model
+_IN_MESSAGE: Wire = {}  # in place of an entry that the message carries as it is, such as the model
 
 
 def store(state: Record, message: Record, before: Record, values: StateValues) -> StateValues:
@@ -33,12 +33,12 @@ def store(state: Record, message: Record, before: Record, values: StateValues) -
     return stored
 
 
-def load(values: StateValues, message: wire.Wire) -> wire.Wire:
+def load(values: StateValues, message: Wire) -> Wire:
     """Returns a stored state, whose arrays must not be changed. message: the one that goes with it."""
     arrays = {name: _array(value) for name, value in values.items()}
     return {name: message[name] if array is None else array for name, array in arrays.items()}
 
 
-def _array(value: Value[np.ndarray | wire.Wire]) -> np.ndarray | None:
+def _array(value: Value[np.ndarray | Wire]) -> np.ndarray | None:
     """Returns the array that an entry was stored as; None if the message carries it."""
     return None if isinstance(value.content, dict) else value.content

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import TypeAlias
 
-import numpy as np
 import torch
 
 from raysim.models.layout import ALIGNMENT
-from raysim.terms import Record
-
-Wire: TypeAlias = "dict[str, np.ndarray]"
-"""A record as it travels: named arrays instead of tensors."""
+from raysim.terms import Record, Wire
 
 # Arrays in Ray's object store are read-only, but torch can write to them; `returned.calling` notices that.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from raysim.engine.committed import Committed, Kept
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound, TrainedAt
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
-from raysim.terms import Moment
+from raysim.terms import Moment, Wire
 from raysim.workers.peer_requests import (
     CompareRequest,
     ConsensusRequest,
@@ -31,9 +31,6 @@ from raysim.workers.replies import MixedPeer, PeerCost
 from raysim.workers.shared_requests import CLIENT, LOADER, DescribeRequest, LoadRequest
 from raysim.workers.workshop import BecomePeers
 from raysim.world.peers_timeline import Exchanged, Mixed, Next
-
-if TYPE_CHECKING:
-    from raysim.workers.wire import Wire
 
 COMPARED = 25  # peers in a job that measures the consensus distance; fixed, because it decides the bits of sums
 

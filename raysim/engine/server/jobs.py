@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from raysim.engine.server.weights import weigh
 from raysim.engine.visitor import Visitor
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
-from raysim.terms import Moment
+from raysim.terms import Moment, Wire
 from raysim.workers.replies import Described, Evaluated, MetricSums, UpdateCost
 from raysim.workers.requests import (
     CostRequest,
@@ -33,9 +33,6 @@ from raysim.workers.requests import (
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, LoadRequest
 from raysim.workers.workshop import BecomeClient, BecomeServer
 from raysim.world.server_happening import Closed, Due, Ended, Started, Stepped
-
-if TYPE_CHECKING:
-    from raysim.workers.wire import Wire
 
 Result = TypeVar("Result")
 Left = TypeVar("Left")

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from actors import Job, Pool, Value, finished
 from raysim.engine.committed import Kept
 from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
+from raysim.terms import Wire
 from raysim.workers.replies import TrainedClient, UpdateCost
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest, shares
 from raysim.workers.shared_requests import CLIENT
 from raysim.world import Cost
 from raysim.world.server_happening import Dispatched, Stepped
-
-if TYPE_CHECKING:
-    from raysim.workers.wire import Wire
 
 TrainJob = Job[list[TrainedClient], TrainedChunk]
 
