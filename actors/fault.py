@@ -44,6 +44,8 @@ def frames_of(error: BaseException) -> tuple[Frame, ...]:
 
 def _own(error: BaseException) -> Iterator[TracebackType]:
     """Yields the steps of a traceback that are neither in our packages nor in installed ones."""
+    if isinstance(error.__cause__, StopIteration):  # Python puts a RuntimeError in its place where it ends a generator
+        error = error.__cause__
     step = error.__traceback__
     while step is not None:
         file, module = step.tb_frame.f_code.co_filename, str(step.tb_frame.f_globals.get("__name__"))

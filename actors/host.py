@@ -24,7 +24,7 @@ class Failure(NamedTuple):
     frames: tuple[Frame, ...] = ()  # the calls in the user's own code that led to it
 
     @classmethod
-    def by(cls, error: Exception | SystemExit, where: str = "") -> Self:
+    def by(cls, error: BaseException, where: str = "") -> Self:
         """Returns an error as a value. where: what is said of the place where it was raised."""
         cause = describe(error) + (f" - {where}" if where else "")
         return cls(cause, trace(error), isinstance(error, GangBroken), exhausted(error), frames_of(error))
@@ -68,7 +68,9 @@ class Host:
         """Makes the worker, which may take seconds. Returns what failed. A run calls it once, before all else."""
         try:
             self._worker = factory()
-        except (Exception, SystemExit) as error:  # an actor that raised it would die silently
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # an actor that raised it would die silently
             self._failure = self._failed(error)
         return self._failure
 
@@ -95,7 +97,9 @@ class Host:
         _fill(setup, contents)
         try:
             self._worker = setup.build(self._worker)
-        except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the hosted code raises is reported
             return self._failed(error)
         self._state = self._state or state_of_process()
         return Ready(this_machine(), self._process())
@@ -128,14 +132,16 @@ class Host:
             passed = tuple(place for place, value in enumerate(left) if value is leaves[place].former)
             contents = [Passed() if place in passed else value.content for place, value in enumerate(left)]
             return (Done(answer.result, took, passed), *contents)
-        except (Exception, SystemExit) as error:  # whatever the hosted code raises is reported
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the hosted code raises is reported
             return self._failed(error)
 
     def where(self) -> str:
         """Returns what error messages say of where this process is; empty if that is clear."""
         return ""
 
-    def _failed(self, error: Exception | SystemExit) -> Failure:
+    def _failed(self, error: BaseException) -> Failure:
         return Failure.by(error, self.where())
 
     def _join(self, seat: Seat) -> Gang:

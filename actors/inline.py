@@ -73,7 +73,9 @@ def _guarded(label: str, call: Any, *args: Any) -> Any:
     """Returns what the call returns. Raises JobFailed with the label if it raises an exception."""
     try:
         return call(*args)
-    except (Exception, SystemExit) as error:  # whatever the hosted code raises is named and passed on
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the hosted code raises is named and passed on
         raise JobFailed.by(error, label) from error
 
 

@@ -103,13 +103,15 @@ def glance(run: Run) -> Glance:
     )
 
 
-def glances(runs: Sequence[Run]) -> list[Glance]:
-    """Looks at runs; those with damaged files are left out."""
+def glances(runs: Sequence[Run], damaged: list[str] | None = None) -> list[Glance]:
+    """Looks at runs; those with damaged files are left out. damaged: where it is given, it gets a line for each."""
 
     def look(run: Run) -> Glance | None:
         try:
             return glance(run)
-        except NotARun:
+        except NotARun as error:
+            if damaged is not None:
+                damaged.append(f"{error}; left out")
             return None
 
     with ThreadPoolExecutor(READERS) as readers:

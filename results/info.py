@@ -27,6 +27,8 @@ _OR_NULL: dict[str, Kind] = {
 }
 _NUMBER = (int, float)
 _IN_BLOCKS: dict[str, Kind] = {"totals": _NUMBER, "seconds": _NUMBER, "digest": str, "rows": int}  # null, too
+_IN_LISTS: dict[str, Kind] = {"machines": dict, "workers": dict, "resumed": dict, "notes": str}
+_DEPENDS_ON: dict[str, Kind] = {"raysim": str, "modules": dict, "files": dict}  # all of them, if there is the block
 _DIVERGED: dict[str, Kind] = {"what": str, "round": int, "version": int}  # all of them, if there is the block
 _PARTS = ("data", "model", "algorithm", "topology", "world", "run")  # of its scenario
 _WORDS: dict[Kind, str] = {
@@ -47,8 +49,14 @@ def wrong_info(info: dict[str, Any]) -> list[str]:
         inner = info.get(block)
         pairs = inner.items() if isinstance(inner, dict) else ()
         found += [_wrong(f"{block}.{key}", value, kind) for key, value in pairs if value is not None]
-    if isinstance(diverged := info.get("diverged"), dict):
-        found += [_wrong(f"diverged.{key}", diverged.get(key), kind) for key, kind in _DIVERGED.items()]
+    for key, kind in _IN_LISTS.items():
+        inner = info.get(key)
+        found += [_wrong(f"{key}.{n}", one, kind) for n, one in enumerate(inner)] if isinstance(inner, list) else []
+    for block, kinds in {"diverged": _DIVERGED, "depends_on": _DEPENDS_ON}.items():
+        if isinstance(inner := info.get(block), dict):
+            found += [_wrong(f"{block}.{key}", inner.get(key), kind) for key, kind in kinds.items()]
+    for n, machine in enumerate(info.get("machines") or ()) if not any(found) else ():
+        found.append(_wrong(f"machines.{n}.workers", machine.get("workers"), list))
     scenario = info.get("scenario")
     if isinstance(scenario, dict):
         parts = {key: scenario[key] for key in _PARTS if scenario.get(key) is not None}

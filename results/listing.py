@@ -22,8 +22,11 @@ def lines(runs: RunSet) -> list[Line]:
     return [_line(found, found.run.id, names[found.run.id]) for found in glances(runs.runs)]
 
 
-def lines_below(folder: Path, runs: RunSet) -> list[Line]:
-    """Returns a line for each run that lies in a folder, and one for each folder of runs in it."""
+def lines_below(folder: Path, runs: RunSet, damaged: list[str]) -> list[Line]:
+    """Returns a line for each run that lies in a folder, and one for each folder of runs in it.
+
+    Runs with damaged files are left out. damaged: gets a line for each of them.
+    """
     names = labels(runs)
     below: dict[str, list[Run]] = {}
     for run in runs.runs:
@@ -31,10 +34,10 @@ def lines_below(folder: Path, runs: RunSet) -> list[Line]:
         below.setdefault(first, []).append(run)
     found: list[Line] = []
     for name, inside in below.items():
-        seen = glances(inside)
+        seen = glances(inside, damaged)
         if len(inside) == 1 and inside[0].folder == folder / name:
             found += [_line(one, name, names[one.run.id]) for one in seen]
-        else:
+        elif seen:
             found.append(_of_folder(name, seen))
     return found
 

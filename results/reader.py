@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from results import writing_process
 from results.info import wrong_info
 from results.keys import ORIGIN, Value, column, flatten
-from results.location import location, require_file
+from results.location import location, require_file, require_ordinary
 from results.own_columns import own_names, schema_of
 from results.parts import DamagedPart, part_files, rows_in
 from results.schemas import TABLES, dictionary, require
@@ -74,7 +74,7 @@ class Run:
         try:
             with reaching(path):
                 text = require_file(path).read_text(encoding="utf-8")
-            info = json.loads(text)
+            info = json.loads(text, parse_constant=_no_number)
         except OSError as error:
             raise NotARun(
                 f"{self.folder}: a run's folder must hold run.json, which cannot be read ({why(error)}); "
@@ -82,6 +82,10 @@ class Run:
             ) from error
         except (ValueError, RecursionError) as error:
             raise NotARun(f"{path}: must be JSON, got {error}; {_CURE}") from error
+        try:
+            require_ordinary(self.folder)
+        except OSError as error:
+            raise NotARun(f"{error.filename}: must be a file that the run wrote, but {why(error)}; {_CURE}") from error
         if not isinstance(info, dict):
             raise NotARun(f"{path}: must hold a JSON object, got {quoted(info)}; {_CURE}")
         if wrong := wrong_info(info):
@@ -216,7 +220,12 @@ class Run:
 
     def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
         files = self.files(name)
-        schema = schema_of(name, files)
+        try:
+            schema = schema_of(name, files)
+        except FileNotFoundError:
+            raise
+        except (OSError, pa.ArrowException) as error:
+            raise DamagedTable.of(files[-1], error) from error
         if unknown := [column for column in columns or () if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
         self.require_rows(name)
@@ -244,6 +253,10 @@ def again(read: Callable[[], T]) -> T:
         return read()
     except FileNotFoundError:
         return read()
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text}, which is no number of JSON")
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:

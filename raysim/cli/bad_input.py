@@ -34,15 +34,16 @@ def tell(error: Exception) -> None:
 
 
 @contextmanager
-def refusing_wrong_runs() -> Iterator[list[str]]:
+def refusing_wrong_runs(*further: type[Exception]) -> Iterator[list[str]]:
     """Ends the command with exit code 2 if the block finds no runs, or runs that cannot be compared.
 
     Yields a list for notes on runs that are left out. They are printed after the block.
+    further: what else says in one line that the runs are wrong.
     """
     notes: list[str] = []
     try:
         yield notes
-    except (NotARun, NotComparable, UnknownKey) as error:
+    except (NotARun, NotComparable, UnknownKey, *further) as error:  # type: ignore[misc]  # mypy knows no such tuple
         refuse(error)
     for note in notes:
         typer.echo(note, err=True)

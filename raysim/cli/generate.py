@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import to_location
+from raysim.parts.errors import BadValue
 from raysim.runs.generate import generate as go_on
 from raysim.runs.generate import keep
 from raysim.runs.result import Result
@@ -23,6 +25,7 @@ def generate(
     seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
 ) -> None:
     """Let the final language model of a run go on with a text. It is printed, and added to generated.txt there."""
-    text = go_on(Result(run), prompt, tokens, temperature, seed)
-    keep(run, text)
+    with refusing_wrong_runs(BadValue, FileNotFoundError):
+        text = go_on(Result(run), prompt, tokens, temperature, seed)
     typer.echo(text)
+    keep(run, text)

@@ -11,7 +11,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from raysim.cli.bad_input import refusing_wrong_runs
+from raysim.cli.bad_input import refuse, refusing_wrong_runs
 from raysim.cli.options import to_location
 from results import load
 from results.listing import HEADS, lines_below
@@ -24,7 +24,9 @@ def ls(
 ) -> None:
     """List the runs in a folder, runs/ by default, with a line for each sweep: how far they are, and how good."""
     with refusing_wrong_runs() as notes:
-        found = lines_below(folder.resolve(), load(folder.resolve(), damaged=notes))
+        found = lines_below(folder.resolve(), load(folder.resolve(), damaged=notes), notes)
+        if not found:
+            refuse(*notes)
         Console().print(listed(HEADS, found))
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from raysim.cli.bad_input import refuse
 from raysim.observers import Observer
-from raysim.parts.errors import ScenarioError
+from raysim.parts.errors import ScenarioError, no_faults
 from raysim.parts.plain import as_tuples
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import RunSettings
@@ -80,7 +80,9 @@ def named_observers(observe: list[str] | None, log: list[str] | None) -> list[Ob
             found += getattr(RunSettings.model_validate(as_tuples(block)), key)
         except ValidationError as error:
             refuse(ScenarioError(option, explain(error, RunSettings, block)))
-    if problems := [problem for observer in found for problem in observer.problems()]:
+    with no_faults("--observe"):
+        problems = [problem for observer in found for problem in observer.problems()]
+    if problems:
         refuse(*problems)
     return found
 

@@ -28,6 +28,7 @@ from results.disk import replacing
 from results.location import is_local
 from results.parts import DamagedPart, require_whole, rows_in
 from results.store import local_copy
+from results.texts import quoted
 
 HappenedT = TypeVar("HappenedT", bound=Happened)
 FOLDER, INDEX = "checkpoint", "checkpoint.json"
@@ -68,6 +69,7 @@ class Checkpoint:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content.pop("sha256") != _digest_of_index(content):
                 raise ValueError("its content has changed since it was written")
+            _require_kinds(content)
             content["files"] = {key: (file, note) for key, (file, note) in content["files"].items()}
             checkpoint = cls(folder=path.parent, **content)
         except FileNotFoundError:
@@ -198,6 +200,19 @@ def _require_same(path: Path, copy: Path, digest: str) -> None:
         raise DamagedCheckpoint(_told(path, f"it cannot be read: {error.strerror}")) from None
     if found != digest:
         raise DamagedCheckpoint(_told(path, "its content has changed since it was written"))
+
+
+def _require_kinds(content: dict[str, Any]) -> None:
+    """Raises TypeError unless numbers are numbers, and blocks are blocks of them."""
+    numbers = ("happenings", "version", "round", "virtual_time", "seconds")
+    blocks = {"rows": int, "totals": int, "digests": str, "memory": dict}
+    found: list[tuple[str, Any, Any]] = [(key, content[key], (int, float)) for key in numbers]
+    found += [
+        (f"{block}.{key}", value, kind) for block, kind in blocks.items() for key, value in content[block].items()
+    ]
+    for key, value, kind in found:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise TypeError(f"{key} must not be {quoted(value)}")
 
 
 def _digest_of_index(content: dict[str, Any]) -> str:

@@ -42,7 +42,9 @@ def import_class(path: str) -> Any:
             with standard_state():
                 importlib.import_module(module)
         return attrgetter(attribute)(sys.modules[module])
-    except (Exception, SystemExit) as error:  # a module can raise anything while it is imported
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module can raise anything while it is imported
         raises = f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}"
         where = f", raised at {frames[-1].place}" if (frames := frames_of(error)) else ""
         raise WrongClass(f"{text}, got {path!r}, whose import raises {raises}{where}") from error
@@ -88,7 +90,9 @@ def load_registered(group: str, name: str, bases: tuple[type[Any], ...]) -> Any:
         raise WrongClass(f"must be registered by one package only, got {name!r} of {packages}; remove one of them")
     try:
         found = first.load()
-    except (Exception, SystemExit) as error:  # a module can raise anything while it is imported
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module can raise anything while it is imported
         text = f"cannot be imported from {first.value}: {type(error).__name__}: {error}"
         raise WrongClass(f"{name!r} of the package {_package(first)} {text}") from error
     require_part(found, bases, first.value)

@@ -145,10 +145,11 @@ class Execution:
         elif isinstance(error, CannotWrite):
             told = self._unwritten(error)
             info |= {"status": "failed", "error": str(error)}
-        elif isinstance(error, Exception | SystemExit):  # of the timeline, such as picks that cannot be followed
-            info |= {"status": "failed", "error": "".join(traceback.format_exception(error))}
-        else:  # such as Ctrl-C, or GeneratorExit when the caller stops iterating
+        elif _asks_to_end(error):
             info["status"] = "interrupted"
+        else:  # of the timeline, such as picks that cannot be followed
+            info |= {"status": "failed", "error": "".join(traceback.format_exception(error))}
+            told = error if isinstance(error, Exception | SystemExit) else JobFailed.by(error, "scheduler")
         return told
 
     def _checkpoint(self) -> Checkpoint | None:
@@ -334,6 +335,12 @@ def _went_on(before: dict[str, Any], info: dict[str, Any], version: int) -> dict
     mixed = [*(before.get("depends_on") or {}).get("mixed", []), *(f"it {text}" for text in told if changed.of_bits)]
     went_on = {"depends_on": {**info["depends_on"], "mixed": mixed}, "notes": list(notes)}
     return went_on | {"machines": before["machines"]} if before.get("machines") else went_on
+
+
+def _asks_to_end(error: BaseException) -> bool:
+    """Whether an exception ends the run from outside: Ctrl-C, or GeneratorExit where the caller stops iterating."""
+    closed = isinstance(error, GeneratorExit) and error.__traceback__ is not None and not error.__traceback__.tb_next
+    return closed or isinstance(error, KeyboardInterrupt)
 
 
 def _of_model(described: Described) -> dict[str, Any]:

@@ -94,8 +94,8 @@ def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[S
     most = MOST_ROUNDS if after.run.rounds is None else after.run.rounds
     last, which = most - 1, "one less than run.rounds"
     longer = before.run.rounds is not None and most > before.run.rounds
-    if run.status == "finished" and not longer and run.info["totals"]["steps"] < last:
-        last, which = run.info["totals"]["steps"], "the run's last step"
+    if run.status == "finished" and not longer and (steps := (run.info.get("totals") or {}).get("steps", 0)) < last:
+        last, which = steps, "the run's last step"
     if not 1 <= at <= last:
         raise CannotGoOn(f"--at: must be from 1 to {last}, {which}, got {at}")
     _require_past(run, at)

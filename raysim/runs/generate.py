@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from raysim.data.named import told
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import torch_seed
+from raysim.runs.changes import require_no_links
 from raysim.scenario.load import read_back
+from results.disk import writing
 
 if TYPE_CHECKING:
     import torch
@@ -23,7 +25,7 @@ def generate(result: Result, prompt: str, tokens: int = 100, temperature: float 
     """Returns a prompt and what the final model of a run makes of it.
 
     tokens: the most that are added; the end of a text ends it sooner. temperature: 0 takes the most probable token each
-    time, 1 draws by their probabilities, more draws more evenly. seed: that of the draws. Raises BadInput if the data
+    time, 1 draws by their probabilities, more draws more evenly. seed: that of the draws. Raises BadValue if the data
     of the run are no text, or the model does not predict next tokens.
     """
     return next(generate_all(result, [prompt], tokens, temperature, seed))
@@ -38,7 +40,7 @@ def generate_all(
     data = data or read_back(result.info["scenario"], str(result.folder / "run.json")).data
     known = data.vocabulary()
     if known is None:
-        raise BadValue(f"generating needs data of text whose next tokens are predicted, got {data.name}", "data")
+        raise BadValue(f"must be text whose next tokens are predicted, got {data.name}; take a run on texts", "data")
     module, width = result.module(), _width(result.info["input_shape"])
     for prompt in prompts:
         ids = [*known.prefix, *known.encode([prompt])[0].tolist()]
@@ -54,8 +56,12 @@ def generate_all(
 
 
 def keep(folder: Path, text: str) -> None:
-    """Adds a text to generated.txt in a run's folder."""
-    with (folder / "generated.txt").open("a", encoding="utf-8") as file:
+    """Adds a text to generated.txt in a run's folder.
+
+    Raises CannotWrite if it cannot be written, and CannotGoOn where the folder holds links.
+    """
+    require_no_links(folder)
+    with writing(folder), (folder / "generated.txt").open("a", encoding="utf-8") as file:
         file.write(f"{text}\n\n")
 
 
@@ -63,7 +69,7 @@ def _width(shape: Any) -> int:
     """Returns how many tokens a sample has."""
     tokens = shape.get("input_ids") if isinstance(shape, dict) else shape
     if not isinstance(tokens, list) or len(tokens) != 1:
-        raise BadValue(f"generating needs inputs of tokens, got {told(shape)}", "data")
+        raise BadValue(f"must have inputs of tokens, got {told(shape)}; take a run on texts", "data")
     return int(tokens[0])
 
 

@@ -68,7 +68,9 @@ def _noting(scenario: Scenario, found: list[Problem], key: str, must: str = "loa
             yield
     except BadInput as bad:
         found.append(bad.problem)
-    except (Exception, SystemExit) as error:  # of a user's own class, or of a library that it calls
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of a user's own class, or of a library that it calls
         text = " - ".join(" ".join(line.split()) for line in (str(error), *getattr(error, "__notes__", ())))
         culprit = culprit_of(frames_of(error), scenario)
         where = f", raised in {culprit.function}, {culprit.place}" if culprit else ""

@@ -14,7 +14,7 @@ from raysim.engine.checkpoint import position
 from raysim.engine.progress import Progress
 from raysim.observers.callback import Callback, Watcher
 from raysim.observers.observer import Observer, RunBegin, RunEnd
-from raysim.parts.errors import Problem, ScenarioError, StopRun
+from raysim.parts.errors import Problem, ScenarioError, StopRun, no_faults
 from raysim.scenario import Scenario
 from results.schemas import require
 
@@ -36,7 +36,9 @@ def observers_of(scenario: Scenario, given: Iterable[Watcher] = (), *, one_of_se
     """
     named = [observer.for_run() for observer in (*scenario.run.observers, *scenario.run.log)]
     found = named + [_observer(watcher, one_of_several) for watcher in given]
-    if problems := [Problem("", problem) for observer in found for problem in observer.problems()]:
+    with no_faults(scenario.name):
+        problems = [Problem("", problem) for observer in found for problem in observer.problems()]
+    if problems:
         raise ScenarioError(scenario.name, problems)
     return found
 
@@ -125,7 +127,9 @@ class Observing:
                 call(observer)
             except StopRun as stop:
                 self._stop = self._stop or stop
-            except Exception as error:  # the run goes on, whatever an observer raises
+            except BaseException as error:  # the run goes on, whatever an observer raises
+                if isinstance(error, KeyboardInterrupt) or not (isinstance(error, Exception) or frames_of(error)):
+                    raise  # such as SystemExit of Rich, if nobody reads its output
                 if id(observer) not in self.failures:
                     place = "".join(f", at {frame.place}" for frame in frames_of(error)[-1:])
                     self.failures[id(observer)] = f"{observer.title}: {describe(error)}{place}"

@@ -1,7 +1,7 @@
 """Loads scenarios from files, and reports all that is wrong with them."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import ValidationError
 
 from raysim.models import MODELS, ModelPart
-from raysim.parts.errors import Problem, ScenarioError, quoted
+from raysim.parts.errors import Problem, ScenarioError, no_faults, quoted
 from raysim.parts.part import OneOf, Part
 from raysim.parts.plain import as_tuples
 from raysim.scenario.checks import problems_of
@@ -116,7 +116,7 @@ def read_back(raw: dict[str, Any], source: str) -> Scenario:
     Raises ScenarioError if a key is wrong.
     """
     try:
-        with _no_exit(source):
+        with no_faults(source):
             return Scenario.model_validate(as_tuples(raw))
     except ValidationError as error:
         raise ScenarioError(source, explain(error, Scenario, raw)) from None
@@ -126,21 +126,11 @@ def read_back(raw: dict[str, Any], source: str) -> Scenario:
 
 def checked(scenario: Scenario, source: str = "scenario") -> Scenario:
     """Returns a scenario whose parts fit together. Raises ScenarioError with all problems if they do not."""
-    with _no_exit(source):
+    with no_faults(source):
         problems = problems_of(scenario)
     if problems:
         raise ScenarioError(source, problems)
     return scenario
-
-
-@contextmanager
-def _no_exit(source: str) -> Iterator[None]:
-    """Raises ScenarioError where a class of the user's own calls `sys.exit`, for that would pass for an end."""
-    try:
-        yield
-    except SystemExit as error:
-        text = f"must name classes that do not end the process, but one of them called sys.exit({error.code!r})"
-        raise ScenarioError(source, [Problem("", text)]) from error
 
 
 class _ModelAlone(Part):

@@ -36,7 +36,7 @@ def try_model(bench: Workbench) -> float:
             with net.training(bench.start, len(y)):
                 loss, _ = net.gradients(x, y, net.parameters)
                 found = float(loss)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             for note in (_given(error, x, y), *federation.notes):  # a guess at what the data mean may be why
                 error.add_note(note)
             raise

@@ -40,7 +40,7 @@ def calling(
         yield where
         for name, record in given.items():
             _require_unchanged(where, name, record, before[name])
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         if who:
             error.add_note(who)
         raise

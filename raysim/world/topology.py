@@ -78,7 +78,9 @@ class Topology(Part):
         for epoch in range(min(last + 1, max(1, CHECKED // peers))):
             try:
                 _edges(self, peers, seed, epoch)
-            except (Exception, SystemExit) as error:  # a user's own `graph` can raise anything
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a user's own `graph` can raise anything
                 round = next(round for round in range(rounds) if self.epoch(round) == epoch)
                 return [f"{self.name}: {f'from round {round} on, ' if round else ''}{_told(error)}"]
         return []

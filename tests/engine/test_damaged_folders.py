@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import random
 import shutil
 from pathlib import Path
@@ -66,3 +67,66 @@ def test_no_damage_ends_in_a_traceback(seed: int, early: Path, tmp_path: Path) -
         answer = CliRunner().invoke(app, [words[0], str(folder), *words[1:]])
         assert answer.exception is None or isinstance(answer.exception, TOLD), f"{what}: {words[0]}"
         assert "Traceback" not in answer.output, f"{what}: {words[0]}"
+
+
+def _put(name: str, content: str | None) -> Any:
+    def change(folder: Path) -> None:
+        file = next(folder.glob(name))
+        file.unlink()
+        if content is None:
+            os.mkfifo(file)
+        elif content.startswith("/"):
+            file.symlink_to(content)
+        else:
+            file.write_text(content)
+
+    return change
+
+
+def _info(key: str, value: Any) -> Any:
+    def change(folder: Path) -> None:
+        info = json.loads((folder / "run.json").read_text())
+        info[key] = value
+        (folder / "run.json").write_text(json.dumps(info))
+
+    return change
+
+
+DAMAGES: dict[str, Any] = {
+    "steps/000000.parquet: must be a whole Parquet file": _put("steps/*.parquet", "no table"),
+    "tasks/000000.parquet: must be a file that the run wrote, but it is a link that leads nowhere": _put(
+        "tasks/*.parquet", "/nowhere/at/all"
+    ),
+    "checkpoint/checkpoint.json: must be a file that the run wrote, but it is no ordinary file": _put(
+        "checkpoint/checkpoint.json", None
+    ),
+    "run.json: must be JSON, got Infinity, which is no number of JSON": _info("loop", float("inf")),
+    "run.json: machines.0: must be a block of keys, got 'x'": _info("machines", ["x"]),
+    "run.json: depends_on.modules: must be a block of keys, got None": _info("depends_on", {"raysim": "0.1.0"}),
+    "run.json: git: must be a block of keys, got 1": _info("git", 1),
+}
+
+
+@pytest.mark.parametrize("told", DAMAGES)
+def test_what_is_damaged_is_told_by_every_command_and_stays_as_it_is(told: str, early: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(early, tmp_path / "runs" / early.name))
+    DAMAGES[told](folder)
+    before = {file: (file.lstat().st_mtime_ns, file.lstat().st_size) for file in folder.rglob("*")}
+    commands = (
+        ["show", folder],
+        ["ls", folder.parent],
+        ["compare", folder, "--unfinished"],
+        ["resume", folder, "--inline"],
+    )
+    for words in (*commands, ["fork", folder, "--at", 1, "--inline", "--out", tmp_path / "forks"], ["end", folder]):
+        answer = CliRunner().invoke(app, [str(word) for word in words])
+        reached = answer.exit_code == 0 and words[0] in ("compare", "end")  # which need no table of steps
+        assert reached or told in f"{answer.output}{answer.exception}", words
+        assert reached or answer.exception is None or isinstance(answer.exception, TOLD), words
+        if words[0] != "end":
+            assert before == {file: (file.lstat().st_mtime_ns, file.lstat().st_size) for file in folder.rglob("*")}
+
+
+def test_a_run_that_generates_no_text_is_told_so(early: Path, tmp_path: Path) -> None:
+    answer = CliRunner().invoke(app, ["generate", str(early), "to be"])
+    assert answer.exit_code == 2 and "`data` must be text whose next tokens are predicted, got digits" in answer.output

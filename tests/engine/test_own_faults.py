@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from command_line import command, write
 from conftest import Raw, digits
+from toys import Counting
 
 import raysim
+from raysim.observers import Observer
 
 MODULE = """
 import numpy as np
@@ -115,3 +117,33 @@ def test_a_fault_on_ray_is_told_alike(faulty: Path, tmp_path: Path) -> None:
     with pytest.raises(raysim.RunFailed) as failed:
         raysim.run(digits(model="mistaken:Model"), out=tmp_path / "runs")
     assert "raised in model, mistaken:Net.forward, " in str(failed.value)
+
+
+ENDS = (SystemExit(0), GeneratorExit(), StopIteration(), BaseException("b"), RecursionError("deep"))
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: type(end).__name__)
+def test_nothing_that_own_code_raises_passes_for_an_end(end: BaseException, tmp_path: Path) -> None:
+    """It fails a run, is refused before one, or is told of an observer, whichever method raises it."""
+    for method in ("weigh", "update", "step", "problems"):
+        raising = type("Raising", (Counting,), {"__module__": __name__, method: _raising(end)})
+        raw = digits(algorithm=raising(), run__rounds=2)
+        if method == "problems":
+            with pytest.raises(raysim.ScenarioError, match="neither raise nor end the process, but"):
+                raysim.parse_scenario(raw)
+            continue
+        with pytest.raises(raysim.RunFailed, match=type(end).__name__):
+            raysim.run(raw, inline=True, out=tmp_path / method)
+        (folder,) = (tmp_path / method).iterdir()
+        assert raysim.Result(folder).info["status"] == "failed"
+    for method in ("begin", "progress", "end"):
+        observer = type("Seeing", (Observer,), {"__module__": __name__, method: _raising(end)})()
+        result = raysim.run(digits(run__rounds=2), inline=True, out=tmp_path / method, observers=[observer])
+        assert result.info["status"] == "finished"
+
+
+def _raising(end: BaseException) -> Any:
+    def method(*args: Any) -> Any:
+        raise end
+
+    return method
