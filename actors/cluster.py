@@ -36,7 +36,7 @@ class RayPool:
     """A pool on Ray, of one run. Ready jobs run by priority."""
 
     def __init__(self, run: str, actors: Actors, patience_s: float | None = PATIENCE_S, wait_s: float = 0.0) -> None:
-        """actors: of its workers. patience_s: how long a worker may not answer; None: for ever. wait_s: how long,
+        """actors: makes the workers. patience_s: how long a worker may be silent; None: for ever. wait_s: how long,
         beyond two minutes, no worker may have work while others wait for a node."""
         self._actors = actors
         self.warnings: list[str] = []

@@ -23,8 +23,8 @@ class Crew:
     """The workers of one group. The first `group.workers` of them have places of their own in the placement group."""
 
     def __init__(self, group: Group, actors: Actors, warn: Callable[[str], None]) -> None:
-        """actors: of the workers. warn: called with a text for each thing that a user who watches
-        the run should know."""
+        """actors: makes the workers. warn: called with a text for each thing that a user who watches the run should
+        know."""
         self.group = group
         self._actors, self._warn = actors, warn
         self._setups: list[Setup] = []

@@ -27,8 +27,8 @@ class Watch:
     """Looks after workers whenever it is asked, though not too often."""
 
     def __init__(self, crews: Mapping[str, Crew], patience_s: float | None, wait_s: float) -> None:
-        """crews: by group; they may change. patience_s: how long a worker may not answer; None: for ever. wait_s: how
-        long workers may wait for a node while nothing else goes on, if that is more than LEAST_WAIT_S."""
+        """crews: those of all groups; they may change. patience_s: how long a worker may be silent; None: for ever.
+        wait_s: how long workers may wait for a node while nothing else goes on, if that is more than LEAST_WAIT_S."""
         self._crews, self._patience_s = crews, patience_s
         self._wait_s = max(wait_s, LEAST_WAIT_S)
         self._pinged = self._looked = time.monotonic()

@@ -68,8 +68,10 @@ def _names() -> RenderableType:
 
 
 def _key(path: str) -> list[Group]:
-    """Returns what there is to say of the key at a dotted path: of a block, its keys; else its type and meaning. Parts
-    that mean different things by it are told apart."""
+    """Returns all about the key at a dotted path: the keys of a block; the type and meaning of any other key.
+
+    Parts that mean different things by it are told apart.
+    """
     name = path.rpartition(".")[2]
     blocks: dict[type[Part], None] = {}
     owners: dict[str, list[str]] = {}  # by what the key is

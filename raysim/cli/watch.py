@@ -60,8 +60,8 @@ def watch(
 def look(folder: Path, width: int, height: int, *, waits: bool = False) -> tuple[RenderableType, bool]:
     """Returns what there is to see of the runs in a folder, and whether one of them goes on.
 
-    width, height: of the terminal, in letters and lines. waits: whether a first run may still come; else it raises
-    NoRuns where there is none.
+    width, height: the size of the terminal, in letters and lines. waits: whether a first run may still come;
+    else it raises NoRuns where there is none.
     """
     try:
         runs = load(folder, damaged=[])

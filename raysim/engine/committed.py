@@ -50,7 +50,7 @@ class Committed:
 
     @property
     def best(self) -> dict[str, Kept]:
-        """The records of the best model, by their keys before; {} if none is kept."""
+        """The records of the best model, by the keys that they had when it was kept; {} if none is kept."""
         return {key.removeprefix(BEST): kept for key, kept in self.records.items() if key.startswith(BEST)}
 
     def numbered(self, kind: str) -> dict[int, Value[Any]]:

@@ -72,8 +72,9 @@ class Recorder:
     ) -> None:
         """Notes that something was not finite. To be called after all rows of the happening are written.
 
-        what: what it was, such as "the loss of client 3". version: of the model that it was trained from or, without a
-        client, of the model itself; of a peer, how often it had mixed. Raises Diverged unless the run is to go on.
+        what: what it was, such as "the loss of client 3". version: that of the model from which it was trained
+        or, without a client, of the model itself; for a peer, how often it had mixed. Raises Diverged unless the run is
+        to go on.
         """
         if self.diverged is None:
             self.diverged = {"what": what, "client": client, "version": version, **rows.when(happened)}

@@ -21,7 +21,7 @@ def loaded(subject: Subject) -> Dataset:
 
 
 def load(subject: Subject, seed: int) -> Dataset:
-    """Loads the data. seed: of the global generators, so that draws from them show."""
+    """Loads the data. seed: is given to the global generators, so that draws from them show."""
     with standard_state():
         seed_globals(seed, "load")
         found: Dataset = subject.made.load()

@@ -6,8 +6,10 @@ from torch import Tensor, nn
 
 
 def spare_single_values(module: nn.Module) -> None:
-    """Lets the BatchNorms of a module in training mode take their running statistics for inputs with one value a
-    channel, which have no variance, and of which torch raises an error. Their own mode is otherwise left alone.
+    """Makes the BatchNorms of a module use their running statistics for inputs with a single value a channel.
+
+    Such inputs have no variance, so torch raises an error for them in training mode. All other inputs are normalised as
+    before.
     """
     for norm in module.modules():
         if isinstance(norm, nn.modules.batchnorm._BatchNorm) and norm.track_running_stats:

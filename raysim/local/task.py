@@ -97,8 +97,8 @@ class Task:
         return len(self._samples)
 
     def log(self, **numbers: float | Tensor | None) -> None:
-        """Leaves numbers in columns of the algorithm's own, by name: in this row of the table `updates` or, in a server
-        step, of `steps`.
+        """Writes numbers into columns of the algorithm's own, given by name: into this row of the table `updates` or,
+        in a server step, of `steps`.
 
         A column begins with the first row that has it, and is null in the others. It may be called again; the last
         value of a name counts. NaN and infinity are kept as they are. Raises TypeError for anything but numbers, and

@@ -27,7 +27,8 @@ class Bar(Observer):
     _kept: bool  # whether the line stays when the run is over
 
     def __init__(self, bars: Bars, line: TaskID | None = None, *, kept: bool = False) -> None:
-        """line: of the display, which then stays; None: one that comes with the run, and goes with it unless `kept`."""
+        """line: a line that the display has already, and keeps after the run. None: a line is added when the run
+        begins, and removed when it ends unless `kept`."""
         super().__init__()
         self._bars, self._line, self._kept = bars, line, kept or line is not None
 

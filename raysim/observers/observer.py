@@ -72,8 +72,9 @@ class Observer(Part):
     def rows(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
         """Called with the rows of a table that are new since the last call, in the order of the table.
 
-        rows: by column, without the run's id; columns that are missing are null, and an algorithm's own are among the
-        others. A run that goes on from a checkpoint writes the rows since then again, and they come again.
+        rows: each has its values by column, without the run's id; columns that are missing are null, and an algorithm's
+        own are among the others. A run that goes on from a checkpoint writes the rows since then again, and they come
+        again.
         """
 
     def end(self, end: RunEnd) -> None:

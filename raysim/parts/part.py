@@ -114,7 +114,7 @@ class OneOf:
     bases: tuple[type[Part], ...] = ()  # the classes in the annotation; one of them is the base of every part
 
     def __init__(self, parts: Iterable[type[Part]], group: str | None = None) -> None:
-        """group: of the entry points with which installed packages register such parts; None: they cannot."""
+        """group: the group of entry points in which installed packages register such parts; None: they cannot."""
         self.parts, self.group = tuple(parts), group
         self._by_name: dict[str, type[Part]] = {}
         for part in self.parts:

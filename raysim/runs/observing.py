@@ -84,7 +84,7 @@ class Observing:
 
     @contextmanager
     def run(self, folder: Path) -> Iterator[None]:
-        """Around the run in a folder: tells that it begins, unless that was told, and then how it ended.
+        """Surrounds the run in a folder: tells that it begins, unless that was told before, and then how it ended.
 
         The first half of a fork, which does again what another run did, is no end.
         """

@@ -142,9 +142,8 @@ class _Trier:
     def _run(self, scenario: Scenario, folder: Path | None, suggestion: optuna.Trial, rounds: int) -> RunOutcome:
         """Runs a scenario, or takes the results of an earlier run.
 
-        folder: of a run of it that is over, or None. A run that ended early is resumed, after its evaluations so far
-        have been reported to Optuna again.
-        rounds: the sum over the trial's earlier runs.
+        folder: where the scenario has been run to its end before, or None. A run that ended early is resumed, after its
+        evaluations so far have been reported to Optuna again. rounds: the sum over the trial's earlier runs.
         """
         early = None if folder else self.earlier.to_resume(scenario)
         metric, split = self.settings.metric, scenario.evaluated_splits[0]

@@ -66,7 +66,7 @@ class Slots:
     ) -> Result:
         """Runs a scenario once there is room. before: the folder of a run of it that is to go on; None: a new one.
 
-        observers: of this run. label: the name by which they show it. Raises what `raysim.run` does, and
+        observers: those of this run. label: the name by which they show it. Raises what `raysim.run` does, and
         KeyboardInterrupt after `each` or an observer was interrupted.
         """
         if self._stopping.is_set():

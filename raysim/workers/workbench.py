@@ -109,7 +109,7 @@ class Workbench:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What of the data, of the scenario or, once it was tried, of the model is seldom meant."""
+        """Warnings about what is seldom meant in the data, in the scenario or, once it was tried, in the model."""
         return (*self.federation.notes, *self.federation.missing_labels, *notes_of(self.scenario), *self.suspected)
 
     def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
@@ -296,7 +296,7 @@ class Workbench:
 
 
 def joined(kept: list[Record]) -> Record:
-    """Joins what was kept of batches."""
+    """Joins the records that were kept of several batches into one."""
     return {key: torch.cat([record[key] for record in kept]) for key in kept[0]}
 
 

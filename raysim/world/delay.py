@@ -37,7 +37,7 @@ class Delay(Part):
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         """Returns the delay of the client's dispatch `number` (0, 1, ...).
 
-        stream: keyed draws of this run's delays. cost: of the update; needed only if `needs_cost`.
+        stream: keyed draws of this run's delays. cost: what the update costs; needed only if `needs_cost`.
         """
 
     def watts(self, stream: Stream, clients: int) -> list[float] | None:

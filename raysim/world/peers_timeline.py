@@ -224,8 +224,10 @@ class PeersTimeline:
         self.start = tuple(Next(self._totals[peer] > 0, peer not in early) for peer in range(self.peers))
 
     def _end_of(self, round: int, clock: Clock[int], counts: list[int]) -> float:
-        """Returns when a round is over, and foresees its mixes unless they are known. clock: of mixes to come. counts:
-        the number of each peer's mixes that are known."""
+        """Returns when a round is over, and foresees its mixes unless they are known.
+
+        clock: has the next mix of each peer. counts: how many mixes of each peer are known.
+        """
         for _ in range(len(self._times), (round + 1) * self.peers):
             peer = clock.pop()
             self._times.append(clock.now)

@@ -64,7 +64,7 @@ class Picker(ABC):
 
 class RandomPicker(Picker):
     """Picks clients as `world.dispatch.policy` says. labels: how many samples of each label clients have, if that
-    policy needs it, (clients, labels). tiers: of clients, each of which picks by itself; None: there are none."""
+    policy needs it, (clients, labels). tiers: those that clients are in, each of which picks by itself; None: none."""
 
     def __init__(
         self,

@@ -23,9 +23,9 @@ class Tiers:
         delays: Stream,
         cost: Callable[[int], Cost] | None = None,
     ) -> None:
-        """number: of tiers. samples: how many each client trains on, (clients,). delays: the stream of the run's
-        delays, for clients are sorted by their first one. cost: returns the cost of a client's update, if the delay
-        needs it."""
+        """number: how many tiers there are. samples: how many each client trains on, (clients,). delays: the stream of
+        the run's delays, because clients are sorted by their first one. cost: returns the cost of a client's update,
+        if the delay needs it."""
         held = np.flatnonzero(samples)
         lasts = [duration_of(delay, delays, client, 0, cost(client) if cost else None) for client in held.tolist()]
         self.of = np.full(len(samples), -1)

@@ -43,7 +43,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Guard:
-    """Lets readers in, and gives answers their headers. host: that the server listens on."""
+    """Lets readers in, and gives answers their headers. host: the one that the server listens on."""
 
     host: str
     token: str | None = field(default=None, repr=False)

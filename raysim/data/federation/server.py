@@ -131,7 +131,7 @@ class InDomain(ServerData):
 
 
 class _NamedOnly(OneOf):
-    """One of several sources, whose keys a JSON Schema describes elsewhere: where they are the clients'."""
+    """One of several sources. The JSON Schema has its name only; its keys are described where it is the clients'."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         names, *_, own, _ = super().__get_pydantic_json_schema__(schema, handler)["anyOf"]

@@ -52,7 +52,7 @@ def cut(samples: int, shares: np.ndarray) -> np.ndarray:
 
 
 class EqualSizes(Sizes):
-    """All clients get the same number, up to one."""
+    """All clients get the same number of samples; where they do not divide evenly, some get one more."""
 
     name: str = "equal"
 

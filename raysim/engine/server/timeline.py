@@ -27,7 +27,7 @@ def new_timeline(
     """Returns the run's timeline.
 
     partition: returns the table `partition`; called only if the policy needs labels. measure: returns the cost of an
-    update; called only if delays depend on it. training: of the run's clients, which the timeline may have to wait for;
+    update; called only if delays depend on it. training: that of the clients, for which the timeline may have to wait;
     None in a dry run, which refuses such a scenario. horizon: when it ends; by default as the scenario says.
     """
     horizon, trigger, labels = horizon or scenario.run.horizon, scenario.central.trigger, None

@@ -21,7 +21,7 @@ TrainJob = Job[list[TrainedClient], TrainedChunk]
 
 
 class WorkDone(NamedTuple):
-    """What a timeline may depend on of a client's training."""
+    """The part of a client's training that a timeline may depend on."""
 
     samples_seen: float  # with gradients, with repeats, plus a third of those that were only predicted
     loss: float | None  # of the first mini-batch, before training; None if the algorithm logs none
@@ -53,12 +53,14 @@ class Training:
 
     @property
     def measurements(self) -> int:
-        """The number of dispatches so far of which the timeline has asked what was trained."""
+        """How many dispatches the timeline has asked about so far, to learn what was trained."""
         return len(self._known)
 
     def memory(self, measurements: int) -> dict[str, Any]:
-        """Returns the measurements of the first dispatches that were asked for, as plain data. measurements: of how
-        many."""
+        """Returns what was measured of the first dispatches that the timeline asked about, as plain data.
+
+        measurements: the number of these dispatches.
+        """
         return {"measured": [[serial, *of_it] for serial, of_it in islice(self._known.items(), measurements)]}
 
     def go_back(self, states: dict[int, Value[Wire]]) -> None:

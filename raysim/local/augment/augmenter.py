@@ -11,17 +11,17 @@ from raysim.local.augment.augmentation import Augmentation
 
 
 class Pixels:
-    """Images between the form that a module takes, normalised by channel, and pixels from 0 to 1."""
+    """Turns images from the form that a module takes, normalised by channel, into pixels from 0 to 1, and back."""
 
     def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], device: torch.device) -> None:
         self._mean, self._std = (torch.tensor(one, device=device).view(-1, 1, 1) for one in (mean, std))
 
     def seen(self, x: Tensor) -> Tensor:
-        """Returns images as they are seen."""
+        """Returns images as pixels from 0 to 1."""
         return (x * self._std + self._mean).clamp(0, 1)
 
     def normalised(self, x: Tensor) -> Tensor:
-        """Returns them as a module takes them."""
+        """Returns pixels as a module takes them."""
         return ((x - self._mean) / self._std).contiguous(memory_format=torch.channels_last)
 
 

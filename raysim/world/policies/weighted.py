@@ -37,7 +37,7 @@ def draw(
 ) -> list[int]:
     """Returns at most as many clients as are wanted, drawn one after another in proportion to their weights.
 
-    idle: the clients to draw from. weights: of all clients, (clients,); one of weight 0 is never drawn.
+    idle: the clients to draw from. weights: those of all clients, (clients,); one of weight 0 is never drawn.
     """
     idle = idle[weights[idle] > 0]
     if len(idle) == 0:
