@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from data_sets import DATA
 
+from raysim.data.sources.subset import is_chosen
 from raysim.data.sources.text import Text
 from raysim.data.sources.tokenizers import Bytes
 
@@ -43,6 +44,11 @@ def test_stackoverflow_is_read_as_tensorflow_federated_leaves_it(
     assert [decode(one) for one in dataset.test.x["input_ids"].tolist()] == ["no"]
     columns = dataset.train.columns
     assert columns["user"].tolist() == ["00000007", "00000007", "00000012"] and columns["score"].tolist() == [0, 1, 0]
+    assert is_chosen("00000012", 0.5) and not is_chosen("00000007", 0.5)
+    half = part.model_copy(update={"user_share": 0.5}).load()
+    assert (len(half.train), len(half.test)) == (1, 1)
+    with pytest.raises(ValueError, match="got none; raise `user_share`"):
+        part.model_copy(update={"user_share": 1e-9}).load()
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ValueError, match=r"`path` the package `h5py` must be there .*raysim\[hdf5\]"):
         part.load()

@@ -177,6 +177,11 @@ def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
             {},
             "missing values: 1 in 'text', the first in row 1 of '.*texts.jsonl'; fil",
         ),
+        (
+            ROWS,
+            {"user_share": 0.5},
+            "`user_share` must be 1 unless files are LEAF's .*, got 0.5 for '.*texts.jsonl'",
+        ),
         ([{"text": "a"}], {"tokenizer": InFolder(path="{folder}")}, "row 0 of .*texts.jsonl' must have two tokens, so"),
         (ROWS, {"pack": True, "length": 50}, "must leave a sample of 50 tokens, got none with `pack`"),
         (ROWS, {"tokenizer": InFolder(path="nowhere")}, "must be a local folder with a tokenizer of transformers"),

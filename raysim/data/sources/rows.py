@@ -11,6 +11,7 @@ from raysim.data.sources.columns import read_table
 from raysim.data.sources.hdf5 import read_clients
 from raysim.data.sources.huggingface import read_splits
 from raysim.data.sources.reading import all_matching, reading
+from raysim.data.sources.subset import is_chosen
 from raysim.parts.errors import BadValue
 from results.location import is_local, location
 from results.store import local_copy
@@ -39,30 +40,30 @@ class Rows(NamedTuple):
         raise IndexError(row)
 
 
-def read_rows(path: str, test_path: str | None) -> tuple[Rows, Rows | None]:
+def read_rows(path: str, test_path: str | None, share: float = 1.0) -> tuple[Rows, Rows | None]:
     """Returns the training rows, and the test rows if they are apart.
 
     path: a file, a pattern, or a folder: of `save_to_disk`, or with files whose names tell the split, such as
-    data/train-00000-of-00002.parquet. Raises FileNotFoundError or ValueError, saying what to do.
+    data/train-00000-of-00002.parquet. share: of the users, whose rows are read, where files have rows by user; rows
+    then count among these. Raises FileNotFoundError or ValueError, saying what to do.
     """
     folder = location(path).expanduser()
     if is_local(folder) and folder.is_dir():
-        train, test = (
-            _saved(path) if any((folder / name).is_file() for name in _SAVED) else _of_names(Path(str(folder)))
-        )
-        return train, test if test_path is None else read_rows(test_path, None)[0]
-    return _read("path", path), None if test_path is None else _read("test_path", test_path)
+        saved = share == 1 and any((folder / name).is_file() for name in _SAVED)
+        train, test = _saved(path) if saved else _of_names(Path(str(folder)), share)
+        return train, test if test_path is None else read_rows(test_path, None, share)[0]
+    return _read("path", path, share), None if test_path is None else _read("test_path", test_path, share)
 
 
-def _read(key: str, pattern: str) -> Rows:
-    return _joined(key, all_matching(key, (pattern,)))
+def _read(key: str, pattern: str, share: float) -> Rows:
+    return _joined(key, all_matching(key, (pattern,)), share)
 
 
-def _joined(key: str, files: list[str]) -> Rows:
+def _joined(key: str, files: list[str], share: float) -> Rows:
     """Reads files with the same columns, one after the other."""
     import pyarrow as pa
 
-    tables = [_table(key, file) for file in files]
+    tables = [_table(key, file, share) for file in files]
     for file, table in zip(files, tables, strict=True):
         if table.column_names != tables[0].column_names:
             must = f"files must hold the same columns, got {table.column_names!r} in {file!r}, and "
@@ -73,17 +74,20 @@ def _joined(key: str, files: list[str]) -> Rows:
     )
 
 
-def _table(key: str, file: str) -> pa.Table:
+def _table(key: str, file: str, share: float) -> pa.Table:
     import pyarrow as pa
     import pyarrow.json as pa_json
 
+    if file.endswith(".h5"):
+        return _of_clients(file, share)
+    if file.endswith(".json") and (of_users := _of_users(file, share)) is not None:
+        return of_users
+    if share < 1:
+        text = f"must be 1 unless files are LEAF's or TensorFlow Federated's, got {share} for {file!r}"
+        raise BadValue(f"{text}; leave it out, or take rows away", "user_share")
     if file.endswith(TEXT):
         text = location(file).read_text(encoding="utf-8", errors="replace")
         return pa.table({"text": [text], "file": [Path(file).stem]})
-    if file.endswith(".h5"):
-        return _of_clients(file)
-    if file.endswith(".json") and (of_users := _of_users(file)) is not None:
-        return of_users
     if file.endswith(JSON):
         what = "a whole file of JSON, a list of objects or an object on each line"
         with reading(file, what), local_copy(location(file)) as copy:
@@ -95,7 +99,7 @@ def _table(key: str, file: str) -> pa.Table:
     return read_table(key, (file,))
 
 
-def _of_users(file: str) -> pa.Table | None:
+def _of_users(file: str, share: float) -> pa.Table | None:
     """Returns the samples of a JSON file of LEAF, with the columns text, label and user; None if it is another file.
 
     A text is what LEAF has as x: itself; of Sent140, the fifth entry of a row; or, of Reddit, the words of a comment's
@@ -114,10 +118,11 @@ def _of_users(file: str) -> pa.Table | None:
         rows = [
             {"text": _text_of(x), "user": user, **_told_by(y)}
             for user, samples in by_user.items()
+            if is_chosen(user, share)
             for x, y in zip(samples["x"], samples["y"], strict=True)
         ]
         if not rows:
-            raise ValueError("no user has a sample")
+            raise ValueError("no user that is used has a sample")
         return pa.Table.from_pylist(rows)
 
 
@@ -130,13 +135,14 @@ def _told_by(y: Any) -> dict[str, Any]:
     )
 
 
-def _of_clients(file: str) -> pa.Table:
+def _of_clients(file: str, share: float) -> pa.Table:
     """Returns the samples of an HDF5 file of TensorFlow Federated, with a column `user` beside its own."""
     import pyarrow as pa
 
-    clients = list(read_clients(file))
+    clients = list(read_clients(file, share))
     if not clients:
-        raise BadValue(f"{file!r} must have samples of clients under `examples`, got none; fetch it again", "path")
+        cure = "fetch it again" if share == 1 else "raise `user_share`"
+        raise BadValue(f"{file!r} must have samples of clients under `examples`, got none; {cure}", "path")
     columns = {name: [value for _, held in clients for value in held[name].tolist()] for name in clients[0][1]}
     users = [user for user, held in clients for _ in next(iter(held.values()))]
     return pa.table({**columns, "user": users})
@@ -164,20 +170,21 @@ def _saved(path: str) -> tuple[Rows, Rows | None]:
     return rows(train), rows("test") if "test" in splits else None
 
 
-def _of_names(folder: Path) -> tuple[Rows, Rows | None]:
+def _of_names(folder: Path, share: float) -> tuple[Rows, Rows | None]:
     """Reads a folder whose files tell their split, or of which each is a text."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith("."))
     found = {split: [file for file in files if _is_of(file.relative_to(folder), split)] for split in ("train", "test")}
     if found["train"]:
         chosen = {split: [str(file) for file in some if file.suffix] for split, some in found.items()}
-        return _joined("path", chosen["train"]), _joined("path", chosen["test"]) if chosen["test"] else None
+        tests = _joined("path", chosen["test"], share) if chosen["test"] else None
+        return _joined("path", chosen["train"], share), tests
     texts = [str(file) for file in files if file.name.endswith(TEXT)]
     if not texts:
         must = (
             "must be a folder of `save_to_disk`, with files such as train.parquet, .jsonl or .csv, or with .txt files"
         )
         raise BadValue(f"{must}, got {[file.name for file in files][:5]!r} in {str(folder)!r}; name the file", "path")
-    return _joined("path", texts), None
+    return _joined("path", texts, share), None
 
 
 def _is_of(file: Path, split: str) -> bool:

@@ -69,6 +69,9 @@ class Text(Source):
     client: str | None = None
     """Column that says whose text it is, such as an author, by which `partition: natural` divides. null: there is none.
     """
+    user_share: Annotated[float, Field(gt=0, le=1), Unit("fraction")] = 1.0
+    """Share of the users whose texts are read, of files of LEAF or TensorFlow Federated: random ones, the same for
+    every seed. Others are not read, so that a part of StackOverflow fits in memory."""
     columns: tuple[str, ...] = ()
     """Further columns that a partition may use, such as a category, to draw a Dirichlet partition `over`."""
     train_samples: Count | None = None
@@ -114,12 +117,12 @@ class Text(Source):
     def vocabulary(self) -> Tokens | None:
         if not self.predicts_next:
             return None
-        train, _ = read_rows(self.path, None)
+        train, _ = read_rows(self.path, None, self.user_share)
         return self.tokenizer.fitted([question + answer for question, answer in self._texts(train)])
 
     def load(self) -> Dataset:
         """Loads the texts. Raises FileNotFoundError or ValueError, saying which row of which file, and what to do."""
-        rows = [one for one in read_rows(self.path, self.test_path) if one is not None]
+        rows = [one for one in read_rows(self.path, self.test_path, self.user_share) if one is not None]
         texts = [self._texts(some) for some in rows]
         tokens = self.tokenizer.fitted([question + answer for question, answer in texts[0]])
         if self.task == "masked" and tokens.mask is None:
