@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from raysim.data.dataset import IGNORED, Dataset, Loss, Split
 from raysim.data.named import are_pixels, by_name, shape_of
 from raysim.data.sources.meaning import described
+from raysim.data.sources.source import Source
 from raysim.parts.errors import BadValue
-
-if TYPE_CHECKING:
-    from raysim.data.sources.source import Source
 
 STORED = {"uint8", "int16", "int32", "float32"}  # types of inputs
 

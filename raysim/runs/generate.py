@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.data.named import told
+from raysim.data.sources.source import Source
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import torch_seed
 from raysim.runs.changes import require_no_links
+from raysim.runs.result import Result
 from raysim.scenario.load import read_back
 from results.disk import writing
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
-
-    from raysim.data.sources.source import Source
-    from raysim.runs.result import Result
 
 
 def generate(result: Result, prompt: str, tokens: int = 100, temperature: float = 0.0, seed: int = 0) -> str:

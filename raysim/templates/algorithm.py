@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from raysim.algorithms import Arrival, Central, Population, Record, Round
+from raysim.algorithms.signatures import Model, ServerTask, Task
 from raysim.parts.part import Positive
 
 
@@ -20,13 +20,13 @@ class AlgorithmTemplate(Central):
     def trigger(self) -> Round:  # when the server steps: at each round's end; Buffer(10): with ten updates
         return Round(late="discard")
 
-    def init(self, model: Any, population: Population) -> Record:  # what the server holds before the first round
+    def init(self, model: Model, population: Population) -> Record:  # what the server holds before the first round
         return {"w": model.w}
 
-    def client(self, model: Any) -> Record:  # what a client keeps between its updates; {} for nothing
+    def client(self, model: Model) -> Record:  # what a client keeps between its updates; {} for nothing
         return {}
 
-    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:  # a client's work
+    def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:  # a client's work
         trained = task.train(task.received)
         return trained.send(delta=trained.w - message["w"]), state
 
@@ -34,5 +34,5 @@ class AlgorithmTemplate(Central):
         samples = sum(arrival.samples for arrival in arrivals)
         return [arrival.samples / samples for arrival in arrivals]
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
+    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
         return {"w": state["w"] + self.server_lr * updates["delta"]}  # never in place: states are shared

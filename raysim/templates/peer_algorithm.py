@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from raysim.algorithms import Inbox, Peer, Record
+from raysim.algorithms.signatures import Task
 from raysim.parts.part import Fraction
 
 
@@ -15,13 +14,13 @@ class PeerAlgorithmTemplate(Peer):
     share: Fraction = 1.0
     """How much of the way to the mean a peer goes."""
 
-    def init(self, task: Any) -> Record:  # a peer's first state; `buffers` are those of BatchNorm, and often empty
+    def init(self, task: Task) -> Record:  # a peer's first state; `buffers` are those of BatchNorm, and often empty
         return {"w": task.received.w, "buffers": task.received.buffers}
 
-    def local(self, task: Any, state: Record) -> tuple[Record, Record]:  # what `mix` gets; the message to all
+    def local(self, task: Task, state: Record) -> tuple[Record, Record]:  # what `mix` gets; the message to all
         trained = task.train(self.personal(task, state))
         return {}, trained.send(w=trained.w)
 
-    def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:  # the peer's next state; never changed in place
+    def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:  # the peer's next state; never changed in place
         w = inbox.own["w"] + self.share * (inbox.mixed("w") - inbox.own["w"])
         return {"w": w, "buffers": inbox.mixed("buffers")}
