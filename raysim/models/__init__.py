@@ -5,6 +5,7 @@ from raysim.models.deq_mlp import DEQMLP
 from raysim.models.deq_resnet import DEQResNet
 from raysim.models.deq_transformer import DEQTransformer
 from raysim.models.fedf_admm_cnn import FedFADMMCNN
+from raysim.models.language_models import CausalLM, MaskedLM, SequenceClassifier
 from raysim.models.linear import Linear
 from raysim.models.lora import Lora
 from raysim.models.mlp import MLP
@@ -16,7 +17,6 @@ from raysim.models.text_model import TextModel
 from raysim.models.timm_model import Timm
 from raysim.models.torchvision_model import Torchvision
 from raysim.models.transformer import Transformer
-from raysim.models.transformers_model import CausalLM, MaskedLM, SequenceClassifier
 from raysim.models.vector import Vector
 
 MODELS: tuple[type[ModelPart], ...] = (

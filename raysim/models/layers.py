@@ -74,3 +74,24 @@ class Prepare:
         if self.size is not None and x.shape[-2:] != (self.size, self.size):
             x = F.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
         return (x.expand(-1, 3, -1, -1),)
+
+
+@dataclass(frozen=True)
+class Logits:
+    """A forward hook that lets a model of transformers return the logits alone, as float32."""
+
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:
+        return output.logits.float() if hasattr(output, "logits") else output
+
+
+@dataclass(frozen=True)
+class Padded:
+    """A forward pre-hook that puts a model's own token for padding where the mask is zero: those that classify by the
+    last token look for it there."""
+
+    token: int
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        if (mask := kwargs.get("attention_mask")) is not None and "input_ids" in kwargs:
+            kwargs = {**kwargs, "input_ids": kwargs["input_ids"].masked_fill(mask == 0, self.token)}
+        return args, kwargs

@@ -1,9 +1,8 @@
-"""The language models of Hugging Face's `transformers`: from a configuration, or from a local folder."""
+"""The base of models of Hugging Face's `transformers`: from a configuration, or from a local folder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -71,6 +70,7 @@ class TransformersModel(ModelPart):
         import torch
         from transformers.utils import logging
 
+        from raysim.models.layers import Logits
         from raysim.models.pretrained import head_of
         from raysim.models.quantised import quantise
 
@@ -175,78 +175,6 @@ class TransformersModel(ModelPart):
         if size < num_classes:
             text = f"must embed each of the {num_classes} tokens of the data, got a vocabulary of {size}"
             raise BadValue(f"{text}; take the model's own tokenizer, or a larger vocab_size", key)
-
-
-class CausalLM(TransformersModel):
-    """A language model of transformers, such as GPT-2 or Llama, that predicts the next token."""
-
-    auto: ClassVar[str] = "AutoModelForCausalLM"
-
-    name: str = "causal_lm"
-
-
-class MaskedLM(TransformersModel):
-    """A language model of transformers, such as BERT, that predicts tokens which are masked."""
-
-    auto: ClassVar[str] = "AutoModelForMaskedLM"
-
-    name: str = "masked_lm"
-
-
-class SequenceClassifier(TransformersModel):
-    """A classifier of texts of transformers, such as DistilBERT; where the folder has no head, it starts at random.
-
-    A configuration must say its `vocab_size`.
-    """
-
-    auto: ClassVar[str] = "AutoModelForSequenceClassification"
-    wider: ClassVar[bool] = False
-
-    name: str = "sequence_classifier"
-
-    def problems(self) -> Iterator[Problem]:
-        yield from super().problems()
-        if self.config is not None and "vocab_size" not in self.config:
-            text = "must say `vocab_size`, for the labels of a classifier do not tell it; add it, such as 257 for bytes"
-            yield Problem("model.config", text)
-
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        module = super().build(shape, num_classes)
-        config: Any = module.config
-        if isinstance(padding := config.get_text_config().pad_token_id, int):
-            module.register_forward_pre_hook(Padded(padding), with_kwargs=True)
-        return module
-
-    def _settings(self, num_classes: int) -> dict[str, Any]:
-        labels = {"num_labels": num_classes, "problem_type": "single_label_classification"}
-        return {**super()._settings(num_classes), **labels}
-
-    def _may_be_new(self, name: str) -> bool:
-        return name.startswith(("score.", "classifier.", "pre_classifier.", "bert.pooler.", "pooler."))
-
-    def _require_vocabulary(self, size: int, num_classes: int, key: str) -> None:
-        del size, num_classes, key  # the tokens are not those of the labels
-
-
-@dataclass(frozen=True)
-class Logits:
-    """A forward hook that lets a model of transformers return the logits alone, as float32."""
-
-    def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:
-        return output.logits.float() if hasattr(output, "logits") else output
-
-
-@dataclass(frozen=True)
-class Padded:
-    """A forward pre-hook that puts a model's own token for padding where the mask is zero: those that classify by the
-    last token look for it there."""
-
-    token: int
-
-    def __call__(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        if (mask := kwargs.get("attention_mask")) is not None and "input_ids" in kwargs:
-            kwargs = {**kwargs, "input_ids": kwargs["input_ids"].masked_fill(mask == 0, self.token)}
-        return args, kwargs
 
 
 def _length(shape: Any) -> int:
