@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.data import federate
-from raysim.data.named import shape_of
+from raysim.data.named import NamedArrays, shape_of
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups
 from raysim.laws.subject import Subject
@@ -29,7 +29,7 @@ class Built(NamedTuple):
     """A model with samples that it is for."""
 
     part: ModelPart
-    x: Tensor
+    x: Any  # a tensor, or several by name
     classes: int
 
     def module(self, seed: int = 0) -> nn.Module:
@@ -102,7 +102,8 @@ def gradients_reach_its_parameters(subject: Subject) -> None:
     """The loss has finite gradients, of which at least one is not zero."""
     model = built(subject)
     module = model.module()
-    ((module(model.x) - 1) ** 2).mean().backward()
+    loss: Any = ((_outputs(module, model.x) - 1) ** 2).mean()
+    loss.backward()
     gradients = {name: p.grad for name, p in module.named_parameters() if p.requires_grad}
     for name, gradient in gradients.items():
         if gradient is not None and not bool(torch.isfinite(gradient).all()):
@@ -124,10 +125,18 @@ def _values(module: nn.Module) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def _predict(module: nn.Module, x: Tensor) -> Tensor:
+def _predict(module: nn.Module, x: Any) -> Tensor:
     module.eval()
-    outputs: Tensor = module(x.clone())
-    return outputs
+    return _outputs(module, x)
+
+
+def _outputs(module: nn.Module, x: Any) -> Tensor:
+    """Returns what a module makes of copies of inputs, of which there may be several by name."""
+    if isinstance(x, NamedArrays):
+        found: Tensor = module(**{name: array.clone() for name, array in x.items()})
+        return found
+    found = module(x.clone())
+    return found
 
 
 LAWS: Groups = (
@@ -140,6 +149,6 @@ LAWS: Groups = (
         predicting_changes_nothing,
         gradients_reach_its_parameters,
     ),
-    runs.RUNS[2],
+    *runs.RUNS[2:],
     (runs.the_same_bits_on_ray,),
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from actors import InlinePool, Job, JobFailed, Request
-from raysim.laws.law import Broken, Groups
+from raysim.engine.progress import Progress
+from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.small_scenarios import Raw, merged
 from raysim.laws.subject import Subject
 from raysim.parts.errors import RunFailed
@@ -17,6 +19,7 @@ from raysim.runs.execution import Execution
 from raysim.runs.result import Result
 from raysim.runs.run import run
 from raysim.scenario import parse_scenario
+from raysim.scenario.dependencies import depends_on
 
 
 class Finished:
@@ -38,16 +41,24 @@ class PicklingPool(InlinePool):
         return job
 
 
-def carried_out(raw: Raw, pool: InlinePool | None = None) -> Finished:
-    """Runs a scenario in this process. Raises Broken if it fails."""
+def carried_out(raw: Raw, pool: InlinePool | None = None, *, stop_after: int | None = None) -> Finished:
+    """Runs a scenario in this process. Raises Broken if it fails.
+
+    stop_after: the number of rounds after which the run is interrupted, and then goes on from its checkpoint.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        execution = Execution(parse_scenario(raw, "the trial"), Path(folder) / "run")
-        try:
-            with standard_state(torch=True):
-                for _ in execution(pool or InlinePool()):
-                    pass
-        except JobFailed as failed:
-            raise Broken(str(failed)) from failed
+        for goes_on in (False, True) if stop_after else (False,):
+            scenario = parse_scenario(raw, "the trial")
+            facts = {"depends_on": depends_on(scenario)}
+            execution = Execution(scenario, Path(folder) / "run", goes_on=goes_on, facts=facts)
+            try:
+                with standard_state(torch=True), closing(execution(pool or InlinePool())) as steps:
+                    for news in steps:
+                        rounds = news.round if isinstance(news, Progress) else 0
+                        if stop_after and not goes_on and rounds >= stop_after:
+                            break
+            except JobFailed as failed:
+                raise Broken(str(failed)) from failed
         return Finished(Result(execution.folder))
 
 
@@ -73,6 +84,15 @@ def it_runs(subject: Subject) -> None:
 def the_same_bits_again(subject: Subject) -> None:
     """A second run gives the same bits, with all that is kept pickled on the way."""
     same(first_run(subject), carried_out(subject.raw, PicklingPool()), "the second run")
+
+
+def the_same_bits_when_it_goes_on(subject: Subject) -> None:
+    """A run that is interrupted and goes on from its checkpoint gives the same bits."""
+    first = first_run(subject)
+    ended = carried_out(subject.raw, stop_after=max(1, first.info["totals"]["rounds"] // 2))
+    if not any(resumed["version"] for resumed in ended.info["resumed"]):
+        raise NotTried("the run was over before it could be interrupted")
+    same(first, ended, "the run that went on")
 
 
 def the_same_bits_on_ray(subject: Subject) -> None:
@@ -108,5 +128,5 @@ def same(one: Finished, other: Finished, which: str) -> None:
     )
 
 
-RUNS: Groups = ((a_scenario_can_name_it,), (it_runs,), (the_same_bits_again,))
+RUNS: Groups = ((a_scenario_can_name_it,), (it_runs,), (the_same_bits_again,), (the_same_bits_when_it_goes_on,))
 """The laws of a part that takes part in runs. Each builds on the one before it."""

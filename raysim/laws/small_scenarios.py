@@ -54,6 +54,10 @@ TEXTS: Raw = {
     },
     "model": {"name": "transformer", "width": 8, "heads": 2, "layers": 2},
 }
+TASKS: dict[str | None, Raw] = {  # changes of the texts, by the task of a model
+    "masked": {"data": {"task": "masked", "pack": False}},
+    "classify": {"data": {"task": "classify", "pack": False, "label": "kind"}},
+}
 OWN_MODELS: Raw = {"data": {"local_test": 0.2, "unseen": 0.25}, "run": {"evaluate_clients": "all"}}
 ALIKE: Raw = {  # quadratics of different curvatures with one optimum, and no delays
     "name": "quadratics",
@@ -96,7 +100,7 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
     if issubclass(part, Vector):
         base = merged(base, {"data": ALIKE["data"]})
     if issubclass(part, ModelPart) and "text" in part.takes and "images" not in part.takes:
-        base = merged(base, TEXTS)
+        base = merged(merged(base, TEXTS), TASKS.get(getattr(part, "task", None), {}))
     if kind.key == "data.tokenizer":  # last, for the example of a path is no file
         with_part = merged(with_part, TEXTS)
     if kind.key != "algorithm":

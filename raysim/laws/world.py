@@ -11,6 +11,7 @@ import numpy as np
 from raysim.laws.law import Broken, Groups
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
+from raysim.parts.number import is_number
 from raysim.parts.rng import Stream
 from raysim.world.delay import Cost
 
@@ -156,7 +157,7 @@ def factors_do_not_grow(subject: Subject) -> None:
 
 
 def _require_number(where: str, value: Any) -> None:
-    if not isinstance(value, int | float) or not (0 <= value < math.inf):
+    if not is_number(value) or not 0 <= float(value) < math.inf:
         raise Broken(f"{where}: must be a finite number of at least 0, got {value!r}")
 
 

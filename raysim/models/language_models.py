@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic import Field
+
 from raysim.models.transformers_model import TransformersModel
 from raysim.parts.errors import Problem
+from raysim.parts.own_function import Arguments
 
 if TYPE_CHECKING:
     from torch import nn
+
+SMALL = {"model_type": "distilbert", "n_layers": 2, "n_heads": 2, "dim": 16, "hidden_dim": 32}  # an example
 
 
 class CausalLM(TransformersModel):
     """A language model of transformers, such as GPT-2 or Llama, that predicts the next token."""
 
     auto: ClassVar[str] = "AutoModelForCausalLM"
+    task: ClassVar[str] = "causal"
 
     name: str = "causal_lm"
 
@@ -24,8 +30,11 @@ class MaskedLM(TransformersModel):
     """A language model of transformers, such as BERT, that predicts tokens which are masked."""
 
     auto: ClassVar[str] = "AutoModelForMaskedLM"
+    task: ClassVar[str] = "masked"
 
     name: str = "masked_lm"
+    config: Arguments | None = Field(default=None, examples=[SMALL])
+    """A configuration with random weights, as of `causal_lm`. null: `path` has one."""
 
 
 class SequenceClassifier(TransformersModel):
@@ -35,9 +44,12 @@ class SequenceClassifier(TransformersModel):
     """
 
     auto: ClassVar[str] = "AutoModelForSequenceClassification"
+    task: ClassVar[str] = "classify"
     wider: ClassVar[bool] = False
 
     name: str = "sequence_classifier"
+    config: Arguments | None = Field(default=None, examples=[{**SMALL, "vocab_size": 260}])
+    """A configuration with random weights, as of `causal_lm`, and with its `vocab_size`. null: `path` has one."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

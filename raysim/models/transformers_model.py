@@ -17,6 +17,7 @@ from results.location import location
 if TYPE_CHECKING:
     from torch import nn
 
+GPT = {"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 16}  # an example
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 
 
@@ -28,9 +29,11 @@ class TransformersModel(ModelPart):
     wider: ClassVar[bool] = True
     auto: ClassVar[str]
     """The class of transformers that makes them."""
+    task: ClassVar[str]
+    """The task of `data: {name: text}` that it is for."""
 
     name: str
-    config: Arguments | None = Field(default=None, examples=[{"model_type": "gpt2", "n_layer": 2, "n_head": 2}])
+    config: Arguments | None = Field(default=None, examples=[GPT])
     """A configuration with random weights: `model_type`, such as gpt2, llama, bert or distilbert, and the keys of that
     type's configuration in transformers. Its vocabulary, where it says none, is that of the data's tokens. null: `path`
     has one."""

@@ -64,7 +64,7 @@ def duration_of(delay: Delay, stream: Stream, client: int, number: int, cost: Co
     if not is_number(found) or not 0 <= found < math.inf:
         must = f"must return a finite number of {delay.unit}, 0 or more"
         raise BadInput("world.delay.duration", f"{must}, got {found!r} for client {client}, its dispatch {number}")
-    return found
+    return float(found)  # it may be a number of numpy, which JSON has none of
 
 
 class NoDelay(Delay):

@@ -65,6 +65,27 @@ class Remembers(Right):
 COUNT = itertools.count()
 
 
+class KeepsOnItself(Right):
+    """Keeps something on itself, which no checkpoint has."""
+
+    _first: Any = None
+
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        self._first = state["w"].clone() if self._first is None else self._first
+        return {"w": state["w"] + updates["delta"] - 0.01 * self._first}
+
+
+class GoesPast(Right):
+    """Breaks no law: its momentum carries it past the optimum and back, for many rounds."""
+
+    def init(self, model: Any, population: Any) -> Any:
+        return {"w": model.w, "momentum": model.w * 0}
+
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        momentum = 0.95 * state["momentum"] + updates["delta"]
+        return {"w": state["w"] + momentum, "momentum": momentum}
+
+
 class Diverges(Right):
     def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
         return {"w": state["w"] * float("inf")}
@@ -367,7 +388,7 @@ class RightModel(ModelPart):
 
 class OtherValues(RightModel):
     def prepare(self, net: Any) -> None:
-        net.x.weight.data += np.random.rand()
+        net.x.weight.data += next(COUNT)
 
 
 class SeesTheBatch(RightModel):
@@ -401,6 +422,13 @@ class RightDelay(Delay):
 
     def duration(self, stream: Any, client: int, number: int, cost: Any) -> float:
         return float(stream(client, number).random())
+
+
+class RoundsDelays(RightDelay):
+    """Breaks no law: a number of numpy is one."""
+
+    def duration(self, stream: Any, client: int, number: int, cost: Any) -> Any:
+        return np.float32(super().duration(stream, client, number, cost))
 
 
 class Negative(RightDelay):
