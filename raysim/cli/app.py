@@ -6,6 +6,8 @@ server is imported when a command is called, so that `--help` does not wait for 
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -93,12 +95,22 @@ def main() -> None:
     """
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
         sys.path.insert(0, str(Path.cwd()))
+    if os.environ.get("COLUMNS") == "0":  # as some schedulers have it; tables would be empty
+        del os.environ["COLUMNS"]
     try:
         require_own_packages()
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush() if sys.stdout else None
     except (CannotGoOn, CannotWrite, HiddenPackage, MissingResources, ScenarioError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:
         tell(error)
         sys.exit(1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        print(f"standard output: cannot be written ({error.strerror}); free some space there", file=sys.stderr)
+        os._exit(1)  # the interpreter would try to write the rest once more

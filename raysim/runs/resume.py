@@ -19,6 +19,7 @@ from raysim.runs.result import Result
 from raysim.runs.run import launch
 from raysim.scenario import Scenario
 from results import Run, open_run
+from results.disk import require_folder
 from results.location import location
 
 
@@ -65,6 +66,7 @@ def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:
 def _to_resume(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
     require_ended(run, lockable)
     require_no_links(run.folder)
+    require_folder(run.folder)  # raises CannotWrite
     folder, info, source = run.folder, run.info, str(run.folder)
     if info.get("dry"):
         raise CannotGoOn(f"{folder}: must hold a run that has trained, got a dry run; run its scenario")

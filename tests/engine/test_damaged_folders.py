@@ -130,3 +130,13 @@ def test_what_is_damaged_is_told_by_every_command_and_stays_as_it_is(told: str, 
 def test_a_run_that_generates_no_text_is_told_so(early: Path, tmp_path: Path) -> None:
     answer = CliRunner().invoke(app, ["generate", str(early), "to be"])
     assert answer.exit_code == 2 and "`data` must be text whose next tokens are predicted, got digits" in answer.output
+
+
+def test_a_run_does_not_go_on_in_a_folder_that_cannot_be_written(
+    early: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(early, tmp_path / early.name))
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != folder or mode == os.R_OK)  # root may write all
+    answer = CliRunner().invoke(app, ["resume", str(folder), "--inline"])
+    assert isinstance(answer.exception, CannotWrite) and "you may not write to" in str(answer.exception)
+    assert answer.output == ""
