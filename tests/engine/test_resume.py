@@ -293,14 +293,14 @@ def test_a_run_that_goes_on_with_another_instruction_set_is_told(
 
 
 def test_a_run_that_starts_again_elsewhere_has_nothing_of_another_instruction_set(tmp_path: Path) -> None:
-    """Nor does it have anything of what has changed: without a checkpoint, nothing of its past is left."""
+    """What has changed since is noted; but without a checkpoint, nothing of its past is left in it."""
     left = killed(digits(), tmp_path, after=2)
     info = json.loads((left / "run.json").read_text())
     info["machines"][0]["capability"] = "AVX"
     info["depends_on"]["raysim"] = "0.0.1"
     (left / "run.json").write_text(json.dumps(info))
     result = raysim.resume(left, inline=True)
-    assert result.info["notes"] == []
+    assert result.info["notes"] == [f"began again after a change: raysim 0.0.1 -> {raysim.__version__}"]
     assert EarlierRuns(tmp_path).find(raysim.parse_scenario(digits())) == left
 
 
