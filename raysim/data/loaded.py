@@ -41,7 +41,7 @@ def wrong_type(found: Any) -> str | None:
             if not isinstance(values, np.ndarray):
                 return f"{name}: {key} must be a numpy array, got {type(values).__name__}"
         if not len(split):
-            return f"{name}: must hold samples, got none; give more, of which some can test, or test samples apart"
+            return f"{name}: must hold samples, got none"
     if found.loss not in get_args(Loss):
         return f"loss: must be one of {', '.join(get_args(Loss))}, got {found.loss!r}"
     if not isinstance(found.num_classes, int):  # tables and run.json hold it

@@ -197,7 +197,11 @@ def test_rows_that_give_no_sample_are_refused(load: Load, tmp_path: Path, rows: 
 
 
 def test_keys_that_do_not_go_together_are_told(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "a.txt").write_text("a long text")
+    with pytest.raises(
+        ValueError, match="`path` must hold two samples or more, of which one can test, got one; set `p"
+    ):
+        Text(path=str(tmp_path / "a.txt")).load()
     part = Text(path=str(tmp_path / "a.txt"), task="masked", pack=True, label="kind", prompt="{")
     assert [problem.partition(" ")[0] for problem in part.problems()] == ["`pack`", "`label`", "`prompt`"]
     assert "must name the column of the labels" in Text(path="a.txt", task="classify").problems()[0]

@@ -152,6 +152,9 @@ class Text(Source):
             if self.task == "masked":
                 ids, targets = masked(ids, mask, tokens, self.mask_share, part)
             splits.append(Split(one.inputs(ids, mask), targets, one.columns))
+        if len(splits) == 1 and len(splits[0]) < 2:
+            must = "must hold two samples or more, of which one can test, got one"
+            raise BadValue(f"{must}; set `pack`, which cuts a long text into samples, or `test_path`", "path")
         train, test = splits if len(splits) == 2 else tested(splits[0], self.test_share)
         train, test = _first(train, self.train_samples), _first(test, self.test_samples)
         words = f"texts of up to {width} tokens by {self.tokenizer.name}, of a vocabulary of {tokens.size}"
