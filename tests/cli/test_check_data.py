@@ -1,6 +1,7 @@
 """`raysim check --data`: what is missing or wrong in what scenarios name; and `raysim run` with damaged files."""
 
 import gzip
+import os
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from command_line import QUICKSTART, command, process, write
 from conftest import Raw, digits, quadratic
 
 import raysim
+from raysim.data.sources.table import Table
+from raysim.data.sources.text import Text as Texts
+from raysim.parts.errors import BadInput, located
 
 MODULE = "def broken(): raise ZeroDivisionError('a fault of mine')"
 
@@ -266,3 +270,13 @@ def test_weights_that_are_damaged_are_named(tmp_path: Path) -> None:
         (line,) = told(tmp_path, digits(model=model))
         assert line.startswith(f"model.weights: '{tmp_path / name}' must "), line
         assert "Traceback" not in line
+
+
+@pytest.mark.parametrize("kind", ["table.csv", "text.jsonl", "text.json", "text.csv", "text.txt"])
+def test_a_pipe_in_place_of_data_is_told_and_not_waited_for(kind: str, tmp_path: Path) -> None:
+    name, _, ending = kind.partition(".")
+    file = tmp_path / f"pipe.{ending}"
+    os.mkfifo(file)
+    with pytest.raises(BadInput, match=r"pipe\.\w+' cannot be read: it is no ordinary file$"), located("data"):
+        part = Table(path=str(file), label="y") if name == "table" else Texts(path=str(file), length=8)
+        part.load()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raysim.parts.errors import BadValue, MissingFile
-from results.location import is_local, location
+from results.location import is_local, location, require_file
 from results.store import matches
 
 
@@ -20,8 +20,12 @@ def reading(path: str | Path, what: str, cure: str = "fetch or write it again") 
     """Raises ValueError, with the path and what was found, if a library cannot read a file within the block.
 
     what: what the file must be, such as "a whole Parquet file". Libraries raise many classes of errors for damaged
-    files, some of them of compiled code, so all are taken. MemoryError and errors of opening the file pass.
+    files, some of them of compiled code, so all are taken. MemoryError and errors of opening the file pass. A pipe
+    or a device is not opened, which is an error of opening it: it may have no end.
     """
+    where = location(path).expanduser()
+    if not where.is_dir():
+        require_file(where)
     try:
         yield
     except MemoryError:

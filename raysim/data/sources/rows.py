@@ -13,7 +13,7 @@ from raysim.data.sources.huggingface import read_splits
 from raysim.data.sources.reading import all_matching, reading
 from raysim.data.sources.subset import is_chosen
 from raysim.parts.errors import BadValue
-from results.location import is_local, location
+from results.location import is_local, location, require_file
 from results.store import local_copy
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _table(key: str, file: str, share: float) -> pa.Table:
         text = f"must be 1 unless files are LEAF's or TensorFlow Federated's, got {share} for {file!r}"
         raise BadValue(f"{text}; leave it out, or take rows away", "user_share")
     if file.endswith(TEXT):
-        text = location(file).read_text(encoding="utf-8", errors="replace")
+        text = require_file(location(file)).read_text(encoding="utf-8", errors="replace")
         return pa.table({"text": [text], "file": [Path(file).stem]})
     if file.endswith(JSON):
         what = "a whole file of JSON, a list of objects or an object on each line"
@@ -108,7 +108,7 @@ def _of_users(file: str, share: float) -> pa.Table | None:
     """
     import pyarrow as pa
 
-    with location(file).open("rb") as content:
+    with require_file(location(file)).open("rb") as content:
         if b'"users"' not in content.read(2**12):
             return None
     with reading(
