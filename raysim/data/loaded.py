@@ -9,6 +9,7 @@ import numpy as np
 
 from raysim.data.dataset import IGNORED, Dataset, Loss, Split
 from raysim.data.named import are_pixels, by_name, shape_of
+from raysim.data.sources.leaks import repeated
 from raysim.data.sources.meaning import described
 from raysim.data.sources.source import Source
 from raysim.parts.errors import BadValue
@@ -26,8 +27,10 @@ def load(data: Source) -> Dataset:
     dataset, path = data.load(), getattr(data, "path", None)
     where = f" of {path!r}" if path else ""
     if wrong := wrong_with(dataset) or wrong_classes(dataset, data.classes):
-        raise BadValue(f"{data.name}.load{where}: {wrong}")
-    return dataset if dataset.meaning else replace(dataset, meaning=described(dataset))
+        guesses = dataset.notes if isinstance(dataset, Dataset) else ()  # one of these may be why
+        raise BadValue("; ".join([f"{data.name}.load{where}: {wrong}", *guesses]))
+    notes = (*dataset.notes, *repeated(dataset.train.x, dataset.test.x))
+    return replace(dataset, meaning=dataset.meaning or described(dataset), notes=notes)
 
 
 def wrong_type(found: Any) -> str | None:

@@ -53,12 +53,16 @@ class GivenModule:
 
 
 def require_plain(module: nn.Module) -> None:
-    """Raises BadValue for a module of TorchScript, whose forward pass is compiled and cannot be changed any more."""
+    """Raises BadValue for a module of TorchScript, whose forward pass is compiled and cannot be changed any more, and
+    for one without values."""
     from torch import jit
 
     if isinstance(module, jit.ScriptModule):
         cure = "give the module that it was made of, or its class"
         raise BadValue(f"must be an ordinary torch.nn.Module, got {type(module).__name__} of TorchScript; {cure}")
+    if meta := [name for name, parameter in module.named_parameters() if parameter.is_meta]:
+        cure = "make it on the CPU, or give it values, with to_empty and its layers' reset_parameters"
+        raise BadValue(f"must have parameters with values, got {meta[0]!r} on the device meta; {cure}")
 
 
 def copied(module: nn.Module) -> nn.Module:

@@ -3,11 +3,11 @@ error."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from raysim.data.named import by_name, shape_of, told
 from raysim.parts.errors import BadValue
@@ -28,14 +28,18 @@ def try_model(bench: Workbench) -> float:
     federation, net = bench.federation, bench.net
     _require_embedded(bench)
     x, y = bench.loader(federation.train, np.arange(min(_SAMPLES, len(federation.train))))
+    wanted = (x, y, federation.num_classes, federation.loss, bench.scenario.model.wider)
+    first = _Made.by(net.module)
     with torch.random.fork_rng(devices=[]):
         try:
             with net.evaluating(bench.start) as module:
                 outputs = module(x)
-            _require_outputs(outputs, x, y, federation.num_classes, federation.loss, bench.scenario.model.wider)
+            _require_outputs(outputs, *wanted)
             with net.training(bench.start, len(y)):
+                _require_outputs(net.module(x), *wanted, when=" in training mode")
                 loss, _ = net.gradients(x, y, net.parameters)
                 found = float(loss)
+            first.require_same(_Made.by(net.module))
         except BaseException as error:
             for note in (_given(error, x, y), *federation.notes):  # a guess at what the data mean may be why
                 error.add_note(note)
@@ -70,10 +74,36 @@ def _are_probabilities(outputs: Tensor) -> bool:
     return outputs.shape[-1] > 1 and bool((outputs >= 0).all()) and bool(torch.allclose(sums, torch.ones_like(sums)))
 
 
-def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: str, wider: bool) -> None:
+class _Made(NamedTuple):
+    """What a module must not change in a forward pass, for it would be lost."""
+
+    parameters: tuple[str, ...]
+    constants: dict[str, Tensor]  # buffers that are not finite
+
+    @classmethod
+    def by(cls, module: nn.Module) -> _Made:
+        floats = {name: buffer for name, buffer in module.named_buffers() if buffer.is_floating_point()}
+        constants = {name: buffer.clone() for name, buffer in floats.items() if not buffer.isfinite().all()}
+        return cls(tuple(name for name, _ in module.named_parameters()), constants)
+
+    def require_same(self, after: _Made) -> None:
+        """Raises ValueError if a forward pass made parameters, or changed constants."""
+        if made := sorted({*after.parameters} - {*self.parameters}):
+            cure = "make its layer in __init__, or call the module once on zeros of shape (1, *input_shape) there"
+            raise BadValue(f"must have all parameters before its first call, in which it makes {made[0]!r}; {cure}")
+        for name, value in self.constants.items():
+            now = after.constants.get(name)
+            if now is None or now.shape != value.shape or not bool(((now == value) | (now != now)).all()):
+                text = "is taken for a constant, as it is not finite at first, but training changes it"
+                raise BadValue(f"buffer {name!r} {text}; give it finite values to start from")
+
+
+def _require_outputs(
+    outputs: object, x: Tensor, y: Tensor, classes: int, loss: str, wider: bool, when: str = ""
+) -> None:
     if not isinstance(outputs, Tensor) or not outputs.is_floating_point():
         what = str(outputs.dtype) if isinstance(outputs, Tensor) else type(outputs).__name__
-        raise BadValue(f"must return one tensor of floats, got {what}; return the logits alone")
+        raise BadValue(f"must return one tensor of floats, got {what}{when}; return the logits alone")
     n, got = len(y), tuple(outputs.shape)
     if wider and got:
         classes = max(classes, got[-1])
@@ -93,7 +123,9 @@ def _require_outputs(outputs: object, x: Tensor, y: Tensor, classes: int, loss: 
     if not right:
         text = f"must return {must}, got shape {got} for n = {n} inputs of shape {told(shape_of(x))}"
         several = floats and len(got) > y.ndim + 1
-        raise BadValue(text + "; inputs are no text, so pool what it returns for each place" * several)
+        text += "; inputs are no text, so pool what it returns for each place" * several
+        one = loss == "cross_entropy" and classes == 2 and outputs.numel() == n
+        raise BadValue(text + "; for one logit, give y as (n, 1) of 0 and 1, with data.task multi_label" * one)
 
 
 def try_metrics(bench: Workbench) -> None:
@@ -123,4 +155,8 @@ def _given(error: BaseException, x: Tensor, y: Tensor) -> str:
     given = f"the model was tried on {inputs} with labels {tuple(y.shape)} {y.dtype}"
     if "view size is not compatible" in str(error):
         return f"{given}; images are in channels-last memory: use `flatten` or `reshape` instead of `view`"
+    if "does not require grad" in str(error):
+        return f"{given}; nothing that is trained leads to its outputs: do not detach them, nor use no_grad"
+    if "same dtype" in str(error):
+        return f"{given}; parameters become float32: let `forward` cast to the type of these, or not at all"
     return given

@@ -250,6 +250,7 @@ def test_test_images_are_found_in_a_folder_of_any_usual_name(tmp_path: Path, nam
 def test_files_and_folders_of_images_that_are_not_used_are_told(tmp_path: Path) -> None:
     for folder in ("train", "test", "valid"):
         write_image(tmp_path / folder / "a/0.png", 10)
+        write_image(tmp_path / folder / "b/0.png", 20)
     (tmp_path / "train/a/notes.txt").write_text("no image")
     write_image(tmp_path / "test/loose.png", 10)
     assert load_images("image_folder", tmp_path).notes == (

@@ -1,5 +1,6 @@
 """Arrays that a user brings, in an .npz file or in memory."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -55,16 +56,26 @@ class Arrays(RawSamples):
         arrays, names = self._content(), self.inputs if isinstance(self.inputs, tuple) else None
         wanted = (*(names or ("x",)), "y")
         if set(wanted) <= arrays.keys():
-            return self.made_of(_raw(arrays, "", names), None)
+            parts = [name for name in arrays if re.search("_(train|test|val|valid|validation|dev)$", name)]
+            whole = {name: array for name, array in arrays.items() if name not in parts}
+            text = f"are not used, as {' and '.join(wanted)} are all samples; call these {wanted[0]}_train and y_train"
+            return self._noting(self.made_of(_raw(whole, "", names), None), parts, f"{text} if they are not")
         for key in (f"{name}_{split}" for split in ("train", "test") for name in wanted):
             if key not in arrays:
                 of_splits = [f"{name}_{split}" for split in ("train", "test") for name in wanted]
                 must = f"{', '.join(of_splits[:-1])} and {of_splits[-1]}, or {', '.join(wanted[:-1])} and y"
-                raise BadValue(f"must hold {must}, got {sorted(arrays)!r}; add {key!r}")
-        unused = [repr(name) for name in arrays if not name.endswith(("_train", "_test"))]
+                other = next((name for name in arrays if name.lower() == key), None)
+                cure = f", or call {other!r} so" if other else ", or call what is it so"
+                raise BadValue(f"must hold {must}, of which a share tests, got {sorted(arrays)!r}; add {key!r}{cure}")
+        unused = [name for name in arrays if not name.endswith(("_train", "_test"))]
         dataset = self.made_of(_raw(arrays, "_train", names), _raw(arrays, "_test", names))
-        text = f"data.{'arrays' if self.path is None else 'path'}: {', '.join(unused)} of the arrays are not used"
-        return replace(dataset, notes=(*dataset.notes, text)) if unused else dataset
+        return self._noting(dataset, unused, "of the arrays are not used")
+
+    def _noting(self, dataset: Dataset, unused: list[str], text: str) -> Dataset:
+        """Adds a note of arrays that are not used, if there are any."""
+        key = "arrays" if self.path is None else "path"
+        note = f"data.{key}: {', '.join(map(repr, unused))} {text}"
+        return replace(dataset, notes=(*dataset.notes, note)) if unused else dataset
 
     def _content(self) -> dict[str, np.ndarray]:
         if self.path is not None:

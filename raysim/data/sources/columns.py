@@ -26,27 +26,22 @@ def read_table(
     have all of them; None: all. suffix: of the files' names, where they need not have one.
     """
     import pyarrow as pa
-    import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 
     tables, paths = [], all_matching(key, patterns)
     for path in paths:
-        if (suffix or path).endswith(".parquet"):
+        if (suffix or path).lower().endswith(".parquet"):
             with reading(path, "a whole Parquet file"):
                 name, system = in_arrow(location(path))
                 some = set(columns or ()) <= set(pq.read_schema(name, filesystem=system).names)
                 wanted = list(dict.fromkeys(columns)) if columns and some else None
                 tables.append(pq.read_table(name, columns=wanted, filesystem=system))
-        elif path.endswith((".csv", ".csv.gz")):
-            what = "a whole CSV file with a line of column names"
-            options = {
-                "convert_options": pa_csv.ConvertOptions(strings_can_be_null=True),  # an empty cell is no label
-                "parse_options": pa_csv.ParseOptions(newlines_in_values=True),
-            }
-            with reading(path, what), local_copy(location(path)) as copy:
-                tables.append(pa_csv.read_csv(copy, **options))
+        elif path.lower().endswith((".csv", ".csv.gz", ".tsv")):
+            what, cure = "a whole CSV file with a line of column names", "write it again, in UTF-8"
+            with reading(path, what, cure), local_copy(location(path)) as copy:
+                tables.append(_of_csv(str(copy)))
         else:
-            raise BadValue(f"must be a .parquet, .csv or .csv.gz file, got {path!r}", key)
+            raise BadValue(f"must be a .parquet, .csv, .csv.gz or .tsv file, got {path!r}; save it as one", key)
     different = [path for path, table in zip(paths, tables, strict=True) if not table.schema.equals(tables[0].schema)]
     if different:
         raise BadValue(
@@ -57,6 +52,35 @@ def read_table(
     if table.num_rows == 0:
         raise BadValue(f"must match files with rows, got none in {paths[0]!r}", key)
     return table
+
+
+def _of_csv(path: str) -> "pa.Table":
+    """Reads a CSV file. Its line of names tells what is between cells: a comma or, in a line without any, a semicolon
+    or a tab. Numbers between semicolons may have decimal commas."""
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+
+    with pa.input_stream(path) as content:
+        first = content.read(2**16).partition(b"\n")[0].decode()
+    delimiter = next((one for one in ",;\t" if one in first), ",")
+
+    def read(decimal_point: str) -> "pa.Table":
+        table = pa_csv.read_csv(
+            path,
+            parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            # An empty cell is no label of its own.
+            convert_options=pa_csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal_point),
+        )
+        _ = table.column_names  # raises an error if they are not in UTF-8
+        return table
+
+    table = read(".")
+    return read(",") if delimiter == ";" and any(map(_has_decimal_commas, table.columns)) else table
+
+
+def _has_decimal_commas(column: "pa.ChunkedArray") -> bool:
+    some = column.drop_null()[:100].to_pylist()
+    return bool(some) and all(isinstance(value, str) and re.fullmatch(r"-?\d*,\d+", value) for value in some)
 
 
 def table_of(key: str, columns: dict[str, np.ndarray]) -> "pa.Table":
@@ -137,15 +161,24 @@ def plain(table: "pa.Table", name: str) -> np.ndarray:
     if types.is_decimal(column.type):
         column = column.cast("float64")
     values: np.ndarray = column.to_numpy()
-    return values.astype(np.str_) if values.dtype.kind in "OM" else values
+    return values.astype(np.str_) if values.dtype.kind in "OMm" else values
 
 
 def is_index(table: "pa.Table", name: str) -> bool:
-    """Whether a column only numbers the rows, such as the index that pandas saves, without a name or as `index`."""
-    if name == "" or re.fullmatch(r"Unnamed: \d+|__index_level_\d+__", name):
+    """Whether a column only numbers or names the rows: an index that pandas saves, whole numbers from 0 or 1 to that of
+    all rows, or whole numbers that all differ in a column with the name of an index."""
+    import pyarrow.types as types
+
+    if name == "" or re.fullmatch(r"Unnamed: \d+(\.\d+)?|__index_level_\d+__", name):
         return True
+    if name in (table.schema.pandas_metadata or {}).get("index_columns", ()):
+        return True
+    kind = table.schema.types[table.column_names.index(name)]
     if table.column_names.count(name) > 1 or table[name].null_count:
         return False
+    if not (types.is_integer(kind) or types.is_floating(kind)):
+        return False
     values = plain(table, name)
-    named = name in ("index", "level_0") and values.dtype.kind in "iu" and len(np.unique(values)) == len(values)
-    return named or numbers_rows(values)
+    named = re.fullmatch(r"(.*[_ ])?(id|idx|index|level_0|row|uid)", name.lower())
+    differ = values.dtype.kind in "iu" and len(np.unique(values)) == len(values)
+    return bool(named and differ) or (numbers_rows(values) and bool(values.min() <= 1))

@@ -33,7 +33,7 @@ def decoded(sources: Iterable[bytes], size: int | None, decode: Callable[[], np.
     from PIL import features
 
     codecs = {codec: features.version(codec) for codec in ("jpg", "libjpeg_turbo", "zlib", "webp")}
-    decides = repr((2, size, PIL.__version__, codecs, platform.machine())).encode()
+    decides = repr((3, size, PIL.__version__, codecs, platform.machine())).encode()
     hashed = hashlib.sha256(decides)
     return _kept("images", hashed, sources, decode)
 

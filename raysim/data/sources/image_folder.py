@@ -17,7 +17,8 @@ from raysim.parts.errors import BadValue, MissingFile
 from raysim.parts.part import Pixels
 from results.location import location
 
-TRAIN, TEST = ("train", "training"), ("test", "testing", "val", "valid", "validation")  # folders of the splits
+TRAIN = ("train", "training")  # folders of the splits, in any letters
+TEST = ("test", "testing", "val", "valid", "validation", "dev", "eval")
 
 
 class ImageFolder(Images):
@@ -30,7 +31,8 @@ class ImageFolder(Images):
     name: str = "image_folder"
     path: Annotated[str, Field(examples=["data/pictures"])]
     """Folder that has a folder for each class, or has `train` and `test` with a folder for each class. `training` is
-    taken for `train`, and the first of `testing`, `val`, `valid` and `validation` that is there for `test`."""
+    taken for `train`, and the first of `testing`, `val`, `valid`, `validation`, `dev` and `eval` that is there for
+    `test`, in small or capital letters."""
     size: Annotated[Pixels, Field(examples=[32])]
     """Side, in pixels, of the square that images are resized to."""
     test_share: Share = 0.1
@@ -42,8 +44,8 @@ class ImageFolder(Images):
     def load(self) -> Dataset:
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if there are none."""
         folder = location(self.path).expanduser()
-        train = next((folder / name for name in TRAIN if (folder / name).is_dir()), folder)
-        of_test = [folder / name for name in TEST if (folder / name).is_dir() and train != folder]
+        train = next(iter(_named(folder, TRAIN)), folder)
+        of_test = _named(folder, TEST) if train != folder else []
         classes = self._classes_of(train)
         samples = list_images(train, classes)
         if empty := set(range(len(classes))) - set(samples.y.tolist()):
@@ -66,7 +68,7 @@ class ImageFolder(Images):
 
     def _classes_of(self, folder: Path) -> list[str]:
         entries = folder.iterdir() if folder.is_dir() else ()
-        found = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        found = sorted(entry.name for entry in entries if entry.is_dir() and not _is_hidden(entry.name))
         if not found:
             raise MissingFile(
                 f"{str(folder.absolute())!r} must have a folder for each class, but has none; put "
@@ -80,10 +82,12 @@ class ImageFolder(Images):
 
 def _unused(folder: Path, used: list[Path], classes: list[str]) -> Iterable[str]:
     """Yields what is in a folder and is not used, or is used otherwise than its name says. used: folders of splits."""
+    if len(classes) == 1:
+        yield f"{classes[0]!r} is the only class, so every model is right; name the folder that has all classes"
     if folder in used:
         if splits := sorted({*TRAIN, *TEST} & set(classes)):
             yield f"the folders {', '.join(map(repr, splits))} are taken for classes, as there is no folder 'train'"
-    elif others := sorted(p.name for p in folder.iterdir() if p.is_dir() and p not in used and p.name[0] != "."):
+    elif others := sorted(p.name for p in folder.iterdir() if p.is_dir() and p not in used and not _is_hidden(p.name)):
         yield f"of the folders, {', '.join(map(repr, others))} are not used"
     for split in used:
         loose = [file for file in split.iterdir() if file.is_file() and file.suffix.lower() in SUFFIXES]
@@ -92,10 +96,22 @@ def _unused(folder: Path, used: list[Path], classes: list[str]) -> Iterable[str]
             yield f"{len(found)} files of {split.name!r} are not used, such as {str(found[0].relative_to(split))!r}"
 
 
+def _named(folder: Path, names: tuple[str, ...]) -> list[Path]:
+    """Returns the folders of these names, in small or capital letters, in the order of the names."""
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    found = {entry.name.lower(): entry for entry in entries if entry.is_dir()}
+    return [found[name] for name in names if name in found]
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a name is one of a system's own, such as .DS_Store, __MACOSX or @eaDir."""
+    return name.startswith((".", "__", "@"))
+
+
 def _files(folder: Path) -> Iterable[Path]:
     """Yields all files below a folder, but for hidden ones."""
     for file in folder.rglob("*"):
-        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts):
+        if file.is_file() and not any(_is_hidden(part) for part in file.relative_to(folder).parts):
             yield file
 
 

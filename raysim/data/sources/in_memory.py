@@ -30,13 +30,18 @@ class InMemory:
     @classmethod
     def of(cls, values: Any) -> InMemory:
         """Makes one of an array, of a tensor, or of a series or list that numpy makes an array of."""
+        if isinstance(values, np.ma.MaskedArray) and (masked := int(np.ma.getmaskarray(values).sum())):
+            raise ValueError(f"an array must have a value everywhere, got {masked} masked ones; fill them, with filled")
         values = as_array(values)
         array = np.ascontiguousarray(values).reshape(np.shape(values))  # the former makes 0-d arrays 1-d
         if array.dtype == object:  # such as a pandas series of texts
+            if any(isinstance(value, list | tuple | np.ndarray) for value in array.flat):
+                raise ValueError("an array must have rows of one shape, got an array of arrays; pad or cut them")
             # NaN does not equal itself, and of pandas' NA that is not known.
             if missing := sum(value is None or str(value == value) != "True" for value in array.flat):
                 raise ValueError(f"an array must have a value everywhere, got {missing} missing ones; leave these out")
-            array = array.astype(np.str_)
+            numbers = all(isinstance(value, int | float | np.number | np.bool_) for value in array.flat)
+            array = np.array(array.tolist()) if numbers else array.astype(np.str_)
         hashed = hashlib.blake2b(array.reshape(-1).view(np.uint8).data, digest_size=16)
         return cls(array.shape, str(array.dtype), hashed.hexdigest(), array)
 

@@ -35,7 +35,7 @@ def inputs_of(x: Any, inputs: str | None, what: str, exact: bool) -> tuple[Any, 
     if x.ndim == 0 or len(x) == 0 or x.dtype.kind not in "fiub":
         raise BadValue(
             f"{what} must be an array of numbers with a row for each sample, got {x.dtype} of shape {x.shape!r}; "
-            f"{_cure(x)}"
+            f"{_cure(x, 'x')}"
         )
     key, note = (inputs, None) if inputs else _guessed(x)
     axes = {"images_first": (3, 4), "images_last": (3, 4), "series": (3,), "tokens": (2,), "features": (1, 2)}
@@ -87,6 +87,8 @@ def _guessed(x: np.ndarray) -> tuple[str | None, str | None]:
         return "images_first", None if x.dtype == np.uint8 else note
     if x.ndim == 3:
         note += f"series of {shape[0]} steps of {shape[1]} sensors; if they are images, say `inputs: images_first`"
+        if shape[0] < shape[1]:
+            note += "; if they are (n, sensors, steps), scale each sensor by yourself and say `scale: unit`"
         return "series", note
     if x.ndim > 4:
         return None, f"{note}numbers with channels on the second axis, each of which is standardised by itself"
@@ -160,12 +162,14 @@ def _count(number: int, noun: str, many: str = "s") -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}{many}"
 
 
-def _cure(x: np.ndarray) -> str:
-    """What to do with inputs that are no numbers."""
-    if x.dtype.kind == "c":
-        return "give real and imaginary parts, such as np.stack([x.real, x.imag], axis=1)"
-    if x.dtype.kind in "mM":
-        return "make numbers of times, such as (x - x.min()) / np.timedelta64(1, 's')"
+def _cure(values: np.ndarray, name: str) -> str:
+    """What to do with inputs or labels that are no numbers. name: theirs."""
+    if values.dtype.kind == "c":
+        return f"give real and imaginary parts, such as np.stack([{name}.real, {name}.imag], axis=1)"
+    if values.dtype.kind in "mM":
+        return f"make numbers of times, such as ({name} - {name}.min()) / np.timedelta64(1, 's')"
+    if values.dtype.kind in "US":
+        return f"make numbers of texts, such as {name}.astype(float), or take data of the name `text`"
     return "give numbers, and at least one sample"
 
 
@@ -177,12 +181,12 @@ def _numbering(x: np.ndarray) -> tuple[str, ...]:
 
 
 def numbers_rows(values: np.ndarray) -> bool:
-    """Whether values (n,) are the numbers from 0, or from 1, to that of all rows, in any order."""
-    if len(values) < 8 or values.dtype.kind not in "fiu" or values.min() not in (0, 1):
+    """Whether values (n,) are whole numbers of which each is one more than another, in any order."""
+    if len(values) < 8 or values.dtype.kind not in "fiu" or not np.isfinite([low := values.min(), values.max()]).all():
         return False
-    if values.max() - values.min() != len(values) - 1:
+    if values.max() - low != len(values) - 1 or low % 1:
         return False
-    return bool((np.sort(values) == np.arange(len(values)) + values.min()).all())
+    return bool((np.sort(values) == np.arange(len(values)) + low).all())
 
 
 def labels_of(
@@ -239,7 +243,7 @@ def _one_each(y: np.ndarray, x: Any, task: str | None) -> np.ndarray:
                 f"y must be 0 or 1 for each of several labels, (n, labels), for `task: multi_label`, got {got}"
             )
         return y
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 and task != "classes" else y
+    y = y.reshape(len(y)) if y.ndim > 1 and set(y.shape[1:]) == {1} and task != "classes" else y
     whole = y.dtype.kind in "iu"
     per_token = whole and any(one.dtype == np.int32 and y.shape[1:] == one.shape[1:] for one in by_name(x).values())
     several = (task == "classes" and whole and y.ndim in (2, 3)) or (task == "regression" and y.ndim == 2)
@@ -251,6 +255,8 @@ def _one_each(y: np.ndarray, x: Any, task: str | None) -> np.ndarray:
         cure = "each sample has one label or target: take one of the columns, such as y[:, 0]"
         cure += ", or say `task: regression` for several targets, `multi_label` for labels of 0 or 1, `classes` for a "
         cure += "label at each place"
+    elif y.ndim == 1 and y.dtype.kind in "cmM":
+        cure = _cure(y, "y")
     else:
         cure = "give one label or target for each sample, or say `task: classes` if pixels (n, height, width) have one"
     raise BadValue(
@@ -300,6 +306,23 @@ def _numbered(y: np.ndarray, train: int, task: str | None, known: int | None) ->
         )
     if len(values) == 1:
         notes.append(f"data.task: all labels of y are {values[0]}, so every model is right; see where labels were lost")
+    if y.dtype.kind == "U":
+        notes += _suspected(values)
     names = ", ".join(map(str, values[:5].tolist())) + (", ..." if len(values) > 5 else "")
     told = f"labels of {_count(len(values), 'class', 'es')} ({names})"
     return place, len(values), Meaning("classes", told, tuple(notes))
+
+
+def _suspected(texts: np.ndarray) -> list[str]:
+    """Returns a note for each way in which texts are seldom meant as labels."""
+    alike: dict[str, list[str]] = {}
+    for text in texts.tolist():
+        alike.setdefault(text.strip().casefold(), []).append(text)
+    notes = [
+        f"data.task: {' and '.join(map(repr, some))} are labels of their own; make them alike if they mean the same"
+        for some in alike.values()
+        if len(some) > 1
+    ]
+    missing = [text for one in ("", "nan", "none", "null", "na", "n/a", "?") for text in alike.get(one, ())]
+    text = "is a label of its own; leave its samples out if it stands for a missing one"
+    return [*notes, *(f"data.task: {one!r} {text}" for one in missing)]

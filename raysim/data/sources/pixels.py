@@ -17,7 +17,8 @@ SUFFIXES = {".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".
 def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
     """Returns the pixels of an image file, uint8 (height, width, channels): one channel if it is grey, else three.
 
-    It is turned as its EXIF orientation says. If it has several frames, the first one is taken.
+    It is as it is shown: turned as its EXIF orientation says, on white where it is transparent. If it has several
+    frames, the first one is taken.
 
     size: side, in pixels, of the square that it is resized to; None: not resized. file: its name, for errors. Raises
     ValueError if it is damaged, or has more than 8 bits a channel.
@@ -34,8 +35,14 @@ def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
         said = "no known format" if isinstance(error, UnidentifiedImageError) else error
         raise BadValue(f"{file!r} must be a whole image, got {said}; fetch it again") from error
     if image.mode[0] in "IF":
-        raise BadValue(f"images must have 8 bits a channel, got mode {image.mode!r} of {file!r}; convert the images")
-    image = image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
+        raise BadValue(
+            f"images must have 8 bits a channel, got mode {image.mode!r} of {file!r}; convert the images to 8 bits"
+        )
+    grey = image.mode in ("1", "L", "LA")
+    if image.has_transparency_data:  # pixels that are not seen have colours, too
+        white = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(white, image.convert("RGBA"))
+    image = image.convert("L" if grey else "RGB")
     if size is not None and image.size != (size, size):
         image = image.resize((size, size), Image.Resampling.BILINEAR)
     pixels = np.asarray(image)

@@ -9,6 +9,7 @@ from pydantic import Field
 from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.named import NamedArrays, are_pixels, by_name, shape_of, told
 from raysim.data.sources.images import Images
+from raysim.data.sources.leaks import told_by
 from raysim.data.sources.meaning import Meaning, described, inputs_of, labels_of
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import balanced, tested
@@ -90,6 +91,9 @@ class RawSamples(Images):
 
     def _used(self, train: Split, test: Split, classes: int, of_x: Meaning, of_y: Meaning) -> Dataset:
         notes = (*of_x.notes, *of_y.notes)
+        if isinstance(train.x, np.ndarray):
+            text = "of x says no more than y, and may be y in other numbers; leave it out unless it is meant"
+            notes += tuple(f"data: feature {column} {text}" for column in told_by(train.x, train.y))
         meaning = (f"x: {of_x.text}", f"y: {of_y.text}")
         losses: dict[str | None, Loss] = {"regression": "squared_error", "multi_label": "binary_cross_entropy"}
         loss = losses.get(of_y.key, "cross_entropy")

@@ -1,5 +1,6 @@
 """Tables that a user brings: Parquet or CSV files with named columns of features and labels."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -10,6 +11,7 @@ from pydantic import BeforeValidator, Field, field_serializer, model_validator
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.columns import is_index, numbers, plain, read_table, require, table_of
 from raysim.data.sources.in_memory import InMemory, as_columns, contents
+from raysim.data.sources.leaks import told_by
 from raysim.data.sources.meaning import labels_of
 from raysim.data.sources.raw_samples import standardised
 from raysim.data.sources.reading import matching
@@ -32,7 +34,8 @@ class Table(Source):
 
     name: str = "table"
     path: Annotated[str | None, Field(examples=["samples.csv"])] = None
-    """A .parquet, .csv or .csv.gz file, or a pattern such as data/train-*.csv."""
+    """A .parquet, .csv, .csv.gz or .tsv file, or a pattern such as data/train-*.csv. Between cells of CSV is what its
+    line of names has: commas, semicolons, whose numbers may have decimal commas, or tabs."""
     test_path: str | None = None
     """The file, or a pattern, of the test samples. null: a share of the samples is the test set."""
     frame: Annotated[dict[str, InMemory], BeforeValidator(as_columns)] | None = None
@@ -45,7 +48,8 @@ class Table(Source):
     is the same for every seed of a scenario."""
     features: tuple[str, ...] | None = None
     """Columns that are the inputs, in this order; they hold numbers or booleans. null: all other columns, except an
-    index, which is a column without a name, with one that pandas gives, or that only numbers the rows."""
+    index, which is a column without a name, one that pandas saved as an index, one that only numbers the rows, or one
+    with a name such as id whose whole numbers all differ."""
     label: Annotated[str, Field(examples=["label"])]
     """Column of the labels."""
     task: Literal["classes", "regression"] | None = None
@@ -107,6 +111,12 @@ class Table(Source):
             if self.client is not None:
                 columns["user"] = columns[self.client]  # where `partition: natural` looks
             stored = x if self.standardise else x.astype(np.float32)
+            if not start:
+                notes += tuple(
+                    f"data.features: column {features[place]!r} says no more than {self.label!r}, and may be it in "
+                    "other numbers; name all other inputs in data.features unless it is meant"
+                    for place in told_by(x, y[: len(x)])
+                )
             splits.append(Split(stored, y[start : start + len(x)], columns))
             start += len(x)
         train, test = splits if len(splits) == 2 else tested(splits[0], self.test_share)
@@ -148,4 +158,9 @@ class Table(Source):
         found = tuple(name for name in others if name not in rows)
         text = "is left out; name all inputs in data.features if it is meant" if found else "is an input all the same"
         notes = tuple(f"data.features: column {name!r} is an index of the rows, and {text}" for name in rows)
+        text = "is an input, and has the name of what divides samples into splits; name all other inputs if it is none"
+        pattern = r"(is_)?(train|test|val|valid|validation)|split|fold|subset"
+        notes += tuple(
+            f"data.features: column {name!r} {text}" for name in found if re.fullmatch(pattern, name.lower())
+        )
         return found or tuple(others), notes

@@ -1,0 +1,177 @@
+"""Files and arrays as people have them: they are read as they are meant, or it is told what is seldom meant."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from data_sets import load, part
+from image_files import load as load_images
+from image_files import shades, write_image
+from PIL import Image
+
+from raysim.data.loaded import load as loaded
+from raysim.data.sources.in_memory import InMemory
+from raysim.data.sources.leaks import repeated, told_by
+from raysim.parts.rng import generator
+
+DRAW = generator(0, "odd files")
+Y = DRAW.integers(3, size=60)
+X = DRAW.standard_normal((60, 3))
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=Y)
+
+
+def features(path: Path, **keys: Any) -> Any:
+    return load(name="table", path=str(path), label="label", **keys)
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("semicolons.csv", {"sep": ";"}),
+        ("decimal_commas.csv", {"sep": ";", "decimal": ","}),
+        ("tabs.csv", {"sep": "\t"}),
+        ("tabs.tsv", {"sep": "\t"}),
+        ("CAPITALS.CSV", {}),
+        ("mark.csv", {"encoding": "utf-8-sig"}),
+        ("lines.csv", {"lineterminator": "\r\n"}),
+    ],
+)
+def test_tables_are_read_whatever_is_between_their_cells(tmp_path: Path, name: str, how: Any) -> None:
+    FRAME.to_csv(tmp_path / name, index=False, **how)
+    dataset = features(tmp_path / name, standardise=False, test_share=0.5)
+    FRAME.to_csv(tmp_path / "plain.csv", index=False)
+    plain = features(tmp_path / "plain.csv", standardise=False, test_share=0.5)
+    assert dataset.notes == ()
+    np.testing.assert_array_equal(dataset.train.x, plain.train.x)
+    np.testing.assert_array_equal(dataset.train.y, plain.train.y)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_other_letters_than_those_of_utf_8_are_refused_with_a_cure(tmp_path: Path, encoding: str) -> None:
+    FRAME.rename(columns={"a": "é"}).to_csv(tmp_path / "t.csv", index=False, encoding=encoding)
+    with pytest.raises(ValueError, match="write it again, in UTF-8"):
+        features(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(("name", "step"), [("id", 10), ("Patient_ID", 7), ("index", 1)])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_names_of_rows_are_no_feature(tmp_path: Path, name: str, step: int, suffix: str) -> None:
+    path = tmp_path / f"t{suffix}"
+    rows = FRAME.assign(**{name: step * DRAW.permutation(60) + 100})
+    rows.to_csv(path, index=False) if suffix == ".csv" else rows.to_parquet(path)
+    dataset = features(path)
+    assert dataset.train.x.shape[1] == 3
+    assert dataset.notes == (
+        f"data.features: column {name!r} is an index of the rows, and is left out; name all inputs in data.features if "
+        "it is meant",
+    )
+
+
+def test_an_index_with_a_name_is_no_feature_in_a_file_either(tmp_path: Path) -> None:
+    FRAME.set_index(pd.Index(X[:, 0] * 2, name="time")).to_parquet(tmp_path / "t.parquet")
+    FRAME.set_index(pd.Index(["p"] * 60, name="who")).to_parquet(tmp_path / "u.parquet")
+    assert [features(tmp_path / f"{one}.parquet").train.x.shape[1] for one in "tu"] == [3, 3]
+
+
+def test_what_tells_the_label_is_told(tmp_path: Path) -> None:
+    FRAME.assign(code=Y * 2 + 5, is_test=Y % 2 == 0, fold=np.arange(60) % 5).to_csv(tmp_path / "t.csv", index=False)
+    told = [note.split()[2] for note in features(tmp_path / "t.csv").notes]
+    assert told == ["'is_test'", "'fold'", "'code'", "'is_test'"]
+    target = X[:, 0].astype(np.float32)
+    assert told_by(np.c_[X, Y == 1, Y * 0], Y) == [3]
+    assert told_by(X, target) == [0]
+    assert told_by(X, np.arange(60)) == []
+    (note,) = load(name="arrays", arrays={"x": np.c_[X, Y], "y": Y}).notes
+    assert note.startswith("data: feature 3 of x says no more than y")
+
+
+def test_test_samples_that_are_trained_on_are_told(tmp_path: Path) -> None:
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    both = {"path": str(tmp_path / "t.csv"), "test_path": str(tmp_path / "t.csv")}
+    (note,) = loaded(part(name="table", label="label", clients=2, partition="iid", **both)).notes
+    assert note == "data: 60 of 60 test inputs are training inputs, too, and test nothing new; leave them out"
+    assert repeated(X[:50], X[49:]) == ()  # one of them
+    assert repeated(np.zeros((50, 2)), np.zeros((9, 2))) == ()  # few values repeat themselves
+    assert repeated(X[:50], X[30:]) != ()
+
+
+def test_arrays_of_the_splits_beside_all_samples_are_told() -> None:
+    (note,) = load(name="arrays", arrays={"x": X, "y": Y, "x_test": X[:5] + 1, "y_test": Y[:5]}).notes
+    assert note.startswith("data.arrays: 'x_test', 'y_test' are not used, as x and y are all samples")
+    with pytest.raises(ValueError, match=r"add 'x_train', or call 'X_train' so"):
+        load(name="arrays", arrays={"X_train": X, "y_train": Y, "X_test": X, "y_test": Y})
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (["cat", "Cat ", "dog"], "'Cat ' and 'cat' are labels of their own; make them alike if they mean the same"),
+        (["cat", "nan", "dog"], "'nan' is a label of its own; leave its samples out if it stands for a missing one"),
+        (["cat", "", "dog"], "'' is a label of its own; leave its samples out if it stands for a missing one"),
+    ],
+)
+def test_labels_that_are_seldom_meant_are_told(labels: list[str], told: str) -> None:
+    assert load(name="arrays", arrays={"x": X, "y": np.array(labels)[Y]}).notes == (f"data.task: {told}",)
+
+
+def test_arrays_of_objects_are_what_they_hold() -> None:
+    assert InMemory.of(X.astype(object)) == InMemory.of(X)
+    assert InMemory.of(Y.astype(object)) == InMemory.of(Y)
+    with pytest.raises(ValueError, match="rows of one shape"):
+        InMemory.of(np.array([np.zeros(2), np.zeros(3)], dtype=object))
+    with pytest.raises(ValueError, match="got 2 masked ones"):
+        InMemory.of(np.ma.masked_array([1, 2, 3], mask=[True, True, False]))
+    assert InMemory.of(np.ma.masked_array([1, 2])).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("y", "cure"),
+    [
+        (Y + 0j, r"np.stack\(\[y.real, y.imag\], axis=1\)"),
+        (np.datetime64("2020-01-01") + Y, r"make numbers of times, such as \(y - y.min\(\)\)"),
+        (np.arange(60), "if they are targets, say `task: regression`"),
+    ],
+)
+def test_labels_that_are_none_are_refused_with_what_to_do(y: Any, cure: str) -> None:
+    with pytest.raises(ValueError, match=cure):
+        loaded(part(name="arrays", arrays={"x": X, "y": y}, clients=2, partition="iid"))
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def test_pictures_are_on_white_where_nothing_is_seen(tmp_path: Path) -> None:
+    """Whatever colours are stored there."""
+    for label, hidden in (("a", 0), ("b", 90)):
+        pixels = np.full((8, 8, 4), hidden, np.uint8)
+        pixels[:, 4:] = (200, 30, 30, 255)
+        pixels[:, :4, 3] = 0
+        for place in range(2):
+            (tmp_path / label).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / label / f"{place}.png")
+    dataset = load_images("image_folder", tmp_path, size=8, test_share=0.5)
+    assert dataset.train.x[:, 0, 0].tolist() == [[255] * 3] * 2
+    assert dataset.train.x[:, 0, 7].tolist() == [[200, 30, 30]] * 2
+
+
+@pytest.mark.parametrize("names", [("Train", "Test"), ("TRAINING", "Val"), ("train", "dev")])
+def test_folders_of_splits_are_known_in_any_letters(tmp_path: Path, names: tuple[str, str]) -> None:
+    for folder, grey in zip(names, (10, 50), strict=True):
+        for label in "ab":
+            write_image(tmp_path / folder / label / "0.png", grey + ord(label))
+    dataset = load_images("image_folder", tmp_path)
+    assert dataset.num_classes == 2
+    assert shades(dataset) == ([107, 108], [147, 148])
+
+
+def test_folders_of_systems_are_no_classes_and_one_class_is_told(tmp_path: Path) -> None:
+    for place in range(4):
+        write_image(tmp_path / "data/a" / f"{place}.png", 10 * place)
+        write_image(tmp_path / "data/b" / f"{place}.png", 10 * place + 5)
+    for name in ("__MACOSX", "__pycache__", "@eaDir", ".ipynb_checkpoints"):
+        write_image(tmp_path / "data" / name / "0.png", 99)
+    assert load_images("image_folder", tmp_path / "data").notes == ()
+    (note,) = load_images("image_folder", tmp_path).notes
+    assert "'data' is the only class" in note

@@ -1,0 +1,77 @@
+"""Modules that cannot be trained as they are meant are refused, with what to do."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import digits
+from torch import Tensor, nn
+
+from raysim import ScenarioError, parse_scenario
+from raysim.data import Arrays
+from raysim.runs.inspection import inspect
+
+
+class Odd(nn.Module):
+    """Flawed in some way."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how, self.head = how, nn.Linear(64, 10)
+        self.register_buffer("least", torch.tensor(torch.inf))
+        self.least: Tensor
+        self.late: nn.Module | None = None
+        if how == "double":
+            self.head = self.head.double()
+
+    def forward(self, x: Tensor) -> Any:
+        x = x.flatten(1)
+        if self.how == "double":
+            return self.head(x.double())
+        if self.how == "late":
+            self.late = self.late or nn.Linear(64, 64)
+            x = self.late(x)
+        if self.how == "observer" and self.training:
+            self.least = torch.minimum(self.least, x.min())
+        outputs = self.head(x)
+        if self.how == "auxiliary" and self.training:
+            return outputs, outputs
+        return outputs.detach() if self.how == "detached" else outputs
+
+
+def problems(model: Any, data: Any = None) -> str:
+    made = digits(data=data or {"name": "digits", "clients": 5, "partition": "iid"}, algorithm="fedavg")
+    made["world"]["dispatch"]["per_round"] = 2
+    return " ".join(problem.text for problem in inspect(parse_scenario(made | {"model": model})).problems)
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("", ""),
+        ("auxiliary", "must return one tensor of floats, got tuple in training mode; return the logits alone"),
+        ("late", "must have all parameters before its first call, in which it makes 'late.bias'; make its layer in"),
+        ("observer", "buffer 'least' is taken for a constant, as it is not finite at first, but training changes it"),
+        ("detached", "nothing that is trained leads to its outputs: do not detach them"),
+        ("double", "parameters become float32: let `forward` cast to the type of these"),
+    ],
+)
+def test_a_module_that_loses_what_it_learns_is_refused(how: str, told: str) -> None:
+    found = problems(Odd(how))
+    assert told in found
+    assert bool(told) == bool(found)
+
+
+def test_a_module_without_values_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="must have parameters with values, got 'weight' on the device meta"):
+        problems(nn.Linear(64, 10, device="meta"))
+
+
+def test_the_advice_for_one_logit_leads_to_a_run() -> None:
+    draw = np.random.default_rng(0)
+    x, y = draw.standard_normal((40, 4)), draw.integers(2, size=40)
+    keys: Any = {"clients": 5, "partition": "iid"}
+    refused = problems(nn.Linear(4, 1), Arrays.of({"x": x, "y": y}, **keys))
+    assert "for one logit, give y as (n, 1) of 0 and 1, with data.task multi_label" in refused
+    assert not problems(nn.Linear(4, 1), Arrays.of({"x": x, "y": y[:, None]}, task="multi_label", **keys))
