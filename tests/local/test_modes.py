@@ -97,6 +97,15 @@ def test_neither_does_which_of_two_actors_evaluates(tmp_path: Any) -> None:
     assert inline == on_ray
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_neither_does_how_many_processes_there_are(tmp_path: Any, seed: int) -> None:
+    model = {"name": "module", "module": "drawn_modules:of_seed", "args": {"seed": seed}}
+    places: list[Any] = [{"inline": True}, {"local": 1}, {"local": 2}]
+    digests = [raysim.run({**SCENARIO, "model": model}, out=tmp_path, **where).digest for where in places]
+    assert digests == digests[:1] * 3
+
+
 @pytest.mark.parametrize("shape", [(1, 4), (1, 4, 1), (1, 4, 1, 1)])
 def test_one_value_a_channel_has_no_variance(shape: tuple[int, ...]) -> None:
     """The running statistics are taken instead, and left as they are."""

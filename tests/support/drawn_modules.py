@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 
 class Drawn(nn.Module):
-    """A module drawn by a seed: norms of several kinds, frozen or not, tied weights, masks, modes of its own."""
+    """A module drawn by a seed: norms of several kinds, frozen or not, tied weights, masks, modes of its own,
+    parametrised weights, and a count that it keeps."""
 
     def __init__(self, seed: int, classes: int = 10) -> None:
         super().__init__()
@@ -35,6 +36,10 @@ class Drawn(nn.Module):
         self.kept = pick((), ("norm",), ("norm", "norm_too"), ("",))  # what stays in eval mode
         if pick(True, False):
             self.norm.requires_grad_(False)
+        parametrise = pick(None, nn.utils.parametrizations.spectral_norm, nn.utils.parametrizations.weight_norm)
+        if parametrise:
+            parametrise(self.head)
+        self.counts, self.steps = pick(True, False), 0  # how often it was called in training
 
     def train(self, mode: bool = True) -> "Drawn":
         super().train(mode)
@@ -46,11 +51,19 @@ class Drawn(nn.Module):
         x = torch.relu(self.norm(self.first(x)))
         x = torch.relu(self.norm_too(self.second(x))).mean((2, 3))
         x = x + self.mask[0]
+        if self.counts and self.training:
+            self.steps += 1
+            x = x / self.steps
         return self.head(self.drop(self.fourth(torch.relu(self.third(x)))))
 
 
 def drawn(seed: int) -> Drawn:
     torch.manual_seed(seed)
+    return Drawn(seed)
+
+
+def of_seed(seed: int) -> nn.Module:
+    """For scenarios: whichever module the seed draws."""
     return Drawn(seed)
 
 
