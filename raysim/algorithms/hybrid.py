@@ -55,7 +55,8 @@ def needs_server_data(scenario: Setting, *, in_domain: bool = False) -> Iterator
     """Yields a problem if the server has no samples. in_domain: also if they are not like the clients' samples."""
     name, kind = scenario.algorithm.name, scenario.server_data.name
     if kind == "none":
-        text = f"must not be none, for the server of {name} works on samples of its own; take in_domain, for example"
+        example = "`server_data: {name: in_domain, samples: 100}`"
+        text = f"must not be none, for the server of {name} works on samples of its own; for example {example}"
         yield Problem("server_data", text)
     elif in_domain and not scenario.server_data.in_domain:
         text = f"must be in_domain, for the server of {name} learns from their labels, got {kind}; take in_domain"
