@@ -190,7 +190,7 @@ def _require_alike(values: Values, group: RunSet, keys: list[str]) -> None:
         which = ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
         raise NotComparable(
             f"runs that cannot be compared: {f'those with {which}' if which else 'all'} must differ in seed only, "
-            f"got several values of {', '.join(other)}; add --by KEY or --columns KEY, for example --by {other[0]}"
+            f"got several values of {', '.join(other)}; add --by KEY, for example --by {other[0]}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -12,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from results import compare
 from results.disk import replacing
 from results.groups import Groups, Look, RunGroup, grouped, telling
 from results.keys import spell_out
@@ -44,6 +46,7 @@ class Curves(TypedDict, total=False):
     band: str  # around a line over several seeds: minmax, std, ci (95 %, by the t-distribution) or none
     order: Sequence[str]  # of the lines, by their labels; those that are not named follow
     labels: Mapping[str, str]  # other texts for the legend, by the lines' labels
+    unfinished: bool  # whether runs that are not finished are drawn beside some that are; alone they always are
 
 
 class Drawn(Curves, total=False):
@@ -73,13 +76,17 @@ def plot(
     """Draws metrics of runs over virtual time, rounds, bytes or real time, and returns the axes; of several panels, an
     array of them.
 
-    A line is the mean over the runs of a group, which by default differ in their seed alone.
+    A line is the mean over the runs of a group, which differ in their seed alone. Warns of runs that are left out.
 
     metric: one, or several, each with a panel. x: round, virtual_time, bytes or seconds; None: virtual_time where
     delays are in seconds, else round. axes: where to draw; None: in a new figure of pyplot. style: see `save`.
-    Raises NotComparable (a ValueError) for what cannot be drawn, and UnknownKey for a key that no run has.
+    Raises NotComparable (a ValueError) for what cannot be drawn, also where runs of a group differ in another key than
+    the seed, and UnknownKey for a key that no run has.
     """
-    panels, x = _panels(runs, metric, x, how)
+    counted, notes = _counted(runs, how)
+    panels, x = _panels(counted, metric, x, how)
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
     styled = Styled.of(style)
     if axes is not None:
         if len(panels) > 1:
@@ -110,8 +117,10 @@ def save(
     font: str = "DejaVu Sans",
     size: float = 8.0,
     **how: Unpack[Curves],
-) -> None:
+) -> list[str]:
     """Writes a figure for a paper, as PDF, SVG or PNG by the ending of the path. Equal runs give an equal file.
+
+    Returns a line for each run that is left out, and for each unfinished one that counts.
 
     style: paper, page (as in reports), dark (for slides), or a style of matplotlib's. width, height: of the figure,
     with a unit of in, cm, mm or pt; the height is by default 0.7 of the width of each row of panels. font: a family
@@ -123,7 +132,8 @@ def save(
         raise NotComparable(f"out: must end in .{', .'.join(FORMATS)}, got {quoted(path.name)}; give another name")
     wide = inches(width, "width")
     high = None if height is None else inches(height, "height")
-    panels, x = _panels(runs, metric, x, how)
+    counted, notes = _counted(runs, how)
+    panels, x = _panels(counted, metric, x, how)
     styled = Styled.of(style)
     with styled.context(font, size):
         figure = Figure(figsize=(wide, high or _SHAPE * wide), layout="constrained", facecolor=styled.background)
@@ -131,6 +141,7 @@ def save(
         dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
         with replacing(path) as hidden, open(hidden, "wb") as stream:
             figure.savefig(stream, format=form, metadata=dates.get(form))
+    return notes
 
 
 def inches(text: str, key: str) -> float:
@@ -143,6 +154,18 @@ def inches(text: str, key: str) -> float:
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------------------
+
+
+def _counted(runs: RunSet, how: Curves) -> tuple[RunSet, list[str]]:
+    """Returns the runs to draw, one for each line, panel and seed, and a note on each other one, as comparisons do."""
+    unfinished = how.get("unfinished", False) or not any(run.over for run in runs.runs)
+    counted, notes = compare.counted_runs(runs, unfinished)
+    rows, _ = compare.axes(counted, how.get("by"), ())
+    facet = how.get("facet")
+    heads = [] if facet is None else compare.axes(counted, [facet], ())[0]
+    groups = compare.grouped(counted, list(dict.fromkeys([*rows, *heads])), notes)
+    kept = {run for group in groups.values() for run in group}
+    return counted.only(run for run in counted.runs if run in kept), notes
 
 
 def _panels(runs: RunSet, metric: str | Sequence[str], x: str | None, how: Curves) -> tuple[list[Plotted], str]:

@@ -142,14 +142,15 @@ class Runs(RunSet):
     ) -> Any:
         """Draws learning curves as reports do, with a band over seeds; returns matplotlib's axes, or an array of them.
 
-        A line is the mean over the runs of a group, which by default differ in their seed alone.
+        A line is the mean over the runs of a group, which differ in their seed alone. Warns of runs that are left out.
 
         metric: one, or several, each with a panel. x: round, virtual_time, bytes or seconds; None: virtual_time where
             delays are in seconds, else round. axes: where to draw; None: in a new figure of pyplot.
         how: style, which is page (as in reports), paper, dark, or the name of a style of matplotlib's; by, keys whose
             values make the lines; facet, a key whose values each have a panel; split; subject, whose own models
             (client, unseen or peer); band, which is minmax, std, ci (95 %) or none; order, of the lines by their
-            labels; labels, other texts for the legend by the lines' labels.
+            labels; labels, other texts for the legend by the lines' labels; unfinished, whether runs that are not
+            finished are drawn beside some that are.
 
         Raises NotComparable (a ValueError) for what cannot be drawn, and UnknownKey.
         """

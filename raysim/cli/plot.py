@@ -40,6 +40,9 @@ def plot(
         str | None, typer.Option(help="Whose own models: client, unseen or peer; by default the global one.")
     ] = None,
     band: Annotated[str, typer.Option(help="Over seeds: minmax, std, ci (of 95 %) or none.")] = "minmax",
+    unfinished: Annotated[
+        bool, typer.Option("--unfinished", help="Also draw runs that are not finished, beside those that are.")
+    ] = False,
     order: Annotated[
         list[str] | None, typer.Option(metavar="LABEL", help="The next line, by its label; can be repeated.")
     ] = None,
@@ -67,10 +70,10 @@ def plot(
     if wrong := [text for text, (old, _, _) in zip(label or [], pairs, strict=True) if not old]:
         refuse(f"--label: must be LABEL=TEXT, such as fedavg=FedAvg, got {wrong[0]!r}")
     how: dict[str, Any] = {"by": by, "facet": facet, "split": split, "subject": subject, "band": band}
-    how |= {"order": order or [], "labels": {old: new for old, _, new in pairs}}
+    how |= {"unfinished": unfinished, "order": order or [], "labels": {old: new for old, _, new in pairs}}
     page: dict[str, Any] = {"style": style, "width": width, "height": height, "font": font, "size": size}
     with refusing_wrong_runs() as notes:
-        whole(load(*runs, damaged=notes), lambda some: save(some, out, metrics, x, **page, **how), notes)
+        notes += whole(load(*runs, damaged=notes), lambda some: save(some, out, metrics, x, **page, **how), notes)
     typer.echo(f"{', '.join(metrics)} in {out}")
 
 

@@ -50,7 +50,7 @@ def test_a_group_has_the_mean_and_the_sample_standard_deviation_of_its_runs(runs
 def test_runs_of_a_group_differ_in_seed_only(runs: Path) -> None:
     assert refused(runs, "--by", "algorithm") == (
         "runs that cannot be compared: those with algorithm.name=fedavg must differ in seed only, got several values "
-        "of world.delay.sigma; add --by KEY or --columns KEY, for example --by world.delay.sigma\n"
+        "of world.delay.sigma; add --by KEY, for example --by world.delay.sigma\n"
     )
     assert len(cells(runs, "--by", "algorithm", "--columns", "world.delay.sigma")) == 3
     assert len(cells(runs, "--by", "algorithm", "--by", "seed", "--columns", "world.delay.sigma")) == 6

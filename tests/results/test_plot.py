@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from reported_runs import evaluation, made, step
 
-from results import NotComparable, Runs, load
+from results import NotComparable, Runs, load, write_json
 from results.report import style
 
 
@@ -107,6 +107,26 @@ def test_what_cannot_be_drawn_is_refused(how: dict[str, Any], text: str, runs: R
     with pytest.raises(NotComparable) as refused:
         runs.plot(**how)
     assert text in str(refused.value)
+
+
+def test_runs_count_as_in_comparisons(runs: Runs, tmp_path: Path) -> None:
+    """Others than those of a line's seed are refused, and those that are not finished are named, unless all are so."""
+    rows = {"evaluations": [evaluation(0, 0.9)]}
+    world = {"world": {"delay": {"unit": "seconds"}}}
+    made(tmp_path / "other", rows, {"algorithm": {"name": "fedbuff"}, "local": {"lr": 9.0}, **world})
+    answer = command("plot", tmp_path, "--by", "algorithm", "--out", tmp_path / "x.svg")
+    told = "those with algorithm.name=fedbuff must differ in seed only, got several values of local.lr"
+    assert (answer.exit_code, answer.stdout) == (2, "") and told in answer.stderr
+    with pytest.raises(NotComparable, match=told):
+        load(tmp_path).plot(by=["algorithm"], axes=Figure().subplots())
+    assert len(load(tmp_path).plot(by=["algorithm"], facet="local.lr").flat) == 2
+    pyplot.close("all")
+    write_json(tmp_path / "other", {**load(tmp_path / "other")[0].info, "status": "interrupted"})
+    answer = command("plot", tmp_path, "--by", "algorithm", "--out", tmp_path / "x.svg")
+    assert answer.exit_code == 0 and answer.stderr == f"{tmp_path / 'other'}: interrupted; left out\n"
+    for drawn, unfinished, number in ((load(tmp_path), True, 3), (load(tmp_path / "other"), False, 1)):
+        with pytest.warns(UserWarning, match="interrupted; counts"):
+            assert len(drawn.plot(unfinished=unfinished, axes=Figure().subplots()).lines) == number
 
 
 def test_the_command_writes_files_of_a_given_size(runs: Runs, tmp_path: Path) -> None:
