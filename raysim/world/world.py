@@ -39,6 +39,9 @@ DELAYS: tuple[type[Delay], ...] = (
 AVAILABILITY: tuple[type[Availability], ...] = (Always, RandomAvailability, Periodic, TraceAvailability)
 
 
+_SECONDS = "needs a delay in seconds, got one in rounds; set world.delay.unit: seconds"
+
+
 class Dispatch(Part):
     """Which clients are picked, and when. A client in flight is never picked.
 
@@ -158,11 +161,11 @@ class World(Part):
         if self.dispatch.given == ["order"] and self.delay.unit == "rounds":
             raise ValueError("dispatch.order alone needs a delay in seconds, got one in rounds; add per_round")
         if self.dispatch.per_tier is not None and self.delay.unit == "rounds":
-            raise ValueError("dispatch.per_tier needs a delay in seconds, got one in rounds; set delay.unit: seconds")
+            raise ValueError(f"dispatch.per_tier {_SECONDS}")
         if self.dispatch.round_s is not None and self.delay.unit == "rounds":
-            raise ValueError("dispatch.round_s needs a delay in seconds, got one in rounds")
+            raise ValueError(f"dispatch.round_s {_SECONDS}")
         if self.dispatch.reports is not None and self.delay.unit == "rounds":
-            raise ValueError("dispatch.reports needs a delay in seconds, got one in rounds; set delay.unit: seconds")
+            raise ValueError(f"dispatch.reports {_SECONDS}")
         if self.staleness == "rounds" and not self.has_rounds:
             raise ValueError(
                 "staleness must be versions where delays are in seconds and clients are not picked by rounds"

@@ -16,8 +16,10 @@ STEPS = 5  # pieces of advice that may follow each other
 
 def follow(raw: Raw, path: str, text: str) -> bool:
     """Does what a refusal says, and tells whether it could."""
-    if found := re.search(r"set ([\w.]+), for example to ([\w.]+)", text):
+    if found := re.search(r"set (\w+\.\w+)(?:, for example to| to a share, such as) ([\w.]+)", text):
         return put(raw, path, found[1], found[2])
+    if found := re.search(r"(?:for example|try) `?(\{[^`}]+\})", text):
+        return put(raw, "", path, found[1])
     if found := re.search(r"`([\w.]+): ([^`]+)`", text) or re.search(r"set ([\w.]+): (\w+)", text):
         return put(raw, path, found[1], found[2])
     if found := re.search(r"must (?:be|give a step) (?:at most|at least|[a-z ]+ or equal to) .*?(\d+)", text):
@@ -59,6 +61,17 @@ REFUSED: dict[str, Raw] = {
     "enough updates": {"algorithm": {"name": "fedbuff", "buffer": 10, "aggregate": {"name": "krum", "byzantine": 5}}},
     "a single step": {"algorithm": "d_psgd"},
     "public samples": {"algorithm": "fedf_admm"},
+    "tiers": {"algorithm": "fedat"},
+    "adapters": {"algorithm": "flora"},
+    "the best on validation": {"run__keep_best": "validation accuracy"},
+    "a target": {"run__until": {"metric": "accuracy", "at_least": 0.9}},
+    "enough for Bulyan": {
+        "algorithm": {"name": "fedbuff", "buffer": 5, "aggregate": {"name": "bulyan", "byzantine": 2}}
+    },
+    "no peers": {"topology": "ring"},
+    "equal rates": {"algorithm": "dsgt"},
+    "labels at the server": {"algorithm": "hfcl"},
+    "chunks": {"resources__chunk": 0},
 }
 
 

@@ -46,7 +46,7 @@ NORMED: Raw = {"name": "resnet", "depth": 14}
         ),
         (
             {"world": {"dispatch": {"per_tier": 4, "tiers": 2}}},
-            "world: dispatch.per_tier needs a delay in seconds, got one in rounds; set delay.unit: seconds",
+            "world: dispatch.per_tier needs a delay in seconds, got one in rounds; set world.delay.unit: seconds",
         ),
         ({"world": {"dispatch": {"per_tier": 4}, "delay": SECONDS}}, "must have both of per_tier and tiers, or none"),
         ({"run__evaluate_clients": 3}, "run.evaluate_clients: needs samples of each client's own to test on"),
