@@ -46,6 +46,7 @@ class Overview:
     rows: list[tuple[str, ...]]
     """The cells of the table of groups, one row for each."""
     lines: list[RunLine]
+    """Those that did not end as they should come first."""
     endings: str
     """How many runs ended how, such as "9 finished, 1 diverged"."""
     differ: list[tuple[str, list[str]]]
@@ -60,7 +61,7 @@ def overview(groups: Groups) -> Overview:
     """Sums up a report's runs."""
     found = {run.id: summary(run) for run in groups.runs.runs}
     runs = groups.runs
-    lines = [_line(run, found[run.id]) for run in runs.runs]
+    lines = sorted((_line(run, found[run.id]) for run in runs.runs), key=lambda line: not line.alarm)
     firsts = [group.runs[0].keys for group in groups.groups]
     differ = [
         (key, [text(scenario[key]) if key in scenario else "" for scenario in firsts])
