@@ -175,3 +175,15 @@ def test_folders_of_systems_are_no_classes_and_one_class_is_told(tmp_path: Path)
     assert load_images("image_folder", tmp_path / "data").notes == ()
     (note,) = load_images("image_folder", tmp_path).notes
     assert "'data' is the only class" in note
+
+
+def test_frames_that_are_not_used_are_told(tmp_path: Path) -> None:
+    for label in "ab":
+        for place in range(2):
+            first, second = (Image.new("L", (8, 8), shade + place + ord(label)) for shade in (0, 100))
+            (tmp_path / label).mkdir(exist_ok=True)
+            first.save(tmp_path / label / f"{place}.gif", save_all=True, append_images=[second] * place)
+    (note,) = load_images("image_folder", tmp_path, test_share=0.5).notes
+    assert (
+        note.startswith("data.path: of 2 files of") and "with several frames, such as 'a/1.gif', the first is" in note
+    )

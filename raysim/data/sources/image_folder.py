@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.images import Images
-from raysim.data.sources.pixels import SUFFIXES, read_images
+from raysim.data.sources.pixels import SUFFIXES, of_frames, read_images
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import tested
 from raysim.parts.errors import BadValue, MissingFile
@@ -19,6 +20,7 @@ from results.location import location
 
 TRAIN = ("train", "training")  # folders of the splits, in any letters
 TEST = ("test", "testing", "val", "valid", "validation", "dev", "eval")
+_OPENED = 100  # how many files of a class are looked at for several frames
 
 
 class ImageFolder(Images):
@@ -92,6 +94,10 @@ def _unused(folder: Path, used: list[Path], classes: list[str]) -> Iterable[str]
     for split in used:
         loose = [file for file in split.iterdir() if file.is_file() and file.suffix.lower() in SUFFIXES]
         below = [file for name in classes for file in _files(split / name) if file.suffix.lower() not in SUFFIXES]
+        some = [file for name in classes for file in islice(_files(split / name), _OPENED)]
+        if frames := [file for file in some if of_frames(file)]:
+            place = str(frames[0].relative_to(split))
+            yield f"of {len(frames)} files of {split.name!r} with several frames, such as {place!r}, the first is used"
         if found := sorted([*loose, *below]):
             yield f"{len(found)} files of {split.name!r} are not used, such as {str(found[0].relative_to(split))!r}"
 
