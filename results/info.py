@@ -29,6 +29,7 @@ _NUMBER = (int, float)
 _IN_BLOCKS: dict[str, Kind] = {"totals": _NUMBER, "seconds": _NUMBER, "digest": str, "rows": int}  # null, too
 _IN_LISTS: dict[str, Kind] = {"machines": dict, "workers": dict, "resumed": dict, "notes": str}
 _DEPENDS_ON: dict[str, Kind] = {"raysim": str, "modules": dict, "files": dict}  # all of them, if there is the block
+_BEST: dict[str, Kind] = {"split": str, "metric": str, "value": _NUMBER, "step": int}
 _DIVERGED: dict[str, Kind] = {"what": str, "round": int, "version": int}  # all of them, if there is the block
 _PARTS = ("data", "model", "algorithm", "topology", "world", "run")  # of its scenario
 _WORDS: dict[Kind, str] = {
@@ -52,11 +53,13 @@ def wrong_info(info: dict[str, Any]) -> list[str]:
     for key, kind in _IN_LISTS.items():
         inner = info.get(key)
         found += [_wrong(f"{key}.{n}", one, kind) for n, one in enumerate(inner)] if isinstance(inner, list) else []
-    for block, kinds in {"diverged": _DIVERGED, "depends_on": _DEPENDS_ON}.items():
+    for block, kinds in {"diverged": _DIVERGED, "depends_on": _DEPENDS_ON, "best": _BEST}.items():
         if isinstance(inner := info.get(block), dict):
             found += [_wrong(f"{block}.{key}", inner.get(key), kind) for key, kind in kinds.items()]
     for n, machine in enumerate(info.get("machines") or ()) if not any(found) else ():
-        found.append(_wrong(f"machines.{n}.workers", machine.get("workers"), list))
+        workers = machine.get("workers")
+        found.append(_wrong(f"machines.{n}.workers", workers, list))
+        found += [_wrong(f"machines.{n}.workers", one, str) for one in workers] if isinstance(workers, list) else []
     scenario = info.get("scenario")
     if isinstance(scenario, dict):
         parts = {key: scenario[key] for key in _PARTS if scenario.get(key) is not None}

@@ -55,6 +55,9 @@ def changed(run: Run, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
     Raises ScenarioError for wrong ones, and CannotGoOn if run.json does not hold the scenario that was run.
     """
     source, info = str(run.folder), run.info
+    if "scenario" not in info:
+        text = "must hold the scenario that was run, and holds none"
+        raise CannotGoOn(f"{run.folder / 'run.json'}: {text}; copy it again from where it is whole")
     before = parse_scenario(info["scenario"], source)
     same_version = (info.get("versions") or {}).get("raysim") == installed("raysim")  # another one may have other keys
     if same_version and info.get("scenario_hash") not in (None, before.hash):

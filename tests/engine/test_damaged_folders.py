@@ -103,6 +103,8 @@ DAMAGES: dict[str, Any] = {
     "run.json: must be JSON, got Infinity, which is no number of JSON": _info("loop", float("inf")),
     "run.json: machines.0: must be a block of keys, got 'x'": _info("machines", ["x"]),
     "run.json: depends_on.modules: must be a block of keys, got None": _info("depends_on", {"raysim": "0.1.0"}),
+    "run.json: best.metric: must be text, got None": _info("best", {"split": "test", "value": 1.0, "step": 1}),
+    "run.json: machines.0.workers: must be text, got 0": _info("machines", [{"workers": [0]}]),
     "run.json: git: must be a block of keys, got 1": _info("git", 1),
 }
 
