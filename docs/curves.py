@@ -1,6 +1,7 @@
-"""Runs every algorithm as its page says, and keeps its curve: `python docs/curves.py`.
+"""Runs algorithms as their pages say, and keeps their curves: all with `python docs/curves.py`, or those that it names.
 
-It takes about five minutes. The site draws the curves from the file that this writes, so that building it runs nothing.
+All of them take about five minutes. The site draws the curves from the file that this writes, so that building it runs
+nothing.
 """
 
 import json
@@ -15,17 +16,20 @@ FILES = sorted((ROOT / "scenarios" / "algorithms").glob("*.yaml"))
 CURVES = Path(__file__).parent / "generate" / "curves.json"
 
 
-def main(folder: Path) -> None:
-    """Keeps the curves of the sweeps in a folder; makes those that are not there."""
+def main(folder: Path, wanted: list[str]) -> None:
+    """Keeps the curves of the cases that are named, or of all, from runs that it makes in a folder."""
     import raysim
 
-    curves: dict[str, dict[str, Any]] = {}
+    curves: dict[str, dict[str, Any]] = json.loads(CURVES.read_text()) if wanted else {}
     for path in FILES:
-        subprocess.run([sys.executable, "-m", "raysim", "sweep", path, "--inline", "--out", folder], check=True)
         plan = raysim.load_sweep(path)
-        cases = {scenario.hash: scenario.name.removeprefix(f"{plan.name}-") for scenario in plan.scenarios()}
+        cases = {scenario.name.removeprefix(f"{plan.name}-"): scenario.hash for scenario in plan.scenarios()}
+        if not (chosen := [case for case in cases if case in wanted or not wanted]):
+            continue
+        command = ["raysim", "sweep", path, "--cases", ",".join(chosen), "--inline", "--out", folder]
+        subprocess.run([sys.executable, "-m", *command], check=True)
         runs = {run.info["scenario_hash"]: run for run in raysim.load(folder / plan.name).runs}
-        curves[path.stem] = {case: curve(runs[scenario]) for scenario, case in cases.items()}
+        curves.setdefault(path.stem, {}).update({case: curve(runs[cases[case]]) for case in chosen})
     CURVES.write_text(json.dumps(curves, separators=(",", ":"), sort_keys=True).replace("},", "},\n") + "\n")
 
 
@@ -43,8 +47,5 @@ def curve(run: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        main(Path(sys.argv[1]))
-    else:
-        with tempfile.TemporaryDirectory() as place:
-            main(Path(place))
+    with tempfile.TemporaryDirectory() as place:
+        main(Path(place), sys.argv[1:])

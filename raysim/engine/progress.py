@@ -16,7 +16,7 @@ class Progress(NamedTuple):
     in_flight: int  # clients in flight
     used: int  # updates used so far
     seconds: float  # wall seconds since the timeline began
-    evaluated: int | None  # rounds that were over when the model was last evaluated
+    evaluated: int | None  # rounds that were over at the last evaluation: `round`, if this is one
     metrics: dict[str, float]  # means over clients or peers whose own models it evaluated, else of the global model
     totals: dict[str, int]  # counts so far, as run.json has them: dispatched, used, discarded and others
     traffic: dict[str, int]  # bytes of simulated messages since the run began or went on, up and down
