@@ -12,8 +12,9 @@ import numpy as np
 from results.cost import COSTS
 from results.metrics import directions
 
-# Metrics that are totals of a whole run, and not evaluations of a model. seconds: real time.
-TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "seconds")
+# Metrics that are totals of a whole run, and not evaluations of a model. staleness: mean over the updates used. seconds:
+# real time.
+TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "staleness", "seconds")
 _SUBJECTS = ("global", "client", "unseen", "peer")
 QUANTILES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
 _OVER = ("mean", "micro", "min", "max", "gap", *QUANTILES)

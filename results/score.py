@@ -26,6 +26,7 @@ _SOURCES = {  # total: (table, column, aggregate)
     "up_bytes": ("steps", "up_bytes", "sum"),
     "down_bytes": ("steps", "down_bytes", "sum"),
     "local_steps": ("updates", "local_steps", "sum"),
+    "staleness": ("updates", "staleness", "mean"),
 }
 _OVER = {  # ways to join members' numbers that need more than one aggregate: (column, aggregate) pairs
     # The mean is there to find NaN of members that diverged, which Arrow leaves out of min and max.
@@ -181,7 +182,8 @@ def _total(runs: RunSet, name: str, last: dict[str, int] | None) -> Numbers:
     if name == "seconds":
         return [(run.info.get("seconds") or {}).get("total") for run in runs.runs]
     table, column, aggregate = _SOURCES[name]
-    rows = runs.table(table, ["run", "step", column], keys=[])
+    used = pc.field("status") == "used" if name == "staleness" else None  # others count all rows
+    rows = runs.table(table, ["run", "step", column], used, keys=[])
     if last is not None:
         steps = pa.array([last.get(run, -1) for run in rows["run"].cast(pa.string()).to_pylist()], pa.int64())
         rows = rows.filter(pc.less_equal(rows["step"], steps))

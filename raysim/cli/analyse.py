@@ -59,7 +59,7 @@ def compare(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="accuracy, loss, ..., virtual_time, up_bytes, down_bytes, local_steps or seconds."),
+        typer.Option(help="accuracy, loss, ..., virtual_time, up_bytes, down_bytes, local_steps, staleness or seconds."),
     ] = None,
     reduce: Annotated[
         str,

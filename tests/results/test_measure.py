@@ -2,11 +2,14 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from compared_runs import FEDAVG, FEDBUFF, cells, compare, made
 from conftest import Simulate
 from peers_runs import peers
+from reported_runs import evaluation, when
+from reported_runs import made as reported
 
 from results import load
 
@@ -73,6 +76,19 @@ def test_totals_are_of_the_whole_run(tmp_path: Path) -> None:
     assert frame["metric"].tolist() == names
     assert frame["mean"].tolist() == [500, 1000, 35, 5.5, 10]
     assert frame["std"].tolist() == pytest.approx([math.sqrt(2) * half for half in (100, 200, 7, 1, 2)])
+
+
+def test_staleness_is_that_of_the_updates_used(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [evaluation(1, 0.5), evaluation(2, 0.5)]
+    known = {"client": 0, "dispatched_at": 0.0, "version": 0, "samples": 1}
+    told = (("used", 1.0), ("used", 4.0), ("discarded", 9.0), ("used", 7.0))
+    updates = [
+        {**when(place), **known, "dispatch": place, "status": status, "staleness": staleness}
+        for place, (status, staleness) in enumerate(told)
+    ]
+    reported(tmp_path / "a", {"evaluations": rows, "updates": updates})
+    assert load(tmp_path).compare(metric="staleness")["mean"].tolist() == [4.0]
+    assert load(tmp_path).compare(metric="staleness", at=("rounds", 2))["mean"].tolist() == [2.5]
 
 
 def test_a_target_takes_rounds_time_and_bytes(tmp_path: Path) -> None:
