@@ -16,7 +16,7 @@ from results.reader import Run
 from results.run_set import RunSet
 from results.score import Above, evaluated, score
 from results.significance import Marks, marks
-from results.texts import count
+from results.texts import count, in_full
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,17 +125,27 @@ def note_picked(runs: RunSet, measure: Measure) -> list[str]:
 
 
 def note_short(runs: RunSet, measure: Measure) -> list[str]:
-    """Returns a note on each run that ended before it had spent the budget by which runs are compared."""
+    """Returns a note on runs that ended before they had spent the budget by which runs are compared, and one on each
+    that does not say what it spent."""
     if measure.at is None:
         return []
     (name, most), costs, points = measure.at, Costs(runs), evaluated(runs)
     notes = []
+    short: dict[Run, float] = {}
     for run in runs.runs:
         spent = costs.by(run, points[run.id][-1], name) if run.id in points else None
         if spent is None:
             notes.append(f"{run.folder}: has no number, because it does not say its {name}")
         elif spent < most and run.info.get("ended_by") != name:
-            notes.append(f"{run.folder}: ended at {name} {spent:g}, before {most:g}; counts with what it had by then")
+            short[run] = spent
+    if len(short) > 1:
+        span = f"{in_full(min(short.values()))} to {in_full(max(short.values()))}"
+        which = f"{len(short)} of {count(len(runs), 'run')} ended before {name} {in_full(most)} ({span})"
+        which += f", such as {next(iter(short)).folder}" if len(short) < len(runs) else ""
+        notes.append(f"{which}; they count with what they had by then")
+    for run, spent in short.items() if len(short) == 1 else ():
+        text = f"ended at {name} {in_full(spent)}, before {in_full(most)}; counts with what it had by then"
+        notes.append(f"{run.folder}: {text}")
     return notes
 
 

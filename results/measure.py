@@ -6,14 +6,16 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from results.cost import COSTS
 from results.metrics import directions
+from results.texts import in_full
 
-# Metrics that are totals of a whole run, and not evaluations of a model. staleness: mean over the updates used. seconds:
-# real time.
+# Metrics that are totals of a whole run, and not evaluations of a model. staleness: mean over the updates used.
+# seconds: real time.
 TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "staleness", "seconds")
 _SUBJECTS = ("global", "client", "unseen", "peer")
 QUANTILES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
@@ -21,6 +23,9 @@ _OVER = ("mean", "micro", "min", "max", "gap", *QUANTILES)
 _BEST = ("best", "at_best_validation")
 _OF_LAST = re.compile(r"(max|min|mean)_of_last_([1-9]\d*)")
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"max": np.max, "min": np.min, "mean": np.mean}
+
+Budget: TypeAlias = tuple[str, float | Literal["common"]]
+"""A cost, and how much of it; common: as much as all runs that are over have spent."""
 
 
 class NotComparable(ValueError):
@@ -87,8 +92,7 @@ class Measure:
             raise NotComparable(f"split: {text}; take test, or reduce best")
         asked = [("cost", cost) for cost in self.costs] + ([("at", self.at[0])] if self.at else [])
         for name, cost in asked:
-            if cost not in COSTS:
-                raise NotComparable(f"{name}: must be one of {', '.join(COSTS)}, got {cost!r}")
+            require_cost(name, cost)
         if self.at and not (math.isfinite(self.at[1]) and self.at[1] > 0):
             raise NotComparable(f"at: must be more than 0, got {self.at[0]}={self.at[1]:g}")
         if self.at and "seconds" in self.metrics:
@@ -132,7 +136,7 @@ class Measure:
         if self.split == "test" and (self.reduce == "best" or (match and match[1] != "mean")):
             which += " (picked on test itself)"
         if self.at:
-            which += f" by {self.at[0].replace('_', ' ')} {self.at[1]:g}"
+            which += f" within {self.at[0].replace('_', ' ')} {in_full(self.at[1])}"
         if self.subject == "global":
             return f"{which} of the global model, split {self.split}"
         members = "unseen clients" if self.subject == "unseen" else f"{self.subject}s"
@@ -141,14 +145,24 @@ class Measure:
         return f"{which}, {over} over {members}, split {self.split}"
 
 
+def require_cost(key: str, cost: str) -> None:
+    """Raises NotComparable for what is none of COSTS."""
+    if cost not in COSTS:
+        raise NotComparable(f"{key}: must be one of {', '.join(COSTS)}, got {cost!r}")
+
+
 def parse_target(text: str) -> tuple[str, float]:
     """Returns the metric and value of a target such as "accuracy=0.8". Raises NotComparable for any other text."""
     return _pair(text, "target", "metric=number, such as accuracy=0.8")
 
 
-def parse_at(text: str) -> tuple[str, float]:
-    """Returns the cost and value of a budget such as "bytes=1e9". Raises NotComparable for any other text."""
-    return _pair(text, "at", "cost=number, such as virtual_time=3600")
+def parse_at(text: str) -> Budget:
+    """Returns the cost and value of a budget such as "bytes=1e9" or "bytes=common". Raises NotComparable for any other
+    text."""
+    cost, _, value = text.partition("=")
+    if value.strip() == "common":
+        return cost.strip(), "common"
+    return _pair(text, "at", "cost=number or cost=common, such as virtual_time=3600")
 
 
 def _pair(text: str, name: str, wanted: str) -> tuple[str, float]:

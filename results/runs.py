@@ -12,10 +12,11 @@ from results import html
 from results.compare import Comparison, compare
 from results.listing import HEADS, lines
 from results.location import location
-from results.measure import Measure, NotComparable
+from results.measure import Budget, Measure, NotComparable
 from results.paired import Paired
 from results.paired import paired as pair
 from results.run_set import RunSet, whole
+from results.score import common_budget
 from results.tabulated import Tabulated
 from results.texts import count
 
@@ -37,7 +38,7 @@ class How(TypedDict, total=False):
     reduce: str
     target: Iterable[tuple[str, float]]  # `Measure.targets`; each adds the costs up to it
     cost: str | Iterable[str]  # `Measure.costs`
-    at: tuple[str, float] | None
+    at: Budget | None  # `Measure.at`, or a cost and "common"
     subject: str | None  # None: peer if no run has a server, else global
     split: str
     over: str
@@ -77,8 +78,8 @@ class Runs(RunSet):
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
-        rows, measure = _listed_or_none(by), self.measure(**how)
-        return self._whole(lambda runs: compare(runs, rows, _listed(columns), measure, unfinished)).frame
+        rows = _listed_or_none(by)
+        return self._whole(lambda runs: compare(runs, rows, _listed(columns), runs.measure(**how), unfinished)).frame
 
     def tabulate(
         self,
@@ -99,16 +100,19 @@ class Runs(RunSet):
 
         Raises NotComparable (a ValueError) also for columns or a baseline that do not go with `paired`.
         """
-        rows, measure = _listed_or_none(by), self.measure(**how)
+        rows = _listed_or_none(by)
         if paired and _listed(columns):
             raise NotComparable(f"columns: must not be given with paired, got {_listed(columns)}; leave them out")
         if baseline and not paired:
             raise NotComparable(f"baseline: must be given with paired=True, got {_listed(baseline)}; add that")
-        if paired:
-            return Tabulated(
-                self._whole(lambda runs: pair(runs, rows, _listed(baseline), measure, unfinished)), percent
-            )
-        return Tabulated(self._whole(lambda runs: compare(runs, rows, _listed(columns), measure, unfinished)), percent)
+
+        def compared(runs: Runs) -> Comparison | Paired:
+            measure = runs.measure(**how)
+            if paired:
+                return pair(runs, rows, _listed(baseline), measure, unfinished)
+            return compare(runs, rows, _listed(columns), measure, unfinished)
+
+        return Tabulated(self._whole(compared), percent)
 
     def paired(
         self,
@@ -130,8 +134,8 @@ class Runs(RunSet):
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
         """
-        keys, measure = _listed_or_none(by), self.measure(**how)
-        return self._whole(lambda runs: pair(runs, keys, _listed(baseline), measure, unfinished)).frame
+        keys = _listed_or_none(by)
+        return self._whole(lambda runs: pair(runs, keys, _listed(baseline), runs.measure(**how), unfinished)).frame
 
     def plot(
         self,
@@ -197,6 +201,8 @@ class Runs(RunSet):
         others: dict[str, Any] = dict(how)
         metrics, targets = _listed(others.pop("metric", "accuracy")), tuple(others.pop("target", ()))
         subject = others.pop("subject", None) or self.subject
+        if (at := others.get("at")) and at[1] == "common":
+            others["at"] = at[0], common_budget(self, at[0])
         if "cost" in others:
             others["costs"] = _listed(others.pop("cost"))
         return Measure(metrics, targets=targets, subject=subject, larger=self.directions, **others)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.cost import Costs, Point
-from results.measure import QUANTILES, TOTALS, Measure, NotComparable
+from results.measure import QUANTILES, TOTALS, Measure, NotComparable, require_cost
 from results.reader import Run
 from results.run_set import RunSet
 
@@ -175,6 +175,21 @@ def evaluated(runs: RunSet) -> dict[str, list[Point]]:
     for run, *when in _rows(runs.table("evaluations", _WHEN, keys=[]), *_WHEN):
         found[run].add(Point(when[0], when[1], when[2], 0.0))
     return {run: sorted(points) for run, points in found.items()}
+
+
+def common_budget(runs: RunSet, cost: str) -> float:
+    """Returns the largest budget that all runs that are over have spent by their last evaluation; of all runs if none
+    is over. Runs that do not say what they spent are left out of account.
+
+    Raises NotComparable for an unknown cost, and where no run says.
+    """
+    require_cost("at", cost)
+    some = runs.only([run for run in runs.runs if run.over] or runs.runs)
+    costs, points = Costs(some), evaluated(some)
+    spent = [costs.by(run, points[run.id][-1], cost) for run in some.runs if run.id in points]
+    if not (known := [number for number in spent if number is not None]):
+        raise NotComparable(f"at: must be a cost that a run says, got {cost!r}; take another one")
+    return min(known)
 
 
 def _total(runs: RunSet, name: str, last: dict[str, int] | None) -> Numbers:

@@ -50,6 +50,11 @@ def written(value: Any) -> str:
     return "-" if value is None or math.isnan(value) else f"{value:.12g}"
 
 
+def in_full(number: float) -> str:
+    """Returns a number with all its digits, as it can be given again: 9000000 rather than 9e+06."""
+    return str(int(number)) if float(number).is_integer() else repr(float(number))
+
+
 def precision(mean: float, std: float) -> str:
     """Returns the number format for a mean and its standard deviation: four digits of the mean, or whole numbers."""
     if not math.isfinite(mean) or 0 < abs(mean) < 1e-3:

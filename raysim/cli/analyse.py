@@ -21,7 +21,7 @@ from results.paired import paired as pair_runs
 from results.paper import beside, read_paper
 from results.render import render
 from results.run_set import whole
-from results.runs import Runs
+from results.runs import How, Runs
 from results.show import render as render_summary
 from results.texts import count
 
@@ -59,7 +59,9 @@ def compare(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="accuracy, loss, ..., virtual_time, up_bytes, down_bytes, local_steps, staleness or seconds."),
+        typer.Option(
+            help="accuracy, loss, ..., virtual_time, up_bytes, down_bytes, local_steps, staleness or seconds."
+        ),
     ] = None,
     reduce: Annotated[
         str,
@@ -80,7 +82,9 @@ def compare(
     ] = "rounds,virtual_time,bytes",
     at: Annotated[
         str | None,
-        typer.Option(metavar="COST=VALUE", help="Count evaluations up to a budget, such as virtual_time=3600."),
+        typer.Option(
+            metavar="COST=VALUE", help="Count evaluations up to a budget, such as virtual_time=3600, or bytes=common."
+        ),
     ] = None,
     subject: Annotated[
         str | None,
@@ -115,27 +119,27 @@ def compare(
         wrong = "--columns and --paper: must not be given with --paired" if paired else "--baseline: needs --paired"
         refuse(f"{wrong}; leave them out" if paired else f"{wrong} beside it; add that")
     with refusing_wrong_runs() as notes:
-        found = load(*runs, damaged=notes)
-        measure = found.measure(
-            metric=metric or "accuracy",
-            reduce=reduce,
-            target=map(parse_target, target or []),
-            cost=[name.strip() for name in cost.split(",")],
-            at=None if at is None else parse_at(at),
-            subject=subject,
-            split=split,
-            over=over,
-            picked=picked,
-        )
+        how: How = {
+            "metric": metric or "accuracy",
+            "reduce": reduce,
+            "target": [parse_target(text) for text in target or []],
+            "cost": [name.strip() for name in cost.split(",")],
+            "at": None if at is None else parse_at(at),
+            "subject": subject,
+            "split": split,
+            "over": over,
+            "picked": picked,
+        }
         published = None if paper is None else read_paper(paper)
 
         def compared(some: Runs) -> Comparison | Paired:
+            measure = some.measure(**how)
             if paired:
                 return pair_runs(some, by, baseline or [], measure, unfinished)
             comparison = compare_runs(some, by, columns or [], measure, unfinished)
             return comparison if published is None else beside(comparison, published)
 
-        compared_runs = whole(found, compared, notes)
+        compared_runs = whole(load(*runs, damaged=notes), compared, notes)
     _print_comparison(compared_runs, format, percent)
 
 

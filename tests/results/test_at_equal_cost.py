@@ -31,19 +31,32 @@ def two(tmp_path: Path) -> Path:
         (("bytes", 1e9), [0.9, 0.7]),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*; counts with what it had by then")
+@pytest.mark.filterwarnings("ignore:.*; they count with what they had by then")
 def test_evaluations_after_the_budget_do_not_count(at: tuple[str, float], expected: list[float], two: Path) -> None:
     assert load(two).compare("algorithm", at=at)["mean"].tolist() == expected
 
 
-def test_a_run_that_ended_before_the_budget_is_named(two: Path) -> None:
+def test_runs_that_ended_before_the_budget_are_told(two: Path) -> None:
     """Totals are those by then, too. A run without an evaluation by then has no number."""
     answer = compare(two, "--at", "virtual_time=9", "--by", "algorithm")
-    assert f"{two / 'a'}: ended at virtual_time 6.5, before 9; counts with what it had by then" in answer.stderr
-    assert "accuracy: last evaluation by virtual time 9 of the global model" in answer.stdout
+    assert (
+        "2 of 2 runs ended before virtual_time 9 (6.5 to 6.5); they count with what they had by then" in answer.stderr
+    )
+    assert "accuracy: last evaluation within virtual time 9 of the global model" in answer.stdout
     assert load(two).compare("algorithm", metric="up_bytes", at=("virtual_time", 4.5))["mean"].tolist() == [400, 400]
     early = compare(two, "--at", "virtual_time=1", "--by", "algorithm", "--format", "csv")
     assert ",accuracy,,,0,1" in early.stdout
+
+
+def test_a_common_budget_is_what_all_runs_that_are_over_have_spent(two: Path) -> None:
+    """It is told so that it can be given again. A run that is not over does not lower it."""
+    made(two / "c", {**FEDBUFF, "seed": 1}, [0.3, 0.4])
+    made(two / "d", {**FEDBUFF, "seed": 2}, [0.9], status="interrupted")
+    common = compare(two, "--at", "bytes=common", "--by", "algorithm")
+    assert "last evaluation within bytes 1200 of the global model" in common.stdout
+    assert common.stdout == compare(two, "--at", "bytes=1200", "--by", "algorithm").stdout
+    more = compare(two, "--at", "bytes=1201", "--by", "algorithm").stderr
+    assert f"{two / 'c'}: ended at bytes 1200, before 1201; counts with what it had by then" in more
 
 
 def test_a_target_tells_the_costs_that_are_asked_for(two: Path) -> None:
@@ -89,8 +102,13 @@ def test_a_model_may_be_picked_on_validation_and_picking_on_test_is_called_so(tm
     ("options", "told"),
     [
         (("--at", "time=3"), "at: must be one of rounds, virtual_time, updates, bytes, flops, energy, got 'time'"),
-        (("--at", "bytes"), "at: must be cost=number, such as virtual_time=3600, got 'bytes'"),
+        (("--at", "bytes"), "at: must be cost=number or cost=common, such as virtual_time=3600, got 'bytes'"),
         (("--at", "bytes=-1"), "at: must be more than 0, got bytes=-1"),
+        (
+            ("--at", "money=common"),
+            "at: must be one of rounds, virtual_time, updates, bytes, flops, energy, got 'money'",
+        ),
+        (("--at", "energy=common"), "at: must be a cost that a run says, got 'energy'; take another one"),
         (("--target", "accuracy=1", "--cost", "money"), "cost: must be one of rounds"),
         (("--at", "bytes=9", "--metric", "seconds"), "metric: must not be seconds beside `at`"),
     ],
