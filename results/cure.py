@@ -22,4 +22,4 @@ def of_divergence(keys: Mapping[str, Value]) -> str:
         rate = keys.get(key)
         if isinstance(rate, int | float) and rate > 1:
             found.append(f"a smaller {key} than {written(rate)}")
-    return f"mostly {', '.join(found[:-1])} or {found[-1]}" if len(found) > 1 else f"mostly {found[0]}"
+    return f"{', '.join(found[:-1])} or {found[-1]}" if len(found) > 1 else found[0]

@@ -69,7 +69,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "best", summary.best
     if summary.diverged:
         yield "diverged", summary.diverged
-        yield "cure", summary.cure or ""
+        yield "mostly helps", summary.cure or ""
     whom = "clients" if summary.topology is None else f"peers ({summary.topology})"
     clients = None if summary.clients is None else f"{summary.clients} {whom}"
     seed = None if summary.seed is None else f"seed {summary.seed}"

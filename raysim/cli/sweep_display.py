@@ -81,8 +81,10 @@ def _run_all(
             outcomes[place] = news
             shown.advance(all_runs)
             if colour := {"failed": "red", "diverged": "yellow"}.get(news.status):
-                cure = of_divergence(flatten(scenarios[place].resolved())) if news.status == "diverged" else ""
-                told = "; ".join(filter(None, (news.why, cure)))
+                helps = ""
+                if news.status == "diverged":
+                    helps = f"what mostly helps: {of_divergence(flatten(scenarios[place].resolved()))}"
+                told = "; ".join(filter(None, (news.why, helps)))
                 console.print(f"[{colour}]{news.status}[/] {escape(names[place])}: {escape(told)}", soft_wrap=True)
     return [outcomes[place] for place in range(len(scenarios))]
 

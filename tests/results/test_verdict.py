@@ -68,7 +68,9 @@ def test_equal_time_is_what_all_runs_that_are_over_have_reached_and_others_are_t
     assert found.sentences[-1] == "Of a, 1 of 3 runs left out: 1 diverged."
     assert found.tables[0].rows[1].cells[-1] == "2 of 3, 1 diverged"
     html = report(load(tmp_path)).html
-    assert "the loss of client 3 was not finite in round 0" in html and "mostly a smaller local.lr" in html
+    assert (
+        "the loss of client 3 was not finite in round 0" in html and "What mostly helps:</b> a smaller local.lr" in html
+    )
     made(tmp_path / "short", {"evaluations": [evaluation(1, 0.1)]}, {**keys, "seed": 3})
     assert "at virtual time 1 seconds" in of(tmp_path).sentences[0]
 

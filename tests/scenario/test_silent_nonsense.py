@@ -73,4 +73,4 @@ def test_a_model_that_grows_worse_than_guessing_and_a_divergence_are_told_with_a
     assert "below chance" not in command("show", simulate(digits()).folder).stdout
     diverged = raysim.run(digits(local__lr=1e30), out=tmp_path / "diverged", inline=True)
     told = " ".join(command("show", diverged.folder).stdout.split())
-    assert "mostly a smaller local.lr than 1e+30, a warm-up of it or clip_norm among local.gradients" in told
+    assert "mostly helps a smaller local.lr than 1e+30, a warm-up of it or clip_norm among local.gradients" in told
