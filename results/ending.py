@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from results.cure import of_divergence
 from results.reader import Run
-from results.summary import ended_by
+from results.summary import ended_by, ended_early
 
 CURES = {
     "interrupted": "go on with `raysim resume`, or declare it over with `raysim end`",
@@ -45,7 +45,7 @@ def _reasons(run: Run) -> Iterator[str]:
     told = (
         ended_by(info),
         run.diverged,
-        info.get("ended_early"),
+        ended_early(info),
         next(filter(str.strip, (info.get("error") or "").splitlines()), None),
         run.history,
         run.note,

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from results.reader import NotARun, Run
 from results.run_set import READERS
+from results.summary import ended_early
 
 UNDER_WAY = ("running", "forking", "killed?")  # what a run may say that still goes on
 _KEY = ("subject", "split", "metric")
@@ -93,7 +94,7 @@ def glance(run: Run) -> Glance:
     return Glance(
         run,
         run.standing,
-        error or info.get("ended_early") or run.diverged or run.note,
+        error or ended_early(info) or run.diverged or run.note,
         totals.get("rounds", max(last, default=-1) + 1),
         (scenario.get("run") or {}).get("rounds"),
         totals.get("virtual_time", max(times, default=0.0)),

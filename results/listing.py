@@ -19,13 +19,14 @@ Line = tuple[str, ...]  # a text for each of HEADS
 def lines(runs: RunSet) -> list[Line]:
     """Returns a line for each run: its id, what tells it from the others, and how far it is."""
     names = labels(runs)
-    return [_line(found, found.run.id, names[found.run.id]) for found in glances(runs.runs)]
+    return [_line(found, found.run.id, names[found.run.id], _why(found)) for found in glances(runs.runs)]
 
 
-def lines_below(folder: Path, runs: RunSet, damaged: list[str]) -> list[Line]:
+def lines_below(folder: Path, runs: RunSet, damaged: list[str], reasons: list[str]) -> list[Line]:
     """Returns a line for each run that lies in a folder, and one for each folder of runs in it.
 
-    Runs with damaged files are left out. damaged: gets a line for each of them.
+    Runs with damaged files are left out. damaged: gets a line for each of them. reasons: gets a line for each run that
+    lies in the folder and did not go to its end.
     """
     names = labels(runs)
     below: dict[str, list[Run]] = {}
@@ -37,6 +38,7 @@ def lines_below(folder: Path, runs: RunSet, damaged: list[str]) -> list[Line]:
         seen = glances(inside, damaged)
         if len(inside) == 1 and inside[0].folder == folder / name:
             found += [_line(one, name, names[one.run.id]) for one in seen]
+            reasons += [name + why for one in seen if (why := _why(one))]
         elif seen:
             found.append(_of_folder(name, seen))
     return found
@@ -50,12 +52,16 @@ def labels(runs: RunSet) -> dict[str, str]:
     return {run.id: f"{label[run.id]}, seed={run.info.get('seed')}" if seeds else label[run.id] for run in runs.runs}
 
 
-def _line(found: Glance, name: str, label: str) -> Line:
+def _why(found: Glance) -> str:
+    """Returns why a run ended, to follow its status or its name; empty if it is under way or went to its end."""
+    return f": {found.why}" if found.why and found.standing != "running" else ""
+
+
+def _line(found: Glance, name: str, label: str, why: str = "") -> Line:
     last = ""
     if found.curves:
         first = found.curves[0]
         last = f"{first.label} {first.values[-1]:.4g}"
-    why = f": {found.why}" if found.why and found.standing != "running" else ""
     return name, label, found.standing + why, found.progress, f"{found.virtual_time:.6g}", last
 
 

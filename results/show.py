@@ -11,6 +11,7 @@ from rich.text import Text
 
 from results import html
 from results.summary import Score, Summary
+from results.texts import count
 
 _COLOURS = {"finished": "green", "running": "yellow", "interrupted": "yellow"}  # statuses that are not here are red
 _HEADINGS = ("", "split", "metric", "first", "best", "at step", "last", "lowest", "highest")
@@ -78,8 +79,8 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     yield (
         "done",
         _joined(
-            f"{summary.rounds} rounds",
-            f"{summary.steps} steps",
+            count(summary.rounds, "round"),
+            count(summary.steps, "step"),
             f"virtual time {_number(summary.virtual_time)} {summary.unit or ''}".rstrip(),
             None if summary.wall_s is None else f"{summary.wall_s:.1f} s real time",
         ),

@@ -96,7 +96,7 @@ def summary(run: Run) -> Summary:
         status=run.standing,
         note=run.note,
         history=run.history,
-        ended_early=info.get("ended_early"),
+        ended_early=ended_early(info),
         ended_by=ended_by(info),
         diverged=run.diverged,
         cure=of_divergence(run.keys) if run.diverged else None,
@@ -162,6 +162,11 @@ def ended_by(info: Mapping[str, Any]) -> str | None:
         return None
     about = f", {until['metric']}" if key in ("at_least", "at_most", "patience") else ""
     return f"run.until.{key}={until[key]:g}{about}"
+
+
+def ended_early(info: Mapping[str, Any]) -> str | None:
+    """Returns why a run ended early; None where a key of `run` ended it, as was planned."""
+    return None if ended_by(info) else info.get("ended_early")
 
 
 def _left(info: Mapping[str, Any]) -> str | None:

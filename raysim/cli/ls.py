@@ -24,10 +24,14 @@ def ls(
 ) -> None:
     """List the runs in a folder, runs/ by default, with a line for each sweep: how far they are, and how good."""
     with refusing_wrong_runs() as notes:
-        found = lines_below(folder.resolve(), load(folder.resolve(), damaged=notes), notes)
+        reasons: list[str] = []
+        found = lines_below(folder.resolve(), load(folder.resolve(), damaged=notes), notes, reasons)
         if not found:
             refuse(*notes)
-        Console().print(listed(HEADS, found))
+        console = Console()
+        console.print(listed(HEADS, found))
+        for reason in reasons:
+            console.print(reason, markup=False, highlight=False, soft_wrap=True)
 
 
 def listed(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:

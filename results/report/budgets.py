@@ -16,8 +16,8 @@ from results.report import style
 from results.report.draw import band
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
-from results.report.standings import Standings, amount, by_unit, mean, standings
-from results.texts import cut
+from results.report.standings import COSTS, Standings, by_unit, mean, standings
+from results.texts import cut, in_full
 
 _STEPS = 25  # budgets in a figure
 _LEVELS = (0.5, 0.8, 0.95)  # targets, as parts of the way from the first evaluations to the best group's last ones
@@ -27,7 +27,7 @@ _ROW = 0.36  # height of a bar and its label, in inches
 _TEXT = (
     "Rounds cost every method something else. Here, runs that are over are compared by what they spend: each counts "
     "with its last evaluation within a budget, and runs that never reach a target count with what they had spent, "
-    "which `>` says."
+    "which > says."
 )
 
 
@@ -49,7 +49,7 @@ def budgets(groups: Groups) -> Section | None:
 def _quality(found: Standings) -> Iterator[Picture]:
     groups = found.groups
     for cost in found.spent:
-        budgets = found.common(cost) * np.arange(1, _STEPS + 1) / _STEPS
+        budgets = found.common(cost) * (np.arange(1, _STEPS + 1) / _STEPS)  # the last is exact
 
         def draw(axes: Axes, cost: str = cost, budgets: Any = budgets) -> None:
             for group in found.counting:
@@ -62,10 +62,11 @@ def _quality(found: Standings) -> Iterator[Picture]:
         end = budgets[-1]
         ends = {group.label: mean(found.values(group, cost, end)) for group in found.counting}
         order = sorted(ends, key=lambda label: -found.sign * ends[label] if not math.isnan(ends[label]) else math.inf)
-        caption = f"Up to what all runs that are over have spent, {amount(cost, end)}."
+        caption = f"Up to what all runs that are over have spent, {found.amount(cost, end)}"
+        caption += f" (compare --at {cost}={in_full(end)})."
         if len(order) <= _FEW:
             caption += f" There, {'; '.join(f'{label}: {ends[label]:.4g}' for label in order)}."
-        title = f"{found.metric.capitalize()} within a budget"
+        title = f"{found.metric.capitalize()} within a budget of {COSTS[cost]}"
         yield picture(f"{found.metric}-within-{cost.replace('_', '-')}", title, caption, draw)
 
 
@@ -93,7 +94,7 @@ def _targets(found: Standings) -> Iterator[Picture]:
                 colours: Any = {"color": style.colour(group.look.hue), "edgecolor": style.INK[0], "linewidth": 0}
                 axes.barh(row, middle, 0.42, **colours, **look)
                 above, told = ("> ", f" ({reached} of {len(of_runs)} reached)") if censored else ("", "")
-                label = f"{cut(group.label, _LETTERS)}: {above}{amount(cost, middle)}{told}"
+                label = f"{cut(group.label, _LETTERS)}: {above}{found.amount(cost, middle)}{told}"
                 label = label if len(targets) == 1 else f"{found.metric} {target:.3g}, {label}"
                 axes.text(0, row - 0.28, label, va="bottom", fontsize=8.5)
             axes.set(xlabel=found.axis(cost), yticks=[], ylim=(len(rows) - 0.6, -0.85))
@@ -102,7 +103,7 @@ def _targets(found: Standings) -> Iterator[Picture]:
 
         caption = "Mean until an evaluation is first as good. Hatched: some runs never are, so it is a lower bound."
         which = f"{found.metric} {targets[0]:.3g}" if len(targets) == 1 else f"a target of {found.metric}"
-        title = f"What {which} costs"
+        title = f"What {which} costs, as {COSTS[cost]}"
         height = 0.9 + _ROW * len(rows)
         yield picture(f"{found.metric}-target-by-{cost.replace('_', '-')}", title, caption, draw, height)
 

@@ -20,8 +20,6 @@ from results.report.values import grid
 
 _ROWS = 100  # clients in a heat map, at most
 _BINS = 30
-# Grey, for colours stand for methods. It is seen on white and on black, for a style sheet cannot change an image.
-_CELL = "#7d8288"
 
 
 def partition(groups: Groups) -> Section | None:
@@ -87,8 +85,8 @@ def _heat_map(place: int, table: pd.DataFrame) -> Picture:
     shown = table.iloc[::every]
     shares = shown.div(shown.sum(axis="columns"), axis="index").to_numpy()
     image = np.empty((*shares.shape, 4))
-    image[..., :3] = to_rgb(_CELL)
-    image[..., 3] = np.sqrt(shares)  # the root makes small shares visible
+    image[..., :3] = to_rgb(style.INK[0])  # colours stand for methods; the style sheet turns images on black around
+    image[..., 3] = np.where(shares > 0, 0.12 + 0.88 * np.sqrt(shares), 0)  # so that small shares are seen
 
     def draw(axes: Axes) -> None:
         axes.imshow(image, aspect="auto", interpolation="none")

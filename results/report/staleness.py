@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.transforms import ScaledTranslation
 
 from results.groups import Groups
 from results.report import style
@@ -19,6 +20,8 @@ _TEXT = (
     "group are taken together."
 )
 _BINS = 40
+_FEW = 6  # groups whose means and largest values a caption tells
+_APART = 2.5  # points between the lines of groups, so that none hides another
 _ROW = 0.42  # height of a group's bar and label, in inches
 
 
@@ -48,14 +51,29 @@ def _histogram(groups: Groups, used: pd.DataFrame) -> Picture:
             if len(groups) == 1:
                 axes.bar(middles, shares, 0.9 * width, color=style.colour(0))
             else:
-                band(axes, groups.groups[place].look, groups.label(place), middles, shares)
+                end = int(counts.nonzero()[0][-1]) + 2  # else its zeros would cover others' values
+                band(axes, groups.groups[place].look, groups.label(place), middles[:end], shares[:end])
+                aside = (place - (len(groups) - 1) / 2) * min(_APART, 10 / len(groups)) / 72
+                axes.lines[-1].set_transform(axes.transData + ScaledTranslation(aside, 0, axes.figure.dpi_scale_trans))
         axes.set(xlabel="staleness", ylabel="% of the updates used")
         axes.set_ylim(0)
         if whole:
             whole_numbers(axes)
 
-    caption = f"Mean {used['staleness'].mean():.3g}, largest {top:g}. Each bar or point covers {width:.3g}."
+    beside = "" if len(groups) == 1 else " Lines stand a little beside each other, so that all are seen."
+    caption = f"{_means(groups, used)} Each bar or point covers {width:.3g}.{beside}"
     return picture("staleness", "Staleness of the updates used", caption, draw)
+
+
+def _means(groups: Groups, used: pd.DataFrame) -> str:
+    """Returns a sentence with the mean and the largest staleness of each group; of many groups, with their range."""
+    found = used.groupby("group")["staleness"].agg(["mean", "max"])
+    if len(groups) == 1:
+        return f"Mean {found['mean'].iloc[0]:.3g}, largest {found['max'].iloc[0]:g}."
+    if len(found) > _FEW:
+        return f"Means from {found['mean'].min():.3g} to {found['mean'].max():.3g}, largest {found['max'].max():g}."
+    each = (f"{groups.label(int(str(place)))}: {row['mean']:.3g}, {row['max']:g}" for place, row in found.iterrows())
+    return f"Mean and largest: {'; '.join(each)}."
 
 
 def _counts(groups: Groups, updates: pd.DataFrame) -> Picture:

@@ -16,8 +16,9 @@ from results.groups import Groups, RunGroup
 from results.measure import Measure, NotComparable
 from results.reader import Run
 from results.score import series_of
+from results.texts import in_full
 
-_COSTS = {
+COSTS = {
     "virtual_time": "virtual time",
     "rounds": "rounds",
     "bytes": "bytes, up and down",
@@ -76,14 +77,25 @@ class Standings:
     @property
     def where(self) -> str:
         """Says at what cost groups are ranked, such as "at virtual time 400 seconds" or "after 200 rounds"."""
-        budget = f"{self.common(self.cost):.4g}"
+        budget = in_full(self.common(self.cost))
         if self.cost == "rounds":
             return f"after {budget} rounds"
-        return f"at virtual time {budget}{self.groups.unit.replace('(', '').replace(')', '')}"
+        return f"at virtual time {budget}{self._unit}"
+
+    @property
+    def _unit(self) -> str:
+        """The unit of virtual time, to follow a number."""
+        return self.groups.unit.replace("(", "").replace(")", "")
+
+    def amount(self, cost: str, number: float) -> str:
+        """Returns what was spent as text, with its unit, such as "2.12 MB"."""
+        if cost in _UNITS:
+            return EngFormatter(unit=_UNITS[cost], places=2, sep=" ")(number)
+        return f"{number:.4g} rounds" if cost == "rounds" else f"{number:.4g}{self._unit} of virtual time"
 
     def axis(self, cost: str) -> str:
         """Returns the label of an axis of a cost."""
-        return _COSTS[cost] + (self.groups.unit if cost == "virtual_time" else "")
+        return COSTS[cost] + (self.groups.unit if cost == "virtual_time" else "")
 
     @property
     def name(self) -> str:
@@ -117,11 +129,6 @@ def standings(groups: Groups) -> Standings | None:
         return None
     counted = tuple(tuple(run for run in group.drawn if run in runs.runs) for group in groups.groups)
     return Standings(groups, metric, metric == "accuracy", counted, points, spent)
-
-
-def amount(cost: str, number: float) -> str:
-    """Returns what was spent as text, with its unit."""
-    return EngFormatter(unit=_UNITS[cost], places=2, sep=" ")(number) if cost in _UNITS else f"{number:.4g}"
 
 
 def by_unit(axes: Axes, cost: str) -> None:

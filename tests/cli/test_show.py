@@ -31,6 +31,21 @@ def test_show_sums_up_a_killed_run(simulate: Simulate) -> None:
     assert "8 rounds" in answer.stdout
 
 
+def test_show_says_once_that_a_planned_budget_ended_a_run(tmp_path: Path) -> None:
+    """run.json says it in words, too."""
+    planned = {"status": "finished", "ended_by": "virtual_time", "ended_early": "its time was up"}
+    info = {"run": "a", "scenario": {"run": {"until": {"virtual_time": 2}}}, **planned}
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    write_json(tmp_path / "a", info)
+    write_json(tmp_path / "b", info | {"run": "b", "ended_by": "clients", "ended_early": "no client is left"})
+    shown = command("show", tmp_path / "a").stdout
+    assert "run.until.virtual_time=2" in shown and "its time was up" not in shown
+    assert "no client is left" in command("show", tmp_path / "b").stdout
+    lines = command("show", tmp_path).stdout.splitlines()
+    assert lines[1].split()[:1] == ["a"] and lines[-1] == "b: no client is left"
+
+
 def test_show_notes_a_server_that_never_stepped(simulate: Simulate) -> None:
     """Six clients are picked, and three of them are still on their way when the run ends."""
     world = {"dispatch": {"per_round": 3}, "delay": {"name": "constant", "value": 1}}

@@ -178,8 +178,8 @@ def test_a_report_shows_runs_at_equal_cost(tmp_path: Path) -> None:
     pictures = {picture.name: picture for picture in report.pictures}
     ranked = pictures["accuracy-within-rounds"].caption
     assert (
-        "Up to what all runs that are over have spent, 4. There, fedbuff, alpha=1: 0.6; fedbuff, alpha=0.1: 0.5; fedavg"
-        in ranked
+        "Up to what all runs that are over have spent, 4 rounds (compare --at rounds=4). There, fedbuff, alpha=1: 0.6; "
+        "fedbuff, alpha=0.1: 0.5; fedavg" in ranked
     )
     assert ">fedbuff<" in pictures["accuracy-by-data-partition-alpha"].svg
     assert "accuracy 0.6, fedbuff, alpha=0.1: &gt; 1.20 kB (0 of 1 reached)" in pictures["accuracy-target-by-bytes"].svg

@@ -56,7 +56,7 @@ def test_a_list_has_a_line_for_each_sweep_and_each_run(tmp_path: Path, monkeypat
     lines = told("show", tmp_path / "sweep").splitlines()
     assert lines == told("ls", tmp_path / "sweep").splitlines()
     assert lines[1] == "s-0 made, seed=0 finished 2/4 1 accuracy 0.5"
-    assert lines[3] == "s-2 made, seed=2 failed: client 3: no data 2/4 1 accuracy 0.7"
+    assert lines[3:] == ["s-2 made, seed=2 failed 2/4 1 accuracy 0.7", "s-2: client 3: no data"]
     assert told("ls", tmp_path / "alone").splitlines()[1].startswith(". made finished")
     assert command("ls", tmp_path / "nothing").exit_code == 2
 
