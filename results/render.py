@@ -14,7 +14,7 @@ from results import html
 from results.compare import Comparison
 from results.paired import Paired
 from results.paired_table import paired_table
-from results.text_table import MARK, Cell, TextTable, text_table
+from results.text_table import Cell, TextTable, text_table
 from results.texts import cut
 
 _LONGEST = 36  # letters of a key's value in the terminal
@@ -31,16 +31,19 @@ _LATEX = {
 }
 
 
-def render(comparison: Comparison | Paired, format: str, percent: bool = False, width: int = 80) -> RenderableType:
+def render(
+    comparison: Comparison | Paired, format: str, percent: bool = False, width: int = 80, bold: bool = True
+) -> RenderableType:
     """Renders a comparison as `table`, for a terminal of this width, or as text: `markdown`, `latex`, `html` or `csv`.
 
-    percent: whether to give accuracies in percent; csv always gives fractions.
+    percent: whether to give accuracies in percent; csv always gives fractions. bold: whether the terminal shows the
+    best numbers of a table bold; if not, they have a star.
     """
     shown = paired_table(comparison, percent) if isinstance(comparison, Paired) else text_table(comparison, percent)
     if format == "csv":  # one row for each group and metric, with nothing rounded
         return str(comparison.frame.to_csv(index=False, lineterminator="\n")).rstrip("\n")
     if format == "table":
-        return table(shown, width)
+        return table(shown if bold else _starred(shown), width)
     return {"markdown": markdown, "latex": latex, "html": as_html}[format](shown)
 
 
@@ -62,10 +65,18 @@ def table(shown: TextTable, width: int) -> RenderableType:
     return Group(*tables, *(Text(line, style="dim") for line in shown.caption))
 
 
+def _starred(shown: TextTable) -> TextTable:
+    """Marks the best numbers by a star instead of bold letters."""
+    rows = [
+        (labels, [cell._replace(mark="*") if cell.best else cell for cell in cells]) for labels, cells in shown.rows
+    ]
+    return replace(shown, rows=rows, caption=[line.replace("bold: best", "* best") for line in shown.caption])
+
+
 def _number(shown: TextTable, cell: Cell, place: int) -> RenderableType:
     """Returns a cell, with room for a mark where others of its column have one, so that digits are aligned."""
-    marked = any(cells[place].alike for _, cells in shown.rows)
-    return Text(_plain(cell) + " " * (marked and not cell.alike), style="bold" if cell.best else "")
+    marked = any(cells[place].mark for _, cells in shown.rows)
+    return Text(_plain(cell) + " " * (marked and not cell.mark), style="bold" if cell.best else "")
 
 
 def _labelled(shown: TextTable, width: int) -> TextTable:
@@ -113,8 +124,8 @@ def _packed(shown: TextTable, width: int) -> list[list[int]]:
 def _width(shown: TextTable, place: int) -> int:
     """Returns the width of a column of numbers. Heads are broken between words, but short heads are not."""
     words = [word for line in shown.heads[place] for word in ([line] if len(line) <= 12 else line.split())]
-    marked = any(cells[place].alike for _, cells in shown.rows)
-    return max(map(len, [*words, *(cells[place].text + MARK * marked for _, cells in shown.rows)]))
+    marked = any(cells[place].mark for _, cells in shown.rows)
+    return max(map(len, [*words, *(cells[place].text + " " * marked for _, cells in shown.rows)]))
 
 
 def markdown(shown: TextTable) -> str:
@@ -151,7 +162,7 @@ def latex(shown: TextTable) -> str:
 
 
 def _plain(cell: Cell) -> str:
-    return cell.text + MARK * cell.alike
+    return cell.text + cell.mark
 
 
 def _latex_heads(shown: TextTable) -> list[str]:
@@ -177,7 +188,7 @@ def _latex_cell(cell: Cell) -> str:
     if cell.text == "-":
         return "--"
     number = _escape(cell.text).replace("-", "$-$")
-    return rf"\textbf{{{number}}}" if cell.best else number + _escape(MARK) * cell.alike
+    return rf"\textbf{{{number}}}" if cell.best else number + _escape(cell.mark)
 
 
 def _escape(text: str) -> str:

@@ -25,7 +25,7 @@ class Cell(NamedTuple):
 
     text: str
     best: bool = False  # whether it is the best of its column
-    alike: bool = False  # whether it was tested against the best one, and is not significantly worse
+    mark: str = ""  # MARK where it was tested against the best one, and is not significantly worse
 
 
 class NumberColumn(NamedTuple):
@@ -118,7 +118,7 @@ def _cell(record: Row, kind: str, percent: bool) -> Cell:
     if record.get("censored"):
         return Cell(f"> {record['mean'] * scale:{form}}")
     text = spread(record["mean"] * scale, record["std"] * scale, form) if record["runs"] else "-"
-    return Cell(text, bool(record["best"]), record["p"] >= SIGNIFICANT)
+    return Cell(text, bool(record["best"]), MARK if record["p"] >= SIGNIFICANT else "")
 
 
 def _caption(comparison: Comparison, records: dict[Place, Row], names: dict[str, str]) -> Iterator[str]:

@@ -149,7 +149,7 @@ def _print_comparison(comparison: Comparison | Paired, format: Format, percent: 
     for note in (*comparison.notes, *(f"not run: {text}" for text in not_run)):
         typer.echo(note, err=True)
     console = Console()
-    rendered = render(comparison, format, percent, console.width)
+    rendered = render(comparison, format, percent, console.width, bold=console.color_system is not None)
     if isinstance(rendered, str):
         typer.echo(rendered)  # the console would wrap its lines
     else:

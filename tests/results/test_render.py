@@ -13,15 +13,16 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_the_table_in_the_terminal(runs: Path) -> None:
+    """Where nothing can be bold, as in a file, the best numbers have a star."""
     answer = compare(runs, "--columns", "world.delay.sigma")
     assert [line.rstrip() for line in answer.stdout.splitlines()] == [
-        "algorithm          sigma=5         sigma=20",
-        "fedavg     0.8500 ± 0.0707  0.5500 ± 0.0707",
-        "fedbuff    0.7500 ± 0.0707                -",
+        "algorithm           sigma=5         sigma=20",
+        "fedavg     0.8500 ± 0.0707*  0.5500 ± 0.0707",
+        "fedbuff     0.7500 ± 0.0707                -",
         "",
         "accuracy: last evaluation of the global model, split test",
         "mean ± sample standard deviation over seeds, 2 runs each",
-        "bold: best mean of its column; † not significantly worse (t-test, paired by seed",
+        "* best mean of its column; † not significantly worse (t-test, paired by seed",
         "where seeds are shared, Holm-corrected within the column, p ≥ 0.05)",
     ]
 
@@ -61,7 +62,7 @@ def test_keys_that_leave_no_room_for_numbers_are_joined(tmp_path: Path) -> None:
         made(tmp_path / f"r{value}", dict.fromkeys(keys, value), [value / 4])
     head, *lines = compare(tmp_path).stdout.splitlines()
     assert head.split() == ["case", "accuracy"]
-    assert [line.split()[-1] for line in lines if re.search(r"0\.\d{4}", line)] == ["0.2500", "0.5000"]
+    assert [line.split()[-1] for line in lines if re.search(r"0\.\d{4}", line)] == ["0.2500", "0.5000*"]
     assert all(f"{key}={value}" in " ".join(lines) for key in keys for value in (1, 2))
 
 
