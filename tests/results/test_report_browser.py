@@ -35,6 +35,7 @@ addEventListener("load", () => {
     letters: Math.min(...letters),
     figures: document.querySelectorAll("figure").length,
     blocked: blocked,
+    over: [...document.querySelectorAll("td")].filter(cell => cell.scrollWidth > cell.clientWidth + 1).length,
   }, "*");
 });
 </script>"""
@@ -73,6 +74,7 @@ def test_a_page_fits_every_width_and_fetches_nothing(html: str, tmp_path: Path) 
         assert found["letters"] >= 7  # pixels
         assert found["figures"] == html.count("<figure ")
         assert found["blocked"] == []
+        assert found["over"] == 0  # cells printed over their neighbours
 
 
 @pytest.mark.parametrize("html", PAGES[1:], indirect=True)
