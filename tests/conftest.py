@@ -47,12 +47,11 @@ Simulate = Callable[..., raysim.Result]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests that need more than the packages are left out by default, like slow ones. Those on Ray share a session: all
-    by default, where starting another takes longer than it saves, and slow ones those of a file."""
+    """Tests that need more than the packages are left out by default, like slow ones. Those on Ray share a session."""
     if any(item.get_closest_marker(name) for name in ("cluster", "docs", "package")):
         item.add_marker("slow")
     if item.get_closest_marker("ray"):
-        item.add_marker(pytest.mark.xdist_group(f"ray {item.path.stem}" if item.get_closest_marker("slow") else "ray"))
+        item.add_marker(pytest.mark.xdist_group("ray"))
 
 
 @pytest.fixture
