@@ -29,8 +29,8 @@ def load(data: Source) -> Dataset:
     if wrong := wrong_with(dataset) or wrong_classes(dataset, data.classes):
         guesses = dataset.notes if isinstance(dataset, Dataset) else ()  # one of these may be why
         raise BadValue("; ".join([f"{data.name}.load{where}: {wrong}", *guesses]))
-    notes = (*dataset.notes, *repeated(dataset.train.x, dataset.test.x))
-    return replace(dataset, meaning=dataset.meaning or described(dataset), notes=notes)
+    twice = repeated(dataset.train.x, dataset.test.x) if data.has_test_set else ()
+    return replace(dataset, meaning=dataset.meaning or described(dataset), notes=(*dataset.notes, *twice))
 
 
 def wrong_type(found: Any) -> str | None:
