@@ -70,8 +70,11 @@ def set_case(raw: dict[str, Any], settings: dict[str, Any]) -> list[Problem]:
 
 
 def _dropping(raw: dict[str, Any], path: str, value: Any) -> Problem | None:
-    """Returns a problem if a block of a case drops keys of the file's block, such as its rate, which are then those by
-    default. Only of blocks whose keys stand for themselves: those of a part or of a world often exclude each other."""
+    """Returns a problem if a case replaces `local`, `run` or `resources`, and so drops keys that the file sets there,
+    such as its rate: they would silently have their defaults.
+
+    Other blocks may be replaced, because their keys often exclude each other, such as those of a part.
+    """
     before = raw.get(path)
     if path not in ("local", "run", "resources") or not isinstance(value, dict) or not isinstance(before, dict):
         return None

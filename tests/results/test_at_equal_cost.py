@@ -117,21 +117,22 @@ def test_what_cannot_be_a_budget_is_refused(options: tuple[str, ...], told: str,
     assert told in refused(two, *options)
 
 
-def test_energy_is_the_power_of_clients_times_their_time_under_way(tmp_path: Path) -> None:
-    """Two clients of 2 and 5 W take 3 s each, one after another: 6 J, 21 J, ..., and 15 J more each second time."""
-    scenario = {
+def one_after_another(**world: Any) -> dict[str, Any]:
+    """Two clients in turn, one at a time, for four steps."""
+    return {
         "name": "energy",
         "data": {"name": "quadratic", "centers": [0.0, 1.0]},
         "model": "vector",
         "algorithm": {"name": "fedbuff", "buffer": 1},
         "local": {"batch_size": None},
-        "world": {
-            "dispatch": {"concurrency": 1, "policy": "round_robin"},
-            "delay": {"name": "constant", "value": 3.0, "unit": "seconds"},
-            "watts": [2.0, 5.0],
-        },
+        "world": {"dispatch": {"concurrency": 1, "policy": "round_robin"}, **world},
         "run": {"rounds": 4, "evaluate_every": 1},
     }
+
+
+def test_energy_is_the_power_of_clients_times_their_time_under_way(tmp_path: Path) -> None:
+    """Two clients of 2 and 5 W take 3 s each, one after another: 6 J, 21 J, ..., and 15 J more each second time."""
+    scenario = one_after_another(delay={"name": "constant", "value": 3.0, "unit": "seconds"}, watts=[2.0, 5.0])
     result = raysim.run(scenario, out=tmp_path, inline=True)
     clients = result.pandas("updates").query("status == 'used'").client.tolist()
     joules = [3.0 * (2.0, 5.0)[client] for client in clients]
@@ -139,25 +140,14 @@ def test_energy_is_the_power_of_clients_times_their_time_under_way(tmp_path: Pat
     assert frame["mean"].tolist() == [sum(joules), 0.0]
     assert frame["censored"].tolist() == [1, 1]
     with pytest.raises(raysim.ScenarioError, match=r"world.watts: must have one number for each of 2 clients, got 1"):
-        raysim.parse_scenario({**scenario, "world": {**scenario["world"], "watts": [2.0]}})  # type: ignore[dict-item]
+        raysim.parse_scenario({**scenario, "world": {**scenario["world"], "watts": [2.0]}})
 
 
 def test_groups_and_devices_of_a_trace_have_a_power_of_their_own(tmp_path: Path) -> None:
     """Client 0 has the trace's 2 W, client 1 the 7 W of its group; each update takes a second."""
     (tmp_path / "devices.csv").write_text("client,latency_s,watts\n0,1,2\n1,1,3\n")
-    scenario = {
-        "name": "energy",
-        "data": {"name": "quadratic", "centers": [0.0, 1.0]},
-        "model": "vector",
-        "algorithm": {"name": "fedbuff", "buffer": 1},
-        "local": {"batch_size": None},
-        "clients": [{"name": "fast", "members": [1], "watts": 7}],
-        "world": {
-            "dispatch": {"concurrency": 1, "policy": "round_robin"},
-            "delay": {"name": "trace", "path": str(tmp_path / "devices.csv")},
-        },
-        "run": {"rounds": 4, "evaluate_every": 1},
-    }
+    scenario = one_after_another(delay={"name": "trace", "path": str(tmp_path / "devices.csv")})
+    scenario["clients"] = [{"name": "fast", "members": [1], "watts": 7}]
     result = raysim.run(scenario, out=tmp_path / "runs", inline=True)
     assert result.info["watts"] == [2.0, 7.0]
     clients = result.pandas("updates").query("status == 'used'").client.tolist()
