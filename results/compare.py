@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from results.cost import Costs
-from results.keys import Value, spell_out, varying
+from results.grouping import Values, axes, grouped, once_a_seed
 from results.measure import Measure, NotComparable
 from results.picked import never_picked
 from results.reader import Run
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from results.paper import Paper
-
-Values: TypeAlias = tuple[Value, ...]
-
-_SILENT = ("name", "seed", "run.save_clients", "run.log", "run.observers")
-# Other keys of `resources` change no number, except for last bits where a GPU is used.
-_NUMERIC = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads", "cpu_capability"))
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ def compare(
     counted, numbers = _scored(counted, measure, notes)
     rows, heads = axes(counted, by, columns)
     keys = [*rows, *heads]
-    groups = grouped(counted, keys, notes)
+    groups = counting(counted, keys, notes)
     ordered = runs.only(run for group in groups.values() for run in group)
     notes += [*note_picked(ordered, measure), *note_short(ordered, measure)]
     frame = _frame(keys, groups, numbers, marks(groups, numbers, len(rows), measure))
@@ -86,17 +80,18 @@ def _scored(runs: RunSet, measure: Measure, notes: list[str]) -> tuple[RunSet, d
     return runs.only(run for run in runs.runs if run in have), found
 
 
-def grouped(runs: RunSet, keys: list[str], notes: list[str]) -> dict[Values, list[Run]]:
-    """Returns one run for each seed by the values of keys, and adds a note for each run that is left out.
+def counting(runs: RunSet, keys: Sequence[str], notes: list[str]) -> dict[Values, list[Run]]:
+    """Returns the runs that count, one for each seed, by the values of keys, in rising order; a missing value comes
+    first. Adds a note for each other run.
 
     Raises NotComparable where runs of a group differ in more than their seed.
     """
-    groups: dict[Values, list[Run]] = {}
-    for values, group in _groups(runs, keys):
-        _require_alike(values, group, keys)
-        groups[values], left_out = _once_a_seed(group)
+    groups = grouped(runs, keys)
+    counted = {}
+    for values in sorted(groups, key=lambda values: [(value is not None, value) for value in values]):
+        counted[values], left_out = once_a_seed(groups[values])
         notes += left_out
-    return groups
+    return counted
 
 
 def counted_runs(runs: RunSet, unfinished: bool) -> tuple[RunSet, list[str]]:
@@ -147,74 +142,6 @@ def note_short(runs: RunSet, measure: Measure) -> list[str]:
         text = f"ended at {name} {in_full(spent)}, before {in_full(most)}; counts with what it had by then"
         notes.append(f"{run.folder}: {text}")
     return notes
-
-
-def axes(runs: RunSet, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Returns the keys that make rows and those that make columns, each with its whole path."""
-    known = {key for scenario in runs.scenarios for key in scenario}
-    heads = list(dict.fromkeys(spell_out(key, known) for key in columns))
-    if by is None:
-        return _differing(runs, heads), heads
-    rows = list(dict.fromkeys(spell_out(key, known) for key in by))
-    if both := [key for key in rows if key in heads]:
-        raise NotComparable(f"columns: must be other keys than those of --by, got {', '.join(both)} in both")
-    return rows, heads
-
-
-def _differing(runs: RunSet, heads: list[str]) -> list[str]:
-    """Returns the keys that tell groups apart, without those that the name of a part determines.
-
-    For example, `algorithm.buffer` is left out where it is the same in all runs that have it: `algorithm.name` says as
-    much.
-    """
-    keys = [key for key in runs.varying if tells(key) and key not in heads]
-    alike = {
-        key for key in keys if not varying([{key: scenario[key]} for scenario in runs.scenarios if key in scenario])
-    }
-    without = [key for key in keys if key not in alike]
-    needed = {key for _, group in _groups(runs, [*without, *heads]) for key in group.varying}
-    return [key for key in keys if key not in alike or key in needed]
-
-
-def tells(key: str) -> bool:
-    """Whether a run's numbers may depend on a key. The seed does not count."""
-    if key.startswith("resources."):
-        return key in _NUMERIC
-    return not (
-        key in _SILENT or key.startswith(("run.checkpoint.", "run.generate")) or key.endswith("forked_from.run")
-    )
-
-
-def _groups(runs: RunSet, keys: list[str]) -> Iterator[tuple[Values, RunSet]]:
-    """Yields runs by the values of keys, in rising order of the values; a missing value comes first."""
-    columns = [values.to_pylist() for values in runs.keys(keys).values()]
-    of_values: dict[Values, list[Run]] = {}
-    for place, run in enumerate(runs.runs):
-        of_values.setdefault(tuple(column[place] for column in columns), []).append(run)
-    for values in sorted(of_values, key=lambda values: [(value is not None, value) for value in values]):
-        yield values, runs.only(of_values[values])
-
-
-def _require_alike(values: Values, group: RunSet, keys: list[str]) -> None:
-    if other := [key for key in group.varying if tells(key) and key not in keys]:
-        which = ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
-        raise NotComparable(
-            f"runs that cannot be compared: {f'those with {which}' if which else 'all'} must differ in seed only, "
-            f"got several values of {', '.join(other)}; add --by KEY, for example --by {other[0]}"
-        )
-
-
-def _once_a_seed(group: RunSet) -> tuple[list[Run], list[str]]:
-    """Returns the newest run of each seed, finished ones first, and a note on each run that is left out."""
-    seeds = {run: scenario.get("seed") for run, scenario in zip(group.runs, group.scenarios, strict=True)}
-    oldest_first = sorted(seeds, key=lambda run: (run.over, run.info.get("finished_at") or "", run.id))
-    kept = {seeds[run]: run for run in oldest_first}
-    notes = [
-        f"{run.folder}: left out, because {kept[seed].folder} has the same scenario and seed"
-        for run, seed in seeds.items()
-        if kept[seed] is not run
-    ]
-    return [run for run, seed in seeds.items() if kept[seed] is run], notes
 
 
 def _frame(

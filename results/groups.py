@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from results.compare import tells
+from results import grouping
+from results.grouping import axes, once_a_seed
 from results.keys import Value
 from results.reader import Run
 from results.run_set import RunSet
@@ -50,7 +51,7 @@ class RunGroup:
     look: Look
     runs: tuple[Run, ...]
     drawn: tuple[Run, ...]
-    """The runs to draw: one for each scenario and seed, finished rather than not, and the newest."""
+    """The runs to draw: one for each seed, finished rather than not, and the newest."""
 
     @property
     def first(self) -> Run:
@@ -145,22 +146,20 @@ class Groups:
 def grouped(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False) -> Groups:
     """Groups runs by the values of keys; by default of all keys that differ and change numbers, except the seed.
 
-    picked: whether clients are left out until they have taken part. Raises UnknownKey for a key that no run has.
+    picked: whether clients are left out until they have taken part. Raises UnknownKey for a key that no run has, and
+    NotComparable where runs of a group differ in more than their seed.
     """
-    keys = list(runs.keys(by)) if by else [key for key in runs.varying if tells(key)]
-    values = [column.to_pylist() for column in runs.keys(keys).values()]
-    members: dict[tuple[Value, ...], list[int]] = {}
-    for place in range(len(runs)):
-        members.setdefault(tuple(column[place] for column in values), []).append(place)
-    scenarios = [runs.scenarios[places[0]] for places in members.values()]
+    keys, _ = axes(runs, by, ())
+    members = grouping.grouped(runs, keys)
+    scenarios = [of_group.scenarios[0] for of_group in members.values()]
     named = _labels(keys, scenarios) if by else labels(keys, list(members), scenarios)
     if len(members) == 1 and not by:
         named = [str(runs[0].info.get("name") or runs[0].id)]
     found = []
     told = _told(keys, list(members), scenarios, named)
-    for place, (label, places, (method, setting, look)) in enumerate(zip(named, members.values(), told, strict=True)):
-        of_group = tuple(runs[place] for place in places)
-        found.append(RunGroup(place, label, method, setting, look, of_group, _once(of_group)))
+    for place, (label, of_group, (method, setting, look)) in enumerate(zip(named, members.values(), told, strict=True)):
+        drawn, _ = once_a_seed(of_group)
+        found.append(RunGroup(place, label, method, setting, look, of_group.runs, tuple(drawn)))
     return Groups(runs, keys, found, picked)
 
 
@@ -182,13 +181,6 @@ def _told(
     ]
     looks = [Look(hues[method], dashes[setting]) for method, setting in zip(methods, settings, strict=True)]
     return list(zip(*texts, looks, strict=True))
-
-
-def _once(runs: Sequence[Run]) -> tuple[Run, ...]:
-    best: dict[str, Run] = {}
-    for run in sorted(runs, key=lambda run: (run.status == "finished", run.last_written)):
-        best[str(run.info.get("scenario_hash", run.id))] = run
-    return tuple(run for run in runs if run in best.values())
 
 
 def labels(

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from results.compare import Values, axes, counted_runs, grouped, note_picked, note_short, tells
+from results.compare import counted_runs, counting, note_picked, note_short
 from results.differences import difference
+from results.grouping import Values, axes, beyond
 from results.measure import Measure, NotComparable
 from results.ranking import holm
 from results.reader import Run
@@ -49,7 +50,7 @@ def paired(
     counted, notes = counted_runs(runs, unfinished)
     keys, _ = axes(counted, by, ())
     _require_one_scenario(counted, keys)
-    groups = grouped(counted, keys, notes)
+    groups = counting(counted, keys, notes)
     chosen = _chosen(keys, list(groups), baseline)
     ordered = runs.only(run for group in groups.values() for run in group)
     numbers = score(ordered, measure)
@@ -81,7 +82,7 @@ def _require_one_scenario(runs: RunSet, keys: list[str]) -> None:
     if "name" in keys:
         return
     blocks = tuple(key.removesuffix("name") for key in keys if key.endswith(".name"))
-    if other := [key for key in runs.varying if tells(key) and key not in keys and not key.startswith(blocks)]:
+    if other := [key for key in beyond(runs, keys) if not key.startswith(blocks)]:
         raise NotComparable(
             f"runs that cannot be paired: they must differ in their seed and {', '.join(keys) or 'nothing'} only, got "
             f"several values of {', '.join(other)}; add {' '.join(f'--by {key}' for key in other)}"

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from results import compare
+from results import compare, grouping
 from results.disk import replacing
 from results.groups import Groups, Look, RunGroup, grouped, telling
 from results.keys import spell_out
@@ -160,10 +160,10 @@ def _counted(runs: RunSet, how: Curves) -> tuple[RunSet, list[str]]:
     """Returns the runs to draw, one for each line, panel and seed, and a note on each other one, as comparisons do."""
     unfinished = how.get("unfinished", False) or not any(run.over for run in runs.runs)
     counted, notes = compare.counted_runs(runs, unfinished)
-    rows, _ = compare.axes(counted, how.get("by"), ())
+    rows, _ = grouping.axes(counted, how.get("by"), ())
     facet = how.get("facet")
-    heads = [] if facet is None else compare.axes(counted, [facet], ())[0]
-    groups = compare.grouped(counted, list(dict.fromkeys([*rows, *heads])), notes)
+    heads = [] if facet is None else grouping.axes(counted, [facet], ())[0]
+    groups = compare.counting(counted, list(dict.fromkeys([*rows, *heads])), notes)
     kept = {run for group in groups.values() for run in group}
     return counted.only(run for run in counted.runs if run in kept), notes
 
@@ -194,10 +194,9 @@ def _facets(runs: RunSet, how: Curves) -> Iterator[tuple[str, Groups]]:
     if (facet := how.get("facet")) is None:
         yield "", grouped(runs, by)
         return
-    key = spell_out(facet, {key for scenario in runs.scenarios for key in scenario})
-    every = grouped(runs, by)
-    values = [tuple(group.first.keys.get(of) for of in every.keys) for group in every.groups]
-    others = [of for of in (every.keys if by else telling(every.keys, values)) if of != key]
+    key = spell_out(facet, runs.known)
+    keys, _ = grouping.axes(runs, by, ())
+    others = [of for of in (keys if by else telling(keys, list(grouping.members(runs, keys)))) if of != key]
     found: dict[str, list[Any]] = {}
     for run in runs.runs:
         found.setdefault(written(run.keys.get(key)), []).append(run)

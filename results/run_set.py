@@ -77,6 +77,11 @@ class RunSet:
         return tuple(run.keys for run in self.runs)
 
     @cached_property
+    def known(self) -> set[str]:
+        """The keys that any of the scenarios has."""
+        return {key for scenario in self.scenarios for key in scenario}
+
+    @cached_property
     def varying(self) -> list[str]:
         """The scenario keys whose values differ between the runs."""
         return varying(self.scenarios)
@@ -92,9 +97,8 @@ class RunSet:
         By default it is those of the keys that differ and, if there is a fork, of the keys in `results.keys.ORIGIN`.
         Raises UnknownKey for a key that no run has.
         """
-        known = {key for scenario in self.scenarios for key in scenario}
-        default = dict.fromkeys([*self.varying, *(key for key in ORIGIN if key in known)])
-        wanted = default if names is None else [spell_out(name, known) for name in names]
+        default = dict.fromkeys([*self.varying, *(key for key in ORIGIN if key in self.known)])
+        wanted = default if names is None else [spell_out(name, self.known) for name in names]
         return {key: column([scenario.get(key) for scenario in self.scenarios]) for key in wanted}
 
     def info(self, keys: Iterable[str] | None = None) -> pd.DataFrame:

@@ -174,7 +174,7 @@ class Runs(RunSet):
 
         by: keys whose values make a line; by default all that differ, except the seed. svg: a folder for each figure as
         a file. picked: whether clients are left out until they have taken part. Warns of runs that are left out.
-        Raises UnknownKey, and CannotWrite.
+        Raises UnknownKey; NotComparable where runs of a line differ in more than their seed; and CannotWrite.
         """
         from results.report import report
 

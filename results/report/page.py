@@ -88,7 +88,8 @@ def report(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False) 
     group is runs that differ in their seed alone.
     picked: whether clients' own models are left out of evaluations before which the client had not taken part.
 
-    Raises NotARun where the columns of a table are not this version's, and UnknownKey for a key that no run has.
+    Raises NotARun where the columns of a table are not this version's, UnknownKey for a key that no run has, and
+    NotComparable where runs of a group differ in more than their seed.
     """
     for run in runs.runs:
         open_run(run.folder)  # raises NotARun where its tables cannot be read

@@ -14,7 +14,6 @@ from aiohttp import web
 
 from results.at_work import at_work
 from results.groups import grouped
-from results.keys import UnknownKey
 from results.reader import NotARun
 from results.report import report
 from results.report.budgets import budgets
@@ -28,7 +27,7 @@ from results.serve.guard import Guard
 from results.serve.seen import Seen, Watched
 from results.texts import count
 
-EACH = "each run"  # what chosen runs may be grouped by, beside keys and their seeds
+EACH = "each run"  # what chosen runs may be grouped by, beside all keys but their seeds
 _LINE = 2**17  # bytes of an address, at most: it names the chosen runs
 
 
@@ -59,7 +58,7 @@ class _Pages:
         async def answer(request: web.Request) -> web.Response:
             try:
                 html = await asyncio.get_running_loop().run_in_executor(self._maker, make, request)
-            except (NotARun, UnknownKey, OSError) as error:
+            except (NotARun, OSError) as error:
                 return web.Response(status=404, text=f"{error}\n")
             return web.Response(text=html, content_type="text/html")
 
@@ -88,17 +87,17 @@ class _Pages:
         """Chosen runs side by side: those that go on, with who works, and the curves of all."""
         seen = self._seen(request)
         runs = _readable(seen)
-        by = request.query.get("by", BY_SEED)
-        keys = {BY_SEED: None, EACH: [*runs.varying, "seed"]}.get(by, [by])
+        alone = request.query.get("by") == EACH
         same = [pair for pair in request.query.items() if pair[0] != "by"]
         notes = [f"{one.path}: {one.wrong}; left out" for one in seen if one.wrong]
 
         def made(some: Runs) -> str:
-            groups = grouped(some, keys)
+            groups = grouped(some, [*some.varying, "seed"] if alone else None)
             sections = [section for make in (curves, budgets) if (section := make(groups))]
             going = [one for one in seen if one.run in some.runs and one.glance and one.glance.goes_on]
             workers = [(one, at_work(one.run)) for one in going if one.run]
-            more = {"going": workers, "by": by, "choices": [BY_SEED, EACH, *some.varying], "notes": notes}
+            choices = [BY_SEED, EACH] if alone or len(groups) < len(some) else []
+            more = {"going": workers, "by": EACH if alone else BY_SEED, "choices": choices, "notes": notes}
             return page(groups, sections, "serve/chosen.html.j2", same=same, query=urlencode(same), **more)
 
         return whole(runs, made, notes)

@@ -10,9 +10,10 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from results.compare import tells
+from results.grouping import axes, beyond, members, once_a_seed
 from results.groups import labels
 from results.keys import Value
+from results.run_set import RunSet
 from results.serve.asked import ALONE, STATUS, Asked, told
 from results.serve.columns import FIRST, ListColumn, columns_of, differing
 from results.serve.seen import Seen
@@ -32,10 +33,13 @@ class ListRow(NamedTuple):
 
 @dataclass(frozen=True)
 class ListGroup:
-    """Runs with the same values of some keys. label: empty if there are no groups."""
+    """Runs with the same values of some keys."""
 
     label: str
+    """Empty if there are no groups."""
     states: str
+    also: str
+    """The other keys in which they differ, beside their seeds: then there is no mean, but a range."""
     cells: list[str]
     lines: list[ListRow]
 
@@ -64,10 +68,10 @@ def board(every: Sequence[Seen], asked: Asked) -> Board:
     differ, columns = differing(every), columns_of(shown, asked.best)
     name, falling = asked.sort.removeprefix("-"), asked.sort.startswith("-")
     by = next((column for column in columns if column.name == name), columns[0])
-    groups = [_group(label, _sorted(members, by.of, falling), columns) for label, members in _grouped(shown, asked)]
+    found = _grouped(shown, asked)
     if asked.group != ALONE:
-        means = {id(group): _mean(by, [line.seen for line in group.lines]) for group in groups}
-        groups = _sorted(groups, lambda group: means[id(group)], falling)
+        found = _sorted(found, lambda group: _mean(by, group.counted), falling)
+    groups = [_group(group, _sorted(group.members, by.of, falling), columns) for group in found]
     choices = {key: sorted({told(seen, key) for seen in every}, key=_natural) for key in (STATUS, *differ)}
     return Board(
         columns,
@@ -78,25 +82,39 @@ def board(every: Sequence[Seen], asked: Asked) -> Board:
     )
 
 
-def _grouped(shown: Sequence[Seen], asked: Asked) -> list[tuple[str, list[Seen]]]:
-    """Returns the members of each group with its label; damaged runs are a group of their own."""
-    if asked.group == ALONE:
-        return [("", list(shown))]
-    whole = [seen for seen in shown if seen.keys]
-    keys = asked.by or [key for key in differing(whole) if tells(key)]
-    members: dict[tuple[Value, ...], list[Seen]] = {}
-    for seen in whole:
-        members.setdefault(tuple(seen.keys.get(key) for key in keys), []).append(seen)
-    named = labels(keys, list(members), [of_group[0].keys for of_group in members.values()])
-    found = [(label or "all", of_group) for label, of_group in zip(named, members.values(), strict=True)]
-    damaged = [seen for seen in shown if not seen.keys]
-    return [*found, ("cannot be read", damaged)] if damaged else found
+class _Members(NamedTuple):
+    """The runs of a group. counted: one for each seed. also: the other keys in which they differ."""
+
+    label: str
+    members: list[Seen]
+    counted: list[Seen]
+    also: list[str]
 
 
-def _group(label: str, members: list[Seen], columns: Sequence[ListColumn]) -> ListGroup:
+def _grouped(shown: Sequence[Seen], asked: Asked) -> list[_Members]:
+    """Returns the groups that are asked for; damaged runs are one of their own."""
+    whole = {seen.run: seen for seen in shown if seen.run}
+    if asked.group == ALONE or not whole:
+        return [_Members("", list(shown), list(shown), [])]
+    runs = RunSet(list(whole))
+    keys = axes(runs, None, ())[0] if asked.by is None else [key for key in asked.by if key in runs.known]
+    groups = members(runs, keys)
+    named = labels(keys, list(groups), [group.scenarios[0] for group in groups.values()])
+    found = []
+    for label, group in zip(named, groups.values(), strict=True):
+        also = beyond(group, keys)
+        counted = group.runs if also else once_a_seed(group)[0]
+        every, of_seeds = ([whole[run] for run in of] for of in (group.runs, counted))
+        found.append(_Members(label or "all", every, of_seeds, also))
+    damaged = [seen for seen in shown if not seen.run]
+    return [*found, _Members("cannot be read", damaged, damaged, [])] if damaged else found
+
+
+def _group(group: _Members, ordered: list[Seen], columns: Sequence[ListColumn]) -> ListGroup:
     rest = columns[len(FIRST) :]
-    lines = [ListRow(seen, [_text(column, column.of(seen), seen) for column in rest]) for seen in members]
-    return ListGroup(label, _states(members), [_of_group(column, members) for column in rest], lines)
+    lines = [ListRow(seen, [_text(column, column.of(seen), seen) for column in rest]) for seen in ordered]
+    also, cells = ", ".join(group.also), [_of_group(column, group) for column in rest]
+    return ListGroup(group.label, _states(group.members), also, cells, lines)
 
 
 def _text(column: ListColumn, value: Value, seen: Seen) -> str:
@@ -105,16 +123,21 @@ def _text(column: ListColumn, value: Value, seen: Seen) -> str:
     return column.write(float(value)) if isinstance(value, int | float) else ""
 
 
-def _of_group(column: ListColumn, members: Sequence[Seen]) -> str:
-    """Returns what a group has in a column: the value of all, or the mean of numbers with the standard deviation."""
+def _of_group(column: ListColumn, group: _Members) -> str:
+    """Returns what a group has in a column: the value of all; or the mean of numbers with the standard deviation, and
+    their range where the runs differ in more than their seed."""
     if column.write is None:
-        values = {told(seen, column.name) for seen in members}
+        values = {told(seen, column.name) for seen in group.members}
         return values.pop() if len(values) == 1 else ""
-    numbers = _numbers(column, members)
+    numbers = _numbers(column, group.counted)
     if not numbers:
         return ""
     mean = float(np.mean(numbers))
-    if len(set(numbers)) == 1 or column.name in ("sent", "seconds"):
+    if len(set(numbers)) == 1:
+        return column.write(mean)
+    if group.also:
+        return f"{column.write(min(numbers))} to {column.write(max(numbers))}"
+    if column.name in ("sent", "seconds"):
         return column.write(mean)
     std = float(np.std(numbers, ddof=1))
     return spread(mean, std, precision(mean, std))
