@@ -12,7 +12,7 @@ from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.local import LocalPool
 from actors.machine import Machine, this_machine
 from actors.on_node import OnNode
-from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, SchedulerDied, ValuesLost, finished
+from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, Provider, SchedulerDied, ValuesLost, finished
 from actors.process import Life, Process
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "OnNode",
     "Pool",
     "Process",
+    "Provider",
     "Query",
     "Reading",
     "Request",

@@ -23,6 +23,7 @@ from actors.meter import Meter
 from actors.placement import is_alive
 from actors.pool import Group, JobFailed, ValuesLost
 from actors.process import Life
+from actors.provider import RayProvider
 from actors.queue import Queue
 from actors.recovery import Recovery
 from actors.watch import Watch
@@ -61,6 +62,10 @@ class RayPool:
             self._crews[group].set_up(setup)
         while not all(self._crews[group].ready for group in setups):
             self._turn()
+
+    def provider(self, group: str) -> RayProvider:
+        worker = self._crews[group].workers[0]
+        return RayProvider(worker.actor, worker.node_id)
 
     def size(self, group: str) -> int:
         return max(1, sum(worker.is_set_up for worker in self._crews[group].workers))

@@ -33,6 +33,9 @@ class InlinePool:
             self._workers[group] = _guarded(f"{group}: set-up", _allowed, setup.build, self._workers[group])
             self.machines[group] = this_machine()
 
+    def provider(self, group: str) -> None:
+        return None
+
     def submit(
         self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
     ) -> Job[Result, Left]:

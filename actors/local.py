@@ -73,6 +73,9 @@ class LocalPool:
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
+    def provider(self, group: str) -> None:
+        return None
+
     def submit(
         self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
     ) -> Job[Result, Left]:

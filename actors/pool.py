@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
 from actors.instrument import Reading
-from actors.job import Content, Job, Left, Request, Result, Setup, Value
+from actors.job import Content, Job, Left, Query, Request, Result, Setup, Value
 from actors.machine import Machine
 from actors.process import Life
 
@@ -76,6 +76,17 @@ class Group(NamedTuple):
     # those for which there is room
 
 
+class Provider(Protocol):
+    """A worker that workers of other groups may ask. A set-up may hold it."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on the node of this process."""
+
+    def ask(self, query: Query[Result]) -> Result:
+        """Returns what it answers, after what it does now. Raises RuntimeError if the query fails."""
+
+
 class Pool(Protocol):
     """Groups of workers, to which jobs are submitted."""
 
@@ -94,6 +105,9 @@ class Pool(Protocol):
 
         Workers that later replace dead ones do it too, before they get jobs.
         """
+
+    def provider(self, group: str) -> Provider | None:
+        """Returns the first worker of a group that has done a job; None if all workers are on this machine."""
 
     def submit(
         self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""

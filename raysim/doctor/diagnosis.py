@@ -7,10 +7,9 @@ from contextlib import closing
 from typing import NamedTuple
 
 from actors import InlinePool, JobFailed, MissingResources, OnNode
-from raysim.doctor.findings import KINDS, Finding, findings
+from raysim.doctor.findings import KINDS, Finding, findings, paths_read
 from raysim.doctor.measurement import Measured, Measurement, to_measure
 from raysim.doctor.node import Examination, Node
-from raysim.doctor.places import Places
 from raysim.doctor.proposal import Proposal, as_asked, propose
 from raysim.parts.standard_state import standard_state
 from raysim.runs.explained import explained
@@ -46,7 +45,7 @@ def diagnose(scenario: Scenario, *, inline: bool, address: str | None, seconds: 
     work. Raises MissingResources if no cluster answers.
     """
     stand_in()  # refuses one outside of tests
-    examination = Examination(Places.of(scenario).all)
+    examination = Examination(paths_read(scenario))
     if inline:
         node = examination({})
         nodes = [OnNode("this process", True, {"CPU": float(node.cpus)}, {}, node)]

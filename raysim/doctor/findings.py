@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 
 from actors import OnNode
 from raysim.doctor.node import Node
-from raysim.doctor.places import Places
 from raysim.scenario import Scenario
 from raysim.scenario.nodes import Nodes
+from raysim.scenario.own_modules import parts_in
 
 _LITTLE_DISK = 1 << 30  # bytes
 _CAPABILITIES = ("default", "avx2", "avx512")  # a CPU that has one of these has all before it
@@ -36,6 +36,13 @@ class Finding(NamedTuple):
     text: str  # where, what, and what to do
 
 
+def paths_read(scenario: Scenario) -> tuple[str, ...]:
+    """Returns the files and folders that must be on the node where the data are loaded."""
+    blocks = (scenario.data, scenario.server_data, scenario.public, scenario.model)
+    parts = (part for block in blocks for part in parts_in(block))
+    return tuple(dict.fromkeys(str(path) for part in parts for path in part.reads()))
+
+
 def findings(scenario: Scenario, places: Sequence[OnNode[Node]]) -> list[Finding]:
     """Returns the findings about nodes for a scenario: what is wrong, how they differ, and what else is worth
     knowing."""
@@ -58,10 +65,10 @@ def _unanswered(places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
 
 
 def _paths(scenario: Scenario, places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
-    asked, read = scenario.resources, Places.of(scenario)
+    nodes = scenario.resources.load_on
     for place, node in _examined(places):
-        loads = place.is_driver if asked.load_on is None else _allowed(asked.load_on, place)
-        if loads and (lost := [path for path in read.loading if path in node.missing]):
+        loads = place.is_driver if nodes is None else _allowed(nodes, place)
+        if loads and (lost := list(node.missing)):
             there = [other.address for other, found in _examined(places) if not set(lost) & set(found.missing)]
             cure = (
                 f"it is on {', '.join(there)}: start the run there, or name that node by resources.load_on"
@@ -69,10 +76,6 @@ def _paths(scenario: Scenario, places: Sequence[OnNode[Node]]) -> Iterator[Findi
                 else "put the data there, or correct the path"
             )
             yield Finding("note", f"{place.address}: loads the data, and has no {', '.join(lost)}; {cure}")
-        works = _allowed(asked.clients_on, place) or (scenario.has_server and _allowed(asked.aggregators_on, place))
-        if works and (lost := [path for path in read.working if path in node.missing]):
-            text = f"{place.address}: may have workers, and has no {', '.join(lost)}"
-            yield Finding("wrong", f"{text}; put it there, or keep workers off by resources.clients_on")
 
 
 def _allowed(nodes: Nodes, place: OnNode[Node]) -> bool:

@@ -26,7 +26,7 @@ def fingerprint(path: str | Path) -> str | None:
         if not is_local(where):
             found = stamps(where)
             return _short(json.dumps(found).encode()) if found else None
-        stats = [(name, file.stat()) for name, file in _files(where)]
+        stats = [(name, file.stat()) for name, file in files_in(where)]
         if not stats:
             return None
         size = sum(stat.st_size for _, stat in stats)
@@ -36,7 +36,8 @@ def fingerprint(path: str | Path) -> str | None:
         return None
 
 
-def _files(where: Path) -> Iterator[tuple[str, Path]]:
+def files_in(where: Path) -> Iterator[tuple[str, Path]]:
+    """Yields the files of a folder in a fixed order, with their names there; a file itself has an empty one."""
     if where.is_file():
         yield "", where
     for file in sorted(where.rglob("*")) if where.is_dir() else ():
@@ -49,7 +50,7 @@ def _of(where: Path, seen: str) -> str:
     """Reads all files in a place. seen: their names, sizes and times, which show when they must be read again."""
     del seen
     hashed = hashlib.sha256()
-    for name, file in _files(where):
+    for name, file in files_in(where):
         with file.open("rb") as stream:
             content = hashlib.file_digest(stream, "sha256").digest()
         hashed.update(name.encode() + b"\0" + content)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from actors import Setup, Value
+from actors import Provider, Setup, Value
 from raysim.data import Federation
 from raysim.parts.standard_state import set_standard
 from raysim.scenario import Scenario
+from raysim.workers.brought import with_files
 from raysim.workers.device import open_device, prefer_deterministic, stand_in
 
 if TYPE_CHECKING:
+    import torch
+
     from raysim.workers.client import ClientWorker
     from raysim.workers.peers import PeersWorker
     from raysim.workers.server import ServerWorker
@@ -48,36 +51,41 @@ class Workshop:
 
 
 @dataclass(frozen=True)
-class BecomeClient(Setup):
-    """Replaces a workshop by a worker that trains and evaluates clients."""
+class _Become(Setup):
+    """Replaces a workshop by a worker that has the data, and on its node the files of the model."""
 
     federation: Value[Federation]
+    loader: Provider | None = None  # the worker that loads the data; None if it is on this machine
+
+    def given(self, worker: Workshop) -> tuple[Scenario, Federation, torch.device]:
+        return with_files(worker.scenario, self.loader), self.federation.content, worker.device
+
+
+@dataclass(frozen=True)
+class BecomeClient(_Become):
+    """Replaces a workshop by a worker that trains and evaluates clients."""
 
     def build(self, worker: Workshop) -> ClientWorker:
         from raysim.workers.client import ClientWorker
 
-        return ClientWorker(worker.scenario, self.federation.content, worker.device)
+        return ClientWorker(*self.given(worker))
 
 
 @dataclass(frozen=True)
-class BecomeServer(Setup):
+class BecomeServer(_Become):
     """Replaces a workshop by a worker that does the server's steps."""
-
-    federation: Value[Federation]
 
     def build(self, worker: Workshop) -> ServerWorker:
         from raysim.workers.server import ServerWorker
 
-        return ServerWorker(worker.scenario, self.federation.content, worker.device)
+        return ServerWorker(*self.given(worker))
 
 
 @dataclass(frozen=True)
-class BecomePeers(Setup):
+class BecomePeers(_Become):
     """Replaces a workshop by a worker that mixes, trains and evaluates peers."""
-
-    federation: Value[Federation]
 
     def build(self, worker: Workshop) -> PeersWorker:
         from raysim.workers.peers import PeersWorker
 
-        return PeersWorker(worker.scenario, self.federation.content, worker.device)
+        return PeersWorker(*self.given(worker))

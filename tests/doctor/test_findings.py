@@ -7,7 +7,7 @@ import pytest
 from conftest import digits, override
 
 from actors import OnNode
-from raysim.doctor.findings import Finding, findings
+from raysim.doctor.findings import Finding, findings, paths_read
 from raysim.doctor.node import Examination, Gpu, Node
 from raysim.scenario import parse_scenario
 from raysim.scenario.nodes import Nodes
@@ -54,12 +54,12 @@ def test_data_that_another_node_has_are_told_with_its_name() -> None:
     assert found(place("a", without), labelled, data=data, resources__load_on={"labels": {"disk": "big"}}) == []
 
 
-def test_weights_must_be_wherever_workers_may_be() -> None:
-    without = place("b", replace(HERE, missing=("w.pth",)), labels={"role": "head"})
-    (told,) = found(place("a"), without, **WEIGHTS)
-    assert (told.kind, "b: may have workers, and has no w.pth" in told.text) == ("wrong", True)
-    kept_off = {"labels": {"role": "!head"}}
-    assert found(place("a"), without, **WEIGHTS, resources={"clients_on": kept_off, "aggregators_on": kept_off}) == []
+def test_weights_must_be_where_the_data_are_loaded() -> None:
+    without = replace(HERE, missing=paths_read(parse_scenario(override(digits(), **WEIGHTS))))
+    assert without.missing == ("w.pth",)
+    assert found(place("a"), place("b", without), **WEIGHTS) == []
+    (told,) = found(place("a", without), place("b"), **WEIGHTS)
+    assert "a: loads the data, and has no w.pth; it is on b" in told.text
 
 
 def test_a_gpu_that_torch_does_not_see_is_wrong_and_one_in_use_is_noted() -> None:

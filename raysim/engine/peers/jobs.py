@@ -46,7 +46,7 @@ class PeersJobs:
         self.peers = scenario.data.clients
         loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
         federation = finished(pool, loading).left.federation
-        pool.set_up({CLIENT: BecomePeers(federation)})
+        pool.set_up({CLIENT: BecomePeers(federation, pool.provider(LOADER))})
         self.described = finished(pool, pool.submit(CLIENT, DescribeRequest(), label="describe data")).result
         drawn = generator(scenario.seed, "evaluated clients").permutation(self.peers)
         number = scenario.run.evaluate_clients

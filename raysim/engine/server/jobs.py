@@ -49,7 +49,8 @@ class ServerJobs(Visitor):
         self.scenario, self.pool = scenario, pool
         loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
         federation = finished(pool, loading).left.federation
-        pool.set_up({SERVER: BecomeServer(federation), CLIENT: BecomeClient(federation)})
+        loader = pool.provider(LOADER)
+        pool.set_up({SERVER: BecomeServer(federation, loader), CLIENT: BecomeClient(federation, loader)})
         found = finished(pool, pool.submit(SERVER, DescribeServerRequest(), label="describe data")).result
         self.described = found.described
         self.population = scenario.population(self.described.samples)
