@@ -47,10 +47,10 @@ Simulate = Callable[..., raysim.Result]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests that need more than the packages are left out by default, like slow ones. Those on Ray share a session."""
-    if any(item.get_closest_marker(name) for name in ("cluster", "docs", "package")):
+    """Some marks mean that a test is slow, too. Those that share the session on Ray are given to one process."""
+    if any(item.get_closest_marker(name) for name in ("chaos", "cluster", "docs", "package")):
         item.add_marker("slow")
-    if item.get_closest_marker("ray"):
+    if "ray_session" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.xdist_group("ray"))
 
 

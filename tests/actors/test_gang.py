@@ -64,7 +64,7 @@ def test_in_this_process_a_gang_is_of_one() -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_gang_meets_again_when_a_member_has_died(ray_pool: Any, tmp_path: Path) -> None:
     """All of them are replaced, and do the job, and others after it."""
     start(ray_pool, 2)
@@ -76,7 +76,7 @@ def test_a_gang_meets_again_when_a_member_has_died(ray_pool: Any, tmp_path: Path
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_who_goes_with_a_member_that_dies_late_leaves_no_job_undone(ray_pool: Any, tmp_path: Path) -> None:
     """The first has answered for the gang, and does a job of its own. That is not to blame."""
     start(ray_pool, 2)
@@ -88,7 +88,7 @@ def test_who_goes_with_a_member_that_dies_late_leaves_no_job_undone(ray_pool: An
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_job_that_kills_a_member_again_and_again_is_named(ray_pool: Any) -> None:
     start(ray_pool, 2)
     with pytest.raises(JobFailed, match=r"die: its worker died 3 times; the last time: "):
@@ -219,7 +219,7 @@ def test_any_number_of_aggregators_gives_the_bits_of_this_process(
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_killed_aggregator_changes_no_bit(tmp_path: Path) -> None:
     """Its state is gone with it, and all are replaced."""
     import ray

@@ -76,13 +76,17 @@ def test_a_run_waits_for_a_node_if_it_has_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("actors", ["auto", "1-3"])
 def test_workers_join_with_nodes(tmp_path: Path, actors: str) -> None:
-    raw = scenario(resources={"client_actors": actors, "chunk": 2}, run__rounds=400)
+    """The run does not hurry before a worker has joined and its node is gone."""
+    hurry = tmp_path / "hurry"
+    algorithm = {"name": "toys_endings:Unhurried", "mark": str(hurry)}
+    raw = scenario(resources={"client_actors": actors, "chunk": 2}, run__rounds=400, algorithm=algorithm)
     with several_nodes(1) as nodes:
         run = nodes.start(tmp_path, raw)
         until(lambda: begun(tmp_path), run)
         late = nodes.add(1)
         until(lambda: "client-1" in workers(tmp_path), run)
         nodes.kill(late)
+        hurry.touch()
         ended(tmp_path, run, raw)
 
 

@@ -123,7 +123,7 @@ def ray_pool(ray_room: None) -> Iterator[Any]:
 
 @pytest.mark.ray
 @pytest.mark.parametrize(("factory", "setup"), [(Adder, Die()), (dying, Attach(1))])
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_worker_that_dies_again_and_again_in_its_set_up_is_named(
     ray_pool: Any, factory: Callable[[], Adder], setup: Setup
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_worker_that_dies_again_and_again_in_its_set_up_is_named(
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_set_up_that_kills_a_replacement_is_not_blamed_on_the_job_that_waits(ray_pool: Any, tmp_path: Path) -> None:
     """The worker dies of its job, its replacement of its set-up, the next one of nothing."""
     marks = tmp_path / "job", tmp_path / "set-up"

@@ -92,7 +92,7 @@ def test_those_that_wait_end_when_they_are_told_to_or_after_a_while(
 
 
 @pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_an_actor_that_dies_in_between_is_replaced(session: "Session", place: int) -> None:
     """If it is the scheduler, so are its workers."""
     first = processes(session)
@@ -102,14 +102,14 @@ def test_an_actor_that_dies_in_between_is_replaced(session: "Session", place: in
     assert kept == (set(first) - {first[1]} if place else set())
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_worker_in_which_code_left_something_behind_is_replaced(session: "Session") -> None:
     first = processes(session, Processes(Pid("changed")))
     second = processes(session)
     assert set(first) - set(second) == {first[1]}
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_after_a_failure_all_are_new(session: "Session") -> None:
     first = processes(session)
     with pytest.raises(JobFailed):
@@ -117,7 +117,7 @@ def test_after_a_failure_all_are_new(session: "Session") -> None:
     assert not set(first) & set(processes(session))
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_after_an_interruption_those_are_left_that_are_soon_done(session: "Session") -> None:
     kept = []
     for seconds in (1.0, 600.0):

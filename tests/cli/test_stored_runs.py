@@ -66,7 +66,7 @@ def test_a_report_and_its_figures_are_written_to_an_object_store(bucket: str, tm
     assert any((location(out) / "svg").iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_killed_run_goes_on_with_the_bits_of_one_that_was_not(bucket: str, tmp_path: Path) -> None:
     raw = digits(algorithm={**OWN, "mark": str(tmp_path / "mark")}, run__checkpoint__every_rounds=1)
     file, out = write(tmp_path, raw), f"{bucket}/killed"

@@ -7,6 +7,7 @@ import pytest
 from by_hand import final, x
 from command_line import command, write
 from conftest import Raw, Simulate, quadratic
+from same_bits import same_on_ray
 
 import raysim
 from raysim import ScenarioError, parse_scenario
@@ -130,8 +131,7 @@ def test_fewer_samples_take_less_time_where_delays_are_computed(simulate: Simula
 def test_two_actors_give_the_bits_of_one_process(ray_session: None, tmp_path: Path) -> None:
     noisy = {"name": "noisy", "share": 0.3, "behaviour": {"name": "noise", "deviation": 0.1}}
     scenario = parse_scenario(with_groups(noisy, {"name": "wrong", "share": 0.3, "behaviour": "random_labels"}))
-    inline = raysim.run(scenario, inline=True, out=tmp_path)
-    assert raysim.run(scenario, out=tmp_path).digest == inline.digest
+    same_on_ray(scenario, tmp_path)
 
 
 @pytest.mark.parametrize(

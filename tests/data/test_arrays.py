@@ -11,6 +11,7 @@ import pytest
 from command_line import command
 from conftest import Raw, digits, override
 from data_sets import load, part, random_images
+from same_bits import same_on_ray
 
 import raysim
 from raysim import parse_scenario
@@ -175,9 +176,7 @@ def test_arrays_in_a_file_and_in_memory_give_one_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_arrays_in_memory_give_the_same_bits_on_ray(tmp_path: Path) -> None:
     data = {"name": "arrays", "arrays": blobs(), "label_noise": [0.1] * 6, "skew": {"name": "noise", "sigma": 0.5}}
-    raw = scenario(data, resources__client_actors=2)
-    runs = [raysim.run(parse_scenario(raw), out=tmp_path / "runs", inline=inline) for inline in (True, False)]
-    assert runs[0].digest == runs[1].digest
+    same_on_ray(scenario(data), tmp_path)
 
 
 def test_workers_get_the_scenario_without_the_arrays() -> None:

@@ -9,8 +9,8 @@ import pytest
 from conftest import digits
 from data_sets import NO_SERVER
 from data_sets import digits as data_of
+from same_bits import same_on_ray
 
-import raysim
 from raysim import parse_scenario
 from raysim.data import Split, federate
 from raysim.data.federation.indices import Indices
@@ -95,5 +95,4 @@ def test_given_rows_and_changed_inputs_give_the_same_bits_on_ray(tmp_path: Path)
         run__evaluate_clients="all",
         world__dispatch={"per_round": 3},
     )
-    runs = [raysim.run(parse_scenario(raw), out=tmp_path / "runs", inline=inline) for inline in (True, False)]
-    assert runs[0].digest == runs[1].digest
+    same_on_ray(raw, tmp_path)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from own_modules import MaskedReader, Reader
+from same_bits import same_on_ray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -175,11 +176,7 @@ def test_parts_that_take_one_array_refuse_several() -> None:
 
 @pytest.mark.slow
 @pytest.mark.ray
-def test_named_inputs_give_the_same_bits_on_any_number_of_workers(ray_session: Any, tmp_path: Path) -> None:
+def test_named_inputs_give_the_same_bits_on_ray(ray_session: Any, tmp_path: Path) -> None:
     data = divided(Arrays.of(READ, inputs=("tokens", "lengths")), clients=6, partition=Natural())
     raw = scenario(READ, Reader) | {"data": data, "run": {"rounds": 3}, "world": {"dispatch": {"per_round": 3}}}
-    digests = {raysim.run(raw, inline=True, out=tmp_path / "inline").digest}
-    for actors in (1, 2):
-        some = raw | {"resources": {"client_actors": actors}}
-        digests.add(raysim.run(some, out=tmp_path / str(actors)).digest)
-    assert len(digests) == 1
+    same_on_ray(raw, tmp_path)

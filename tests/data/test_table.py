@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from conftest import Raw, digits, override
 from data_sets import load, part
+from same_bits import same_on_ray
 
 import raysim
 from raysim import parse_scenario
@@ -167,9 +168,7 @@ def test_a_table_is_learned_and_each_site_is_a_client(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.slow
 def test_a_table_gives_the_same_bits_on_ray(tmp_path: Path) -> None:
-    raw = scenario(table(tmp_path / "t.parquet"), resources__client_actors=2)
-    runs = [raysim.run(parse_scenario(raw), out=tmp_path / "runs", inline=inline) for inline in (True, False)]
-    assert runs[0].digest == runs[1].digest
+    same_on_ray(scenario(table(tmp_path / "t.parquet")), tmp_path)
 
 
 def test_a_table_says_which_files_it_reads(tmp_path: Path) -> None:

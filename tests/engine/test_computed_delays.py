@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Raw, Simulate, digits
+from same_bits import same_on_ray
 from witness import LatePool, WitnessPool, execute
 
 import raysim
@@ -119,14 +120,9 @@ def test_predictions_take_time_too(algorithm: str, simulate: Simulate) -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("actors", [1, 2])
 @pytest.mark.slow
-def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: Any, actors: int) -> None:
-    raw = scenario("fedadmm_insa", {"per_round": 6, "round_s": 0.9}, UNEVEN, resources__cpus_per_client=0.5)
-    inline = simulate(raw)
-    raw["resources"]["client_actors"] = actors
-    result = run(parse_scenario(raw), out=tmp_path / "ray")
-    assert result.info["digest"] == inline.info["digest"]
+def test_the_same_bits_on_ray(ray_session: None, tmp_path: Any) -> None:
+    same_on_ray(scenario("fedadmm_insa", {"per_round": 6, "round_s": 0.9}, UNEVEN), tmp_path)
 
 
 def test_a_dry_run_says_that_it_cannot_know(tmp_path: Any) -> None:

@@ -185,7 +185,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", place], check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_small_file_system_fills_up(small: Path, tmp_path: Path) -> None:
     path = write(tmp_path, digits(run__rounds=10**6, run__evaluate_every=10**6))
     (small / "ballast").write_bytes(os.urandom(900_000))

@@ -42,7 +42,7 @@ def test_silence_is_what_passes_while_somebody_listens_and_is_told_once() -> Non
 @pytest.mark.ray
 @ray_test
 @pytest.mark.parametrize("where", ["job", "set-up"])
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_worker_that_stops_is_replaced(where: str) -> None:
     """Not one that only works for longer than the patience."""
     import ray
@@ -79,7 +79,7 @@ def test_a_worker_that_stops_is_replaced(where: str) -> None:
 
 @pytest.mark.ray
 @ray_test
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_scheduler_that_stops_ends_the_run(tmp_path: Path) -> None:
     import ray
     from run_actors import actor_of
@@ -115,7 +115,7 @@ def test_a_signal_while_ray_starts_ends_the_command_as_any_other() -> None:
 
 @pytest.mark.ray
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP to all", "gcs"])
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_run_on_a_ray_of_its_own_ends_as_it_should(how: str, tmp_path: Path) -> None:
     """By a signal, or finished although the GCS is lost when all work is done. That Ray wants a token."""
     line = [sys.executable, str(Path(__file__).parents[1] / "support" / "own_ray.py"), how, str(tmp_path)]

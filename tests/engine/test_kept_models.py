@@ -66,7 +66,7 @@ def test_a_run_that_is_stopped_leaves_the_model_of_then(family: str, tmp_path: P
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_run_on_ray_that_is_stopped_leaves_its_model_too(family: str, tmp_path: Path) -> None:
     """Its pool is interrupted by then, and is given a little more time."""
 

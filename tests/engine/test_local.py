@@ -84,7 +84,7 @@ def test_any_number_of_processes_equals_inline(name: str, local: int, tmp_path: 
     assert {worker["worker"] for worker in result.info["workers"]} == set(result.pandas("tasks").worker) == workers
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_killed_process_is_replaced_and_changes_no_bit(tmp_path: Path) -> None:
     raw = digits(run__rounds=60, run__evaluate_every=60, local__epochs=3, algorithm="toys:Counting")
     killed: list[int] = []
@@ -115,7 +115,7 @@ def gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_outlives_a_command_that_ends_early(number: signal.Signals, tmp_path: Path) -> None:
     """Its whole group gets the signal, as with Ctrl-C. The run goes on with another number of processes."""

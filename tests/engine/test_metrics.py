@@ -10,6 +10,7 @@ import pytest
 import torch
 from conftest import Raw, Simulate, digits, override
 from ruamel.yaml import YAML
+from same_bits import same_on_ray
 from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef, roc_auc_score
 
 import raysim
@@ -179,12 +180,8 @@ def test_a_search_goes_the_metrics_way(tmp_path: Path) -> None:
     ids=["server", "targets", "peers"],
 )
 @pytest.mark.slow
-def test_the_same_bits_on_ray_with_one_and_two_workers(raw: Raw, tmp_path: Path) -> None:
-    digests = {
-        raysim.run(raysim.parse_scenario({**raw, "resources": keys}), out=tmp_path, inline=inline).digest
-        for keys, inline in (({}, True), ({"client_actors": 1}, False), ({"client_actors": 2}, False))
-    }
-    assert len(digests) == 1
+def test_the_same_bits_on_ray(raw: Raw, tmp_path: Path) -> None:
+    same_on_ray(raw, tmp_path)
 
 
 # --- losses -----------------------------------------------------------------------------------------------------------

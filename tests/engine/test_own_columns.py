@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from conftest import Raw, Simulate, digits
+from same_bits import same_on_ray
 from toys import Counting
 
 import raysim
@@ -117,12 +118,8 @@ def test_reports_and_tables_of_several_runs_have_them(tmp_path: Path, monkeypatc
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("raw", [server(), peers()], ids=["server", "peers"])
 @pytest.mark.slow
-def test_the_same_bits_on_ray_with_one_and_two_workers(raw: Raw, tmp_path: Path) -> None:
-    digests = {
-        raysim.run({**raw, "resources": keys}, out=tmp_path, inline=inline).digest
-        for keys, inline in (({}, True), ({"client_actors": 1}, False), ({"client_actors": 2}, False))
-    }
-    assert len(digests) == 1
+def test_the_same_bits_on_ray(raw: Raw, tmp_path: Path) -> None:
+    same_on_ray(raw, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_task_that_kills_its_worker_again_and_again_is_named(tmp_path: Path) -> None:
     scenario = raysim.parse_scenario(peers(algorithm="toys_peers:Deadly"))
     with pytest.raises(raysim.RunFailed, match=r"mix of round 0: its worker died 3 times"):

@@ -117,7 +117,7 @@ def test_an_address_of_the_cluster_of_this_process_is_taken(address: str) -> Non
     connect([raysim.parse_scenario(digits())], address.format(host=host, port=port))
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_task_that_kills_its_worker_again_and_again_is_named(tmp_path: Path) -> None:
     with pytest.raises(raysim.RunFailed, match=r"train for version \d+: its worker died 3 times"):
         run(digits(algorithm="toys:Deadly"), tmp_path)
@@ -138,7 +138,7 @@ def write(folder: Path, raw: Raw) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_ctrl_c_ends_a_run_with_exit_code_130_and_keeps_what_was_recorded(tmp_path: Path) -> None:
     import ray
 
@@ -168,7 +168,7 @@ def test_an_interrupted_run_has_every_row_that_was_told(tmp_path: Path) -> None:
     assert info["totals"]["dispatched"] == len(raysim.Result(folder).table("updates"))
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_dead_scheduler_fails_the_run(tmp_path: Path) -> None:
     import ray
 

@@ -219,7 +219,16 @@ def test_a_last_checkpoint_that_would_take_long_is_left_out(
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("name", ["asynchronous", "stateful clients", "delays that follow the work", "peers", "search"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "asynchronous",
+        *(
+            pytest.param(name, marks=pytest.mark.chaos)
+            for name in ("stateful clients", "delays that follow the work", "peers", "search")
+        ),
+    ],
+)
 @pytest.mark.slow
 def test_it_goes_on_on_ray_with_another_number_of_workers(name: str, tmp_path: Path) -> None:
     raw = override(RUNS[name], run__checkpoint__every_rounds=2, resources__client_actors=1)

@@ -39,7 +39,7 @@ def _has_checkpoint(folder: Path) -> bool:
     return False
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 @pytest.mark.skipif(not may_unshare(), reason="needs `unshare`, as root")
 def test_the_first_process_writes_no_more_and_the_second_has_the_bits_of_a_run_that_nothing_disturbed(
     tmp_path: Path,

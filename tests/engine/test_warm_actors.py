@@ -38,7 +38,7 @@ def test_runs_after_one_another_have_the_same_actors_and_the_same_bits_as_in_thi
     assert [result.digest for result in [*results, again]] == [*inline, inline[0], inline[0]]
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_run_after_one_that_failed_has_new_actors(tmp_path: Path) -> None:
     first = run(digits(algorithm="toys:Counting"), tmp_path)
     with pytest.raises(raysim.RunFailed, match="divides by zero"):

@@ -7,6 +7,7 @@ import torch
 from conftest import Raw, Simulate, digits, quadratic
 from local_tasks import CPU, make_task, mlp
 from peers_runs import peers
+from same_bits import same_on_ray
 from torch import Tensor, nn
 
 import raysim
@@ -225,5 +226,4 @@ def test_a_run_goes_on_with_the_same_draws(raw: Raw, tmp_path: Any) -> None:
 @pytest.mark.slow
 def test_two_actors_give_the_bits_of_one_process(raw: Raw, tmp_path: Any) -> None:
     local = {**raw["local"], "gradients": ALL, "optimizer": {"name": "adamw", "keep": True}, "weight_decay": 0.1}
-    inline, on_ray = (raysim.run({**raw, "local": local}, out=tmp_path, inline=one).digest for one in (True, False))
-    assert inline == on_ray
+    same_on_ray({**raw, "local": local}, tmp_path)

@@ -10,6 +10,7 @@ import torch
 from conftest import digits
 from drawn_modules import drawn
 from local_tasks import CPU
+from same_bits import same_on_ray
 from torch import nn
 
 import raysim
@@ -93,8 +94,7 @@ EVALUATED = ({"rounds": 4, "evaluate_every": 1}, {"rounds": 4, "evaluate_every":
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.slow
 def test_neither_does_which_of_two_actors_evaluates(tmp_path: Any) -> None:
-    inline, on_ray = (raysim.run(SCENARIO, out=tmp_path, inline=one).digest for one in (True, False))
-    assert inline == on_ray
+    same_on_ray(SCENARIO, tmp_path)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 import torch
 from conftest import Raw, Simulate, digits
 from model_inputs import CIFAR, MNIST, images
+from same_bits import same_on_ray
 
 import raysim
 from raysim.models import Module
@@ -51,12 +52,8 @@ def test_a_module_computes_what_it_computes_outside_of_raysim() -> None:
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.slow
-def test_the_same_bits_on_ray_with_one_and_two_workers(tmp_path: Path) -> None:
-    digests = {
-        raysim.run(raysim.parse_scenario({**own("Net"), "resources": keys}), out=tmp_path, inline=inline).digest
-        for keys, inline in (({}, True), ({"client_actors": 1}, False), ({"client_actors": 2}, False))
-    }
-    assert len(digests) == 1
+def test_the_same_bits_on_ray(tmp_path: Path) -> None:
+    same_on_ray(own("Net"), tmp_path)
 
 
 def test_a_module_itself_trains_from_its_values(tmp_path: Path) -> None:

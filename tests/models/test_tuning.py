@@ -13,6 +13,7 @@ import transformers
 from command_line import command
 from conftest import PYTHONPATH, Raw
 from ruamel.yaml import YAML
+from same_bits import same_on_ray
 from waiting import until
 
 import raysim
@@ -44,7 +45,7 @@ def run(raw: Raw, out: Path, **options: Any) -> raysim.Result:
     return raysim.run(raysim.parse_scenario(raw), out=out, progress=False, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_killed_tuning_goes_on_to_the_bits_of_one_that_nothing_disturbed(tuning: Raw, tmp_path: Path) -> None:
     YAML().dump(tuning, tmp_path / "tuning.yaml")
     out = tmp_path / "killed"
@@ -66,9 +67,6 @@ def test_a_killed_tuning_goes_on_to_the_bits_of_one_that_nothing_disturbed(tunin
 @pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
-def test_a_tuning_has_the_same_bits_on_one_and_two_actors_and_inline(tuning: Raw, tmp_path: Path) -> None:
+def test_a_tuning_has_the_same_bits_on_two_actors(tuning: Raw, tmp_path: Path) -> None:
     tuning["run"]["rounds"] = 6
-    digests = {run(tuning, tmp_path / "inline", inline=True).digest}
-    for actors in (1, 2):
-        digests.add(run(tuning | {"resources": {"client_actors": actors}}, tmp_path / str(actors)).digest)
-    assert len(digests) == 1
+    same_on_ray(tuning, tmp_path)

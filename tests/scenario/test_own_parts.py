@@ -15,6 +15,7 @@ from command_line import command
 from conftest import ROOT, Raw, override
 from refusals import problem
 from ruamel.yaml import YAML
+from same_bits import same_on_ray
 
 import raysim
 from raysim.algorithms import FedAvg
@@ -161,19 +162,16 @@ def test_a_sweep_varies_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize(("name", "workers"), [("server", 1), ("peers", 2)])
+@pytest.mark.parametrize("name", ["server", "peers"])
 @pytest.mark.slow
 def test_the_same_bits_on_ray_where_workers_cannot_import_the_module_by_themselves(
-    name: str, workers: int, ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = f"my_parts_{name}"
     shutil.copy(ROOT / "tests" / "support" / "toys_parts.py", tmp_path / f"{module}.py")
     monkeypatch.syspath_prepend(tmp_path)
     raw = objects(SCENARIOS[name](), import_module(module))
-    inline = raysim.run(raw, out=tmp_path / "runs", inline=True)
-    assert f"{module}:" in str(inline.info["scenario"])
-    resources = {"client_actors": workers}
-    assert raysim.run({**raw, "resources": resources}, out=tmp_path / "runs").digest == inline.digest
+    assert f"{module}:" in str(same_on_ray(raw, tmp_path).info["scenario"])
 
 
 SCRIPT = """

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from by_hand import x
 from conftest import Raw, Simulate, quadratic
+from same_bits import same_on_ray
 
 import raysim
 from raysim import ScenarioError, StopRun, parse_scenario
@@ -121,9 +122,7 @@ def test_a_run_that_goes_on_has_the_bits_of_one_that_was_not_stopped(family: str
 @pytest.mark.parametrize("family", ["asynchronous", "peers"])
 @pytest.mark.slow
 def test_two_actors_give_the_bits_of_one_process(family: str, ray_session: None, tmp_path: Path) -> None:
-    scenario = parse_scenario({**SCHEDULED, **FAMILIES[family]})
-    inline = raysim.run(scenario, inline=True, out=tmp_path)
-    assert raysim.run(scenario, out=tmp_path).digest == inline.digest
+    same_on_ray({**SCHEDULED, **FAMILIES[family]}, tmp_path)
 
 
 def test_over_the_steps_of_a_training_each_client_starts_anew(simulate: Simulate) -> None:

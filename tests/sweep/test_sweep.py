@@ -269,21 +269,25 @@ def test_equal_scenarios_run_once(write: Any, tmp_path: Path) -> None:
     assert len({outcome.folder for outcome in outcomes}) == 1
 
 
-@pytest.mark.parametrize("where", ["inline", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.slow])])
-def test_a_run_that_fails_stops_no_other_and_is_named(
-    where: str, write: Any, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if where == "ray":
-        request.getfixturevalue("ray_session")
+def check_that_a_failed_run_stops_no_other_and_is_named(write: Any, out: Path, *words: str) -> None:
     path = write({"grid": {"algorithm": ["fedavg", "toys:Failing", "fedbuff"]}})
-    words = ["--inline"] if where == "inline" else ["--parallel", "2", "--set", "resources.cpus_per_client=0.5"]
-    answer = command("sweep", path, "--out", tmp_path / "runs", *words)
+    answer = command("sweep", path, "--out", out, *words)
     assert answer.exit_code == 1
     assert "3 runs: 2 finished, 1 failed" in answer.stdout
     assert "failed toys:Failing" in answer.stdout.replace("\n", "")
     assert "this client divides by zero" in answer.stdout.replace("\n", " ")
-    statuses = sorted(run.status for run in raysim.load(tmp_path / "runs").runs)
-    assert statuses == ["failed", "finished", "finished"]
+    assert sorted(run.status for run in raysim.load(out).runs) == ["failed", "finished", "finished"]
+
+
+def test_a_run_that_fails_stops_no_other_and_is_named(write: Any, tmp_path: Path) -> None:
+    check_that_a_failed_run_stops_no_other_and_is_named(write, tmp_path / "runs", "--inline")
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_run_that_fails_on_ray_stops_no_other_and_is_named(ray_session: None, write: Any, tmp_path: Path) -> None:
+    words = "--parallel", "2", "--set", "resources.cpus_per_client=0.5"
+    check_that_a_failed_run_stops_no_other_and_is_named(write, tmp_path / "runs", *words)
 
 
 @pytest.mark.ray
@@ -325,7 +329,7 @@ def test_an_interrupted_sweep_tells_how_it_goes_on(write: Any, tmp_path: Path, m
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_ctrl_c_starts_no_run_that_waited_for_room(ray_session: None, write: Any, tmp_path: Path) -> None:
     """The session has eight CPUs, so of runs that ask for six one goes on at a time."""
     asked = {"resources__client_actors": 2, "resources__cpus_per_client": 3}

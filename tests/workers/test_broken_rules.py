@@ -10,6 +10,7 @@ import pytest
 import torch
 from conftest import Raw, digits
 from peers_runs import peers
+from same_bits import same_on_ray
 
 import raysim
 
@@ -154,12 +155,10 @@ def test_a_run_in_this_process_leaves_its_global_generators_as_they_were(dry: bo
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("actors", [1, 2])
 @pytest.mark.parametrize("raw", [lawless("Noisy"), peers(algorithm="toys_lawless:NoisyPeer")])
 @pytest.mark.slow
-def test_draws_are_the_same_on_ray(raw: Raw, actors: int, tmp_path: Path) -> None:
-    asked = {**raw, "resources": {"chunk": 3, "client_actors": actors}}
-    assert run(asked, tmp_path, inline=False).digest == run(asked, tmp_path).digest
+def test_draws_are_the_same_on_ray(raw: Raw, tmp_path: Path) -> None:
+    same_on_ray({**raw, "resources": {"chunk": 3}}, tmp_path)
 
 
 @pytest.mark.ray

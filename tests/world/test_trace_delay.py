@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import Raw, Simulate, digits, quadratic
+from same_bits import same_on_ray
 
 from raysim import ScenarioError, parse_scenario, run
 
@@ -149,12 +150,10 @@ def test_paths_start_at_the_working_directory(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.ray
 @pytest.mark.slow
-def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: Path) -> None:
-    raw = scenario(table(tmp_path, {"client": range(30), "seconds_per_sample": np.linspace(0.1, 3, 30)}))
-    inline = simulate(raw)
-    for actors in (1, 2):
-        raw["resources"] = {"chunk": 3, "client_actors": actors}
-        assert run(parse_scenario(raw), out=tmp_path / "ray").digest == inline.digest
+def test_the_same_bits_on_ray(ray_session: None, tmp_path: Path) -> None:
+    same_on_ray(
+        scenario(table(tmp_path, {"client": range(30), "seconds_per_sample": np.linspace(0.1, 3, 30)})), tmp_path
+    )
 
 
 @pytest.mark.parametrize("world", [{"delay": {"name": "trace"}}, {"dispatch": {"order": None}}], ids=["delay", "order"])
