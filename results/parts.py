@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +64,7 @@ def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
     with writing(path.parent):
         make_folder(path.parent)
     with replacing(path) as hidden:
-        pq.write_table(rows, hidden, compression="zstd", write_page_checksum=True)
+        pq.write_table(rows, hidden, **_options(rows.schema))
 
 
 def compact(run: Path, table: str, schema: pa.Schema) -> None:
@@ -144,8 +145,14 @@ def _rewrite(run: Path, table: str, parts: list[Path], schema: pa.Schema, groups
         os.replace(written, merged)
 
 
+def _options(schema: pa.Schema) -> dict[str, Any]:
+    """Returns how Parquet is written. Dictionaries are for texts alone: of numbers, they are larger and slower."""
+    texts = [column.name for column in schema if pa.types.is_dictionary(column.type)]
+    return {"compression": "zstd", "use_dictionary": texts, "write_page_checksum": True}
+
+
 def _write_groups(file: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
-    with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
+    with pq.ParquetWriter(file, schema, **_options(schema)) as writer:
         for group in groups:
             writer.write_table(group)
 

@@ -7,14 +7,12 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from results.columns import is_estimated, is_sparse, is_wall
 from results.disk import replacing, writing
@@ -77,18 +75,24 @@ class Writer:
         A value of a wrong type is found only by `flush`.
         """
         buffer = self._of_class[type(row)]
-        held = buffer.add(row, own or {})
-        if buffer.table in self._heard:
-            self._heard[buffer.table].append({**asdict(row), **(own or {})})
-        if held >= BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
-            self.flush()
+        buffer.add(row, own or {})
+        self._added(buffer, 1)
 
-    def add_columns(self, table: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Adds and flushes many rows of a table, given as all its columns. Raises ValueError as `flush` does."""
-        self._buffers[table].add_columns(columns)
-        if table in self._heard:
-            cells = zip(*(column.tolist() for column in columns.values()), strict=True)
-            self._heard[table] += [dict(zip(columns, row, strict=True)) for row in cells]
+    def add_columns(
+        self, table: str, columns: Mapping[str, list[Any]], own: Sequence[Mapping[str, float | None]] = ()
+    ) -> None:
+        """Adds rows of a table, given as its columns; those that are left out are null.
+
+        own: for each row, what `add` takes; () if there are no numbers for own columns.
+        """
+        buffer = self._buffers[table]
+        self._added(buffer, buffer.add_columns(columns, own))
+
+    def _added(self, buffer: _Buffer, rows: int) -> None:
+        if buffer.table in self._heard:
+            self._heard[buffer.table] += buffer.last(rows)
+        if buffer.held >= BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
+            self.flush()
 
     def new_rows(self) -> dict[str, list[dict[str, Any]]]:
         """Returns the rows of the heard tables that were added since the last call, for each table that has some."""
@@ -153,17 +157,22 @@ class _Buffer:
         self._values = attrgetter(*self._names)
         digested = (column for column in columns if not (is_wall(column) or is_estimated(column)))
         self._hashes = {column.name: hashlib.sha256() for column in digested}
-        self._rows: list[tuple[Any, ...]] = []
+        self._columns: dict[str, list[Any]] = {name: [] for name in self._names}  # of the rows not yet written
         self._own: dict[str, Any] = {}  # hashes of own columns, by name
         self._sparse = frozenset(column.name for column in columns if is_sparse(column))
-        self._held: set[str] = set()  # own and sparse columns that hold more than null
-        self._own_rows: list[Mapping[str, float | None]] = []  # numbers for own columns, by row of `_rows`
+        self._filled: set[str] = set()  # own and sparse columns that hold more than null
+        self._own_rows: list[Mapping[str, float | None]] = []  # numbers for own columns, of the rows not yet written
         self._parts = 0  # serial number of the next part file
         self.written = 0  # rows in part files
 
     @property
+    def held(self) -> int:
+        """How many rows are not yet written."""
+        return len(self._own_rows)
+
+    @property
     def rows(self) -> int:
-        return self.written + len(self._rows)
+        return self.written + self.held
 
     def restore(self, rows: int) -> None:
         """Keeps the first rows in the folder, deletes the others, and goes on from there."""
@@ -189,34 +198,40 @@ class _Buffer:
     def _hash(self, name: str, array: pa.Array[Any]) -> None:
         (self._own if name in self._own else self._hashes)[name].update(_bytes(array))
         if array.null_count < len(array):
-            self._held.add(name)
+            self._filled.add(name)
 
-    def add(self, row: Row, own: Mapping[str, float | None]) -> int:
-        for name in own:
+    def add(self, row: Row, own: Mapping[str, float | None]) -> None:
+        self._add_own([own])
+        for held, value in zip(self._columns.values(), self._values(row), strict=True):
+            held.append(value)
+
+    def add_columns(self, columns: Mapping[str, list[Any]], own: Sequence[Mapping[str, float | None]]) -> int:
+        """Returns how many rows it adds."""
+        rows = len(next(iter(columns.values())))
+        self._add_own(own or [{}] * rows)
+        for name, held in self._columns.items():
+            held += columns[name] if name in columns else [None] * rows
+        return rows
+
+    def _add_own(self, rows: Sequence[Mapping[str, float | None]]) -> None:
+        for name in {name: None for row in rows for name in row}:
             if name not in self._own:
                 self._begin(name)
-        self._own_rows.append(own)
-        self._rows.append(self._values(row))
-        return len(self._rows)
+        self._own_rows += rows
 
-    def add_columns(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        self.flush()
-        for start in range(0, len(columns[self._names[0]]), BUFFER_ROWS):
-            cut = slice(start, start + BUFFER_ROWS)
-            self._write([self._array(name, columns[name][cut].tolist()) for name in self._names], {})
+    def last(self, rows: int) -> list[dict[str, Any]]:
+        """Returns the last rows that were added, which must not be written yet."""
+        cells = zip(*(held[-rows:] for held in self._columns.values()), strict=True)
+        own = self._own_rows[-rows:]
+        return [{**dict(zip(self._names, row, strict=True)), **more} for row, more in zip(cells, own, strict=True)]
 
     def flush(self) -> None:
-        if not self._rows:
+        """Writes a part file, and hashes its columns."""
+        if not self.held:
             return
-        columns = zip(*self._rows, strict=True)
-        arrays = [self._array(name, values) for name, values in zip(self._names, columns, strict=True)]
+        written = self.held
+        arrays = [self._array(name, values) for name, values in self._columns.items()]
         own = {name: pa.array([row.get(name) for row in self._own_rows], pa.float64()) for name in self._own}
-        self._write(arrays, own)
-        self._rows, self._own_rows = [], []
-
-    def _write(self, arrays: list[pa.Array[Any]], own: dict[str, pa.Array[Any]]) -> None:
-        """Writes a part file, and hashes its columns. arrays: those of the schema but `run`."""
-        written = len(arrays[0])
         run = pa.DictionaryArray.from_arrays(np.zeros(written, np.int32), pa.array([self._run]))
         write_part(self._folder, self.table, self._parts, pa.table([run, *arrays, *own.values()], schema=self._schema))
         for name, array in (*zip(self._names, arrays, strict=True), *own.items()):
@@ -224,12 +239,13 @@ class _Buffer:
                 self._hash(name, array)
         self._parts += 1
         self.written += written
+        self._columns, self._own_rows = {name: [] for name in self._names}, []
 
     def compact(self) -> None:
         compact(self._folder, self.table, self._schema)
 
     def digests(self) -> Iterator[str]:
-        left_out = (self._sparse | self._own.keys()) - self._held
+        left_out = (self._sparse | self._own.keys()) - self._filled
         hashes = {**self._hashes, **dict(sorted(self._own.items()))}
         return (f"{self.table}.{name} {found.hexdigest()}" for name, found in hashes.items() if name not in left_out)
 
@@ -245,7 +261,7 @@ class _Buffer:
             raise ValueError(f"{self.table}.{name}: must be {kind}, got a value that is not: {error}") from None
         if array.null_count and not column.nullable:
             place = array.is_null().index(True).as_py()
-            row = dict(zip(self._names, self._rows[place], strict=True)) if self._rows else place
+            row = {name: values[place] for name, values in self._columns.items()}
             raise ValueError(f"{self.table}.{name}: must not be null, got the row {row!r}")
         return array
 

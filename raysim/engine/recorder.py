@@ -17,6 +17,7 @@ from raysim.scenario.schema import RunSettings
 from raysim.workers.replies import Numbers
 from results import Writer
 from results.schemas import Row, StepRow
+from results.writer import BUFFER_ROWS
 
 
 class Diverged(Exception):
@@ -51,7 +52,10 @@ class Recorder:
 
     def partition(self, table: dict[str, NDArray[Any]]) -> None:
         """Writes how the data are divided. table: columns of the table `partition`."""
-        self.writer.add_columns("partition", table)
+        for start in range(0, len(table["client"]), BUFFER_ROWS):  # not all at once, as there may be millions
+            cut = slice(start, start + BUFFER_ROWS)
+            self.writer.add_columns("partition", {name: column[cut].tolist() for name, column in table.items()})
+        self.writer.flush()
 
     def step(self, row: StepRow, measured: Numbers) -> None:
         """Writes a row of the table `steps`. measured: what only a real step fills; {} in a dry run."""
@@ -112,4 +116,8 @@ class Nowhere(Writer):
 
     def add(self, row: Row, own: Mapping[str, float | None] | None = None) -> None: ...
 
-    def add_columns(self, table: str, columns: Mapping[str, NDArray[Any]]) -> None: ...
+    def add_columns(
+        self, table: str, columns: Mapping[str, list[Any]], own: Sequence[Mapping[str, float | None]] = ()
+    ) -> None: ...
+
+    def flush(self) -> None: ...

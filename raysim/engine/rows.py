@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from actors import Job
 from raysim.workers.replies import Numbers
-from raysim.world.peers_timeline import Exchanged, Mixed
+from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Dispatched
-from results.schemas import CoefficientRow, EvaluationRow, ExchangeRow, Row, StepRow, TaskRow, UpdateRow
+from results.schemas import CoefficientRow, EvaluationRow, Row, StepRow, TaskRow, UpdateRow
 
 RowT = TypeVar("RowT", bound=Row)
+Columns: TypeAlias = "dict[str, list[Any]]"  # some columns of rows of one table, each with a value for each row
 
 
 class Happened(Protocol):
@@ -41,6 +42,15 @@ def filled(row: RowT, numbers: Numbers, **more: Any) -> tuple[RowT, Numbers]:
     return replace(row, **columns, **more), own
 
 
+def filled_columns(columns: Columns, measured: Sequence[Numbers], **more: list[Any]) -> tuple[Columns, list[Numbers]]:
+    """Returns columns of the table `updates` with those that were measured and logged, and the other numbers of each
+    row, as `filled` does for one. measured: what was measured for each row."""
+    split = [_split(UpdateRow, numbers) for numbers in measured]
+    names = {name: None for known, _ in split for name in known}
+    found = {name: [known.get(name) for known, _ in split] for name in names}
+    return {**columns, **found, **more}, [own for _, own in split]
+
+
 def _split(kind: type[Row], numbers: Numbers) -> tuple[dict[str, Any], Numbers]:
     known = kind.__dataclass_fields__
     columns: dict[str, Any] = {name: number for name, number in numbers.items() if name in known}
@@ -50,42 +60,53 @@ def _split(kind: type[Row], numbers: Numbers) -> tuple[dict[str, Any], Numbers]:
 # --- updates ----------------------------------------------------------------------------------------------------------
 
 
-def of_dispatch(
-    happened: Happened, of: Dispatched, status: str, staleness: float, samples: int, weight: float | None = None
-) -> UpdateRow:
-    """Returns the row of a dispatch that ended, without what training fills."""
-    return UpdateRow(
-        step=happened.version,
-        round=happened.round,
-        virtual_time=happened.time,
-        client=of.client,
-        dispatch=of.serial,
-        status=status,
-        dispatched_at=of.time,
-        arrived_at=of.arrives if of.reports and of.arrives <= happened.time else None,
-        version=of.version,
-        staleness=staleness,
-        weight=weight,
-        samples=samples,
-    )
+def of_dispatches(
+    happened: Happened,
+    of: Sequence[Dispatched],
+    status: str,
+    staleness: list[float],
+    samples: list[int],
+    weights: list[float] | None = None,
+) -> Columns:
+    """Returns the rows of dispatches that ended, without what training fills."""
+    return {
+        **_columns_of(happened, len(of)),
+        "virtual_time": [happened.time] * len(of),
+        "client": [dispatched.client for dispatched in of],
+        "dispatch": [dispatched.serial for dispatched in of],
+        "status": [status] * len(of),
+        "dispatched_at": [dispatched.time for dispatched in of],
+        "arrived_at": [d.arrives if d.reports and d.arrives <= happened.time else None for d in of],
+        "version": [dispatched.version for dispatched in of],
+        "staleness": staleness,
+        "samples": samples,
+        **({} if weights is None else {"weight": weights}),
+    }
 
 
-def of_mix(exchanged: Exchanged, mixed: Mixed, samples: int) -> UpdateRow:
-    """Returns the row of a mix and of the training before it, without what training fills."""
-    ages = [heard.age for heard in mixed.inbox]
-    return UpdateRow(
-        step=exchanged.version,
-        round=exchanged.round,
-        virtual_time=mixed.time,
-        client=mixed.peer,
-        dispatch=mixed.serial,
-        status="used",
-        dispatched_at=mixed.began,
-        arrived_at=mixed.trained,
-        version=mixed.number,
-        staleness=sum(ages) / len(ages) if ages else 0.0,
-        samples=samples,
-    )
+def of_mixes(exchanged: Exchanged, samples: list[int]) -> Columns:
+    """Returns the rows of a round's mixes and of the training before each, without what training fills.
+
+    samples: of each mix.
+    """
+    mixed = exchanged.mixed
+    ages = [[heard.age for heard in mix.inbox] for mix in mixed]
+    return {
+        **_columns_of(exchanged, len(mixed)),
+        "virtual_time": [mix.time for mix in mixed],
+        "client": [mix.peer for mix in mixed],
+        "dispatch": [mix.serial for mix in mixed],
+        "status": ["used"] * len(mixed),
+        "dispatched_at": [mix.began for mix in mixed],
+        "arrived_at": [mix.trained for mix in mixed],
+        "version": [mix.number for mix in mixed],
+        "staleness": [sum(of_mix) / len(of_mix) if of_mix else 0.0 for of_mix in ages],
+        "samples": samples,
+    }
+
+
+def _columns_of(happened: Happened, rows: int) -> Columns:
+    return {"step": [happened.version] * rows, "round": [happened.round] * rows}
 
 
 # --- other tables -----------------------------------------------------------------------------------------------------
@@ -111,18 +132,21 @@ def of_step(
     )
 
 
-def of_messages(exchanged: Exchanged, mixed: Mixed, size: int | None) -> Iterator[ExchangeRow]:
-    """Yields a row for each message that was sent before a mix. size: its bytes."""
-    for sent in mixed.sent:
-        yield ExchangeRow(
-            step=exchanged.version,
-            round=exchanged.round,
-            virtual_time=sent.time,
-            source=sent.source,
-            target=sent.target,
-            bytes=size,
-            arrived_at=sent.arrives,
-        )
+def of_messages(exchanged: Exchanged, sizes: Sequence[int]) -> Columns:
+    """Returns the rows of the messages that were sent before a round's mixes.
+
+    sizes: bytes of a message for each mix; () in a dry run.
+    """
+    sent = [message for mix in exchanged.mixed for message in mix.sent]
+    of_sizes = [size for size, mix in zip(sizes, exchanged.mixed, strict=False) for _ in mix.sent]
+    return {
+        **_columns_of(exchanged, len(sent)),
+        "virtual_time": [message.time for message in sent],
+        "source": [message.source for message in sent],
+        "target": [message.target for message in sent],
+        "arrived_at": [message.arrives for message in sent],
+        **({"bytes": of_sizes} if sizes else {}),
+    }
 
 
 def of_search(happened: Happened, columns: dict[str, list[float]]) -> Iterator[tuple[CoefficientRow, Numbers]]:

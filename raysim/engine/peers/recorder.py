@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from raysim.engine import rows
@@ -33,31 +32,28 @@ class PeersRecorder(Recorder, Visitor):
         trained: for each mix, what training gave and the worker that did it; () in a dry run. measured: what only a
         real round measures.
         """
-        traffic = Counter(up_bytes=0, down_bytes=0)
-        for place, mixed in enumerate(exchanged.mixed):
-            row = rows.of_mix(exchanged, mixed, self._samples[mixed.peer])
-            own: Numbers = {}
-            size = None
-            sent, arrived = len(mixed.sent), sum(sent.arrives is not None for sent in mixed.sent)
-            if trained:
-                training, worker = trained[place]
-                size = training.message_bytes
-                row, own = rows.filled(row, training.numbers, worker=worker, up_bytes=size * sent)
-                traffic.update(up_bytes=size * sent, down_bytes=size * arrived)
-            self.totals.update(sent=sent, lost=sent - arrived)
-            self.writer.add(row, own)
-            self.add(rows.of_messages(exchanged, mixed, size))
-        mixes = len(exchanged.mixed)
+        mixed, samples = exchanged.mixed, [self._samples[mix.peer] for mix in exchanged.mixed]
+        sent = [len(mix.sent) for mix in mixed]
+        arrived = [sum(message.arrives is not None for message in mix.sent) for mix in mixed]
+        columns, own = rows.of_mixes(exchanged, samples), list[Numbers]()
+        sizes = [training.message_bytes for training, _ in trained]
+        up, down = ([size * count for size, count in zip(sizes, counts, strict=False)] for counts in (sent, arrived))
+        if trained:
+            numbers, workers = [training.numbers for training, _ in trained], [worker for _, worker in trained]
+            columns, own = rows.filled_columns(columns, numbers, worker=workers, up_bytes=up)
+        self.writer.add_columns("updates", columns, own)
+        self.writer.add_columns("exchanges", rows.of_messages(exchanged, sizes))
+        self.totals.update(sent=sum(sent), lost=sum(sent) - sum(arrived))
         step = rows.of_step(
             exchanged,
-            [heard.age for mixed in exchanged.mixed for heard in mixed.inbox],
-            used=mixes,
+            [heard.age for mix in mixed for heard in mix.inbox],
+            used=len(mixed),
             discarded=0,
             in_flight=0 if self._synchronous else len(self._samples),
-            samples=sum(self._samples[mixed.peer] for mixed in exchanged.mixed),
+            samples=sum(samples),
         )
-        self.step(step, {} if measured is None else {**traffic, **measured})
-        self.totals.update(dispatched=mixes, used=mixes, steps=1, rounds=1)
+        self.step(step, {} if measured is None else {"up_bytes": sum(up), "down_bytes": sum(down), **measured})
+        self.totals.update(dispatched=len(mixed), used=len(mixed), steps=1, rounds=1)
         self.ended_by = exchanged.ends
 
     def evaluated(

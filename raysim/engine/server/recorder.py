@@ -31,10 +31,11 @@ class ServerRecorder(Recorder):
 
     def ended(self, ended: Ended) -> None:
         """Writes a dispatch whose update no step uses."""
-        samples = self._samples[ended.dispatched.client]
+        of, samples = ended.dispatched, self._samples[ended.dispatched.client]
         self.totals.update(["dispatched", ended.status])
         self._late += ended.status == "discarded"
-        self.writer.add(rows.of_dispatch(ended, ended.dispatched, ended.status, ended.staleness, samples))
+        columns = rows.of_dispatches(ended, [of], ended.status, [ended.staleness], [samples])
+        self.writer.add_columns("updates", columns)
 
     def stepped(
         self,
@@ -48,27 +49,20 @@ class ServerRecorder(Recorder):
         weights: the updates' weights, if they are summed. trained: for each update, what training measured and logged,
         and the worker that did it; () in a dry run. measured: what only a real step measures and logs.
         """
-        used = len(stepped.members)
+        used, arrivals = len(stepped.members), stepped.arrivals
+        staleness, samples = [arrival.staleness for arrival in arrivals], [arrival.samples for arrival in arrivals]
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
         self._picked.update(dispatched.client for dispatched in stepped.members)
-        traffic = Counter(up_bytes=0, down_bytes=0)
-        for place, (dispatched, arrival) in enumerate(zip(stepped.members, stepped.arrivals, strict=True)):
-            weight = weights[place] if weights else None
-            row = rows.of_dispatch(stepped, dispatched, "used", arrival.staleness, arrival.samples, weight)
-            own: Numbers = {}
-            if trained:
-                numbers, worker = trained[place]
-                row, own = rows.filled(row, numbers, worker=worker)
-                traffic.update(up_bytes=row.up_bytes or 0, down_bytes=row.down_bytes or 0)
-            self.writer.add(row, own)
+        columns = rows.of_dispatches(stepped, stepped.members, "used", staleness, samples, weights)
+        own: list[Numbers] = []
+        if trained:
+            numbers, workers = zip(*trained, strict=True)
+            columns, own = rows.filled_columns(columns, numbers, worker=list(workers))
+        self.writer.add_columns("updates", columns, own)
         step = rows.of_step(
-            stepped,
-            [arrival.staleness for arrival in stepped.arrivals],
-            used=used,
-            discarded=self._late,
-            in_flight=stepped.in_flight,
-            samples=sum(arrival.samples for arrival in stepped.arrivals),
+            stepped, staleness, used=used, discarded=self._late, in_flight=stepped.in_flight, samples=sum(samples)
         )
+        traffic = {name: sum(size or 0 for size in columns.get(name, ())) for name in ("up_bytes", "down_bytes")}
         self.step(step, {} if measured is None else {**traffic, **measured})
         self._late = 0
 
