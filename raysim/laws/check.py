@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
-from raysim.laws import algorithm, data, metric, model, observer, partition, policy, runs, topology, world
+from raysim.laws import algorithm, data, local, metric, model, observer, partition, policy, runs, topology, world
 from raysim.laws.law import Groups, Judgement, judge
 from raysim.laws.subject import Subject
 
@@ -21,6 +21,8 @@ LAWS: dict[str, Groups] = {
     "world.dispatch.policy": policy.LAWS,
     "world.availability": world.AVAILABILITY,
     "world.edge_delay": world.EDGE_DELAY,
+    "local.optimizer": local.OPTIMIZER,
+    "local.lr": local.SCHEDULE,
     "run.metrics": metric.METRIC,
     "run.loss": metric.LOSS,
     "run.observers": observer.LAWS,

@@ -112,8 +112,17 @@ RIGHT = [
     "RoundsDelays",
     "RightAvailability",
     "RightTopology",
+    "RightWords",
 ]
 BROKEN = {
+    "MovesACopy": ("`move` changes w in place", "move, step 0: must change w in place, as w.add_(...) does"),
+    "GrowsItsState": ("`move` changes w in place", "must keep the entries [] of the state, got ['gradient 0']"),
+    "SmallState": ("`init` returns vectors like w", "must return vectors of shape (8,) like w"),
+    "LeavesBounds": (
+        "`curve` returns finite numbers",
+        "curve, at 0.5: must be within `values`, 0.05 to 0.1, got",
+    ),
+    "CountsTooFew": ("A run with it goes", "labels must be 0 to 4, as num_classes says"),
     "Overwrites": (
         "A run with it goes",
         "Overwrites.update: must not change in place what it is given, but changed 'w' of",

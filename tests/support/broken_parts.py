@@ -9,14 +9,16 @@ import numpy as np
 
 from raysim.algorithms import Buffer, Central, Inbox, Peer
 from raysim.algorithms.staleness import StalenessFunction
-from raysim.data import Dataset, Source, Split
+from raysim.data import Dataset, Source, Split, Tokenizer, Tokens
 from raysim.data.federation.partition import Partitioner
 from raysim.data.federation.sizes import Sizes
 from raysim.engine.progress import Progress
+from raysim.local.optimizers.optimizer import Optimizer
 from raysim.models import ModelPart
 from raysim.observers import Observer
 from raysim.parts.errors import Problem
 from raysim.parts.rng import generator
+from raysim.schedules import Schedule
 from raysim.world import Candidates, Policy, Topology
 from raysim.world.availability import Availability
 from raysim.world.delay import Delay
@@ -576,3 +578,63 @@ class CountsPicks(PicksMore):
     def pick(self, candidates: Candidates, wanted: int, generator: Any) -> Any:
         candidates.times[candidates.idle] += 1
         return candidates.idle[:wanted].tolist()
+
+
+# --- local training ---------------------------------------------------------------------------------------------------
+
+
+class MovesACopy(Optimizer):
+    name: str = "moves_a_copy"
+
+    def move(self, w: Any, gradient: Any, state: Any, lr: float, taken: int) -> None:
+        w = w - lr * gradient
+
+
+class GrowsItsState(Optimizer):
+    name: str = "grows_its_state"
+
+    def move(self, w: Any, gradient: Any, state: Any, lr: float, taken: int) -> None:
+        state[f"gradient {taken}"] = gradient.clone()
+        w.add_(gradient, alpha=-lr)
+
+
+class SmallState(MovesACopy):
+    def init(self, w: Any) -> Any:
+        return {"mean": w.new_zeros(1)}
+
+
+class LeavesBounds(Schedule):
+    """Rises beyond the values that it names."""
+
+    name: str = "leaves_bounds"
+
+    def curve(self, position: float) -> float:
+        return 0.1 * 2**position
+
+    @property
+    def values(self) -> tuple[float, float]:
+        return 0.05, 0.1
+
+
+# --- tokenizers -------------------------------------------------------------------------------------------------------
+
+
+class RightWords(Tokenizer):
+    """A token for each word."""
+
+    name: str = "right_words"
+
+    def fitted(self, texts: Any) -> Tokens:
+        known = sorted({word for text in texts for word in text.split()})
+        place = {word: at for at, word in enumerate(known, 4)}
+
+        def encode(some: Any) -> list[np.ndarray]:
+            return [np.array([place.get(word, 3) for word in text.split()], dtype=np.int32) for text in some]
+
+        return Tokens(4 + len(known), encode, lambda tokens: " ".join(known[token - 4] for token in tokens))
+
+
+class CountsTooFew(RightWords):
+    def fitted(self, texts: Any) -> Tokens:
+        made = super().fitted(texts)
+        return Tokens(5, made.encode, made.decode)
