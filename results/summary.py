@@ -86,9 +86,10 @@ def summary(run: Run) -> Summary:
         run.require_rows(name)
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     evaluations = run.table("evaluations", [*_KEY, "step", "round", "virtual_time", "value"])
-    statuses = pc.value_counts(run.table("updates", ["status"])["status"].cast(pa.string())).to_pylist()
+    updates = run.table("updates", ["status", "staleness", "solver_iterations", "unconverged"])
+    statuses = pc.value_counts(updates["status"].cast(pa.string())).to_pylist()
     counts = {status["values"]: status["counts"] for status in statuses}
-    used = run.table("updates", ["staleness", "solver_iterations", "unconverged"], pc.field("status") == "used")
+    used = updates.filter(pc.field("status") == "used")
     scores = tuple(_scores(evaluations, run.info))
     return Summary(
         run=info.get("run", run.folder.name),

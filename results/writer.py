@@ -113,8 +113,9 @@ class Writer:
     def flush(self) -> None:
         """Writes all rows added so far to new part files. Raises ValueError for a value of a wrong type."""
         for buffer in self._buffers.values():
-            self.before_writing()
-            buffer.flush()
+            if buffer.held:
+                self.before_writing()
+                buffer.flush()
         self._flushed_at = time.monotonic()
 
     def close(self) -> None:
@@ -227,8 +228,6 @@ class _Buffer:
 
     def flush(self) -> None:
         """Writes a part file, and hashes its columns."""
-        if not self.held:
-            return
         written = self.held
         arrays = [self._array(name, values) for name, values in self._columns.items()]
         own = {name: pa.array([row.get(name) for row in self._own_rows], pa.float64()) for name in self._own}
@@ -242,7 +241,8 @@ class _Buffer:
         self._columns, self._own_rows = {name: [] for name in self._names}, []
 
     def compact(self) -> None:
-        compact(self._folder, self.table, self._schema)
+        if self._parts > 1:
+            compact(self._folder, self.table, self._schema)
 
     def digests(self) -> Iterator[str]:
         left_out = (self._sparse | self._own.keys()) - self._filled

@@ -18,7 +18,7 @@ from raysim.observers.observer import RunBegin
 from raysim.parts.errors import RunFailed
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
-from results import open_run, summary
+from results import summary
 from results.show import render
 from results.texts import count
 
@@ -45,7 +45,7 @@ def watch(
         else:
             console.print(f"{escape(label)}  {state}", soft_wrap=True, highlight=False)
             result = start(_Labelled(label))
-    console.print(render(summary(open_run(result.folder))))
+    console.print(render(summary(result.run)))
     if dry:
         console.print(timeline(result.run.first("updates", 20)))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)

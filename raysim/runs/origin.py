@@ -118,10 +118,10 @@ def _working_tree(folder: Path, own: dict[Path, bytes]) -> dict[str, Any] | None
     other files, which may hold secrets, are not looked at. git only reads objects: to compare a working tree, it would
     run programs that the repository's settings name.
     """
-    top, head = _git("rev-parse", "--show-toplevel"), _git("rev-parse", "--verify", "HEAD")
+    both = _git("rev-parse", "--show-toplevel", "HEAD")
+    top, head = both.rstrip().rsplit(b"\n", 1) if both else (_git("rev-parse", "--show-toplevel"), None)
     if top is None:
         return None
-    commit = head and head.decode().strip()
     root, lines = Path(os.fsdecode(top.rstrip(b"\n"))), list[str]()
     for path, content in own.items():
         if path.is_relative_to(root):
@@ -133,7 +133,7 @@ def _working_tree(folder: Path, own: dict[Path, bytes]) -> dict[str, Any] | None
     (folder / DIFF).unlink(missing_ok=True)  # that of a run that goes on
     if 0 < len(diff) <= LARGEST_DIFF:
         (folder / DIFF).write_text(diff, encoding="utf-8")
-    return {"commit": commit, "clean": not diff}
+    return {"commit": head and head.decode(), "clean": not diff}
 
 
 def _git(*words: str) -> bytes | None:
