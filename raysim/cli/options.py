@@ -55,7 +55,7 @@ Observe = Annotated[
     list[str] | None,
     typer.Option(
         "--observe",
-        metavar="NAME|MODULE:CLASS",
+        metavar="NAME|MODULE:CLASS|{name: NAME, KEY: VALUE}",
         help="Tell this observer how runs go on, beside those of run.observers; can be repeated.",
     ),
 ]
@@ -64,7 +64,7 @@ Log = Annotated[
     list[str] | None,
     typer.Option(
         "--log",
-        metavar="NAME|MODULE:CLASS",
+        metavar="NAME|MODULE:CLASS|{name: NAME, KEY: VALUE}",
         help="Also send runs to this tracker: tensorboard, wandb, mlflow or trackio; can be repeated.",
     ),
 ]

@@ -20,7 +20,7 @@ from raysim.parts.errors import nearest
 from raysim.parts.own import WrongClass
 from raysim.parts.part import Part, names_of, one_of
 from raysim.scenario.example import example
-from raysim.scenario.kinds import Kind, find_kinds, find_owners, find_parts, held_by, kinds
+from raysim.scenario.kinds import Kind, find_kinds, find_owners, find_parts, find_paths, held_by, kinds
 from raysim.scenario.words import Key, keys_of, source_of
 from raysim.sweep.file import ScenarioFile
 
@@ -30,7 +30,7 @@ def list_parts(
         str | None,
         typer.Argument(
             metavar="[KEY|NAME|MODULE:CLASS]",
-            help="A key, such as data or local.lr; a part, such as fedbuff; or a class of your own. By default: all.",
+            help="A key, such as local.lr or search; a part, such as fedbuff; or a class of your own. By default: all.",
             show_default=False,
         ),
     ] = None,
@@ -45,7 +45,7 @@ def list_parts(
         _tell(*_own(what), what, console)
     else:
         parts, named = find_parts(what), find_kinds(what)
-        keys = list(dict.fromkeys([kind.key for kind in named] or [what]))
+        keys = list(dict.fromkeys([kind.key for kind in named] or [what, *find_paths(what, ScenarioFile)]))
         told = [shown for key in keys for shown in _key(key)]
         if not (parts or named or told):
             refuse(_unknown(what))

@@ -23,6 +23,7 @@ from results import Writer, write_json
 def dry_run(scenario: Scenario, folder: Path) -> None:
     """Writes the timeline into the folder: who is picked when, and whether each update is used, too late or lost."""
     info = run_info(scenario, folder.name, "dry") | {"dry": True} | record_origin(scenario, folder)
+    info["notes"] = [*info["notes"], *dry_notes(scenario)]
     writer = Writer(folder, folder.name)
     family = family_of(scenario)
     recorder: Recorder = family.recorder(writer)
@@ -59,11 +60,19 @@ def _rare_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
+def dry_notes(scenario: Scenario) -> list[str]:
+    """Returns a note if the run might end before its timeline does, which a dry run cannot know."""
+    if scenario.run.until is None or not (trained := scenario.run.until.trained):
+        return []
+    return [f"run.until: an end by {trained} is known only once clients train; this timeline goes on without it"]
+
+
 def require_plan(scenario: Scenario) -> None:
     """Raises ScenarioError if the timeline, or its end, is known only once clients have trained."""
     if math.isinf(min(scenario.run.horizon[:3])):
-        text = "must have an end that is known in a dry run, which trains nobody; add virtual_time or updates, or"
-        raise ScenarioError(scenario.name, [Problem("run.until", f"{text} run.rounds, or run it without --dry")])
+        got = f"one by {scenario.run.until.trained}" if scenario.run.until else "none"
+        text = f"must have an end that is known in a dry run, which trains nobody, got {got}; add virtual_time or"
+        raise ScenarioError(scenario.name, [Problem("run.until", f"{text} updates, or run.rounds, or leave out --dry")])
     if scenario.needs_losses:
         text = (
             "must not need losses in a dry run, which trains nobody, got "

@@ -17,7 +17,7 @@ from raysim.observers.callback import Watcher
 from raysim.observers.live import showing
 from raysim.parts.errors import RunFailed, ScenarioError, StopRun
 from raysim.parts.standard_state import standard_state
-from raysim.runs.dry import dry_run, require_plan
+from raysim.runs.dry import dry_notes, dry_run, require_plan
 from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
 from raysim.runs.generate import generate_all, keep
@@ -209,6 +209,8 @@ def _fetch(scenario: Scenario) -> None:
 def _dry(scenario: Scenario, out: Path) -> Result:
     _fetch(scenario)
     require_plan(scenario)
+    for note in dry_notes(scenario):
+        _log.warning(f"{scenario.name}: {note}")
     folder = new_folder(out, f"{scenario.name}-dry")
     try:
         with standard_state():

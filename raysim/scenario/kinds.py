@@ -77,6 +77,16 @@ def find_owners(path: str, root: type[Part]) -> list[type[Part]]:
     return [owner for owner in dict.fromkeys(owners) if key in owner.model_fields]
 
 
+def find_paths(word: str, owner: type[Part], path: str = "") -> Iterator[str]:
+    """Yields the dotted paths of the keys of this name in a block and in the blocks below it, but in no part."""
+    for key, field in owner.model_fields.items():
+        if key == word:
+            yield path + key
+        annotation = field.rebuild_annotation()
+        for part in parts_of(annotation) if one_of(annotation) is None else []:
+            yield from find_paths(word, part, f"{path}{key}.")
+
+
 def held_by(owner: type[Part], key: str) -> list[type[Part]]:
     """Returns the blocks and parts that a key of a block can hold; none where there is no such key."""
     field = owner.model_fields.get(key)

@@ -57,6 +57,12 @@ class Until(Part):
         return {key: value for key in keys if (value := getattr(self, key)) is not None}
 
     @property
+    def trained(self) -> str:
+        """The ends that are known only once clients train, in words; empty if there are none."""
+        keys = ("bytes", "flops", "at_least", "at_most", "patience")
+        return " or ".join(key for key in keys if getattr(self, key) is not None)
+
+    @property
     def horizon(self) -> tuple[float, float]:
         """The virtual time and the number of updates at which it ends, which are known beforehand; else infinite."""
         return self.virtual_time or math.inf, self.updates or math.inf

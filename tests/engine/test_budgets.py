@@ -173,8 +173,10 @@ def test_evaluations_by_time_and_a_budget_that_they_end_stand_a_kill(name: str, 
 
 def test_a_dry_run_knows_its_end(simulate: Simulate) -> None:
     raw = override(ASYNCHRONOUS, run={})
-    assert simulate(until(raw, virtual_time=9.0), "--dry").info["totals"]["virtual_time"] == 9.0
-    with pytest.raises(ScenarioError, match=r"run.until: must have an end that is known in a dry run"):
+    plan = simulate(until(raw, virtual_time=9.0, bytes=9.0, flops=9.0), "--dry").info
+    assert plan["totals"]["virtual_time"] == 9.0
+    assert [note for note in plan["notes"] if note.startswith("run.until: an end by bytes or flops is known only once")]
+    with pytest.raises(ScenarioError, match="must have an end that is known in a dry run, .* got one by bytes; add"):
         raysim.run(until(raw, bytes=9.0), dry=True)
 
 
