@@ -68,7 +68,8 @@ def varying(scenarios: Sequence[Mapping[str, Value]]) -> list[str]:
     left out, for the schedule's own text says as much."""
     order = dict.fromkeys(key for scenario in scenarios for key in scenario)
     differ = [key for key in order if len({_distinct(scenario, key) for scenario in scenarios}) > 1]
-    return [key for key in differ if key.rpartition(".")[0] not in order]
+    within = {key for scenario in scenarios for key in scenario if key.rpartition(".")[0] in scenario}
+    return [key for key in differ if key not in within]
 
 
 def _distinct(scenario: Mapping[str, Value], key: str) -> tuple[bool, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from results.glance import Glance, glances
 from results.groups import grouped
@@ -12,17 +13,32 @@ from results.reader import Run
 from results.run_set import RunSet
 from results.texts import count
 
-HEADS = ("run", "what", "status", "rounds", "t", "last")
-Line = tuple[str, ...]  # a text for each of HEADS
+Line = tuple[str, ...]
+_HEADS = ("run", "what", "status", "rounds", "t")
 
 
-def lines(runs: RunSet) -> list[Line]:
+class Listing(NamedTuple):
+    """Lines of texts, and their heads: the last one is the metric, or `last` where metrics differ."""
+
+    heads: Line
+    lines: list[Line]
+
+    @classmethod
+    def of(cls, lines: Sequence[Line]) -> Listing:
+        """lines: a text for each of _HEADS, a metric, and its last value."""
+        metrics = {line[-2] for line in lines} - {""}
+        if len(metrics) == 1:
+            return cls((*_HEADS, metrics.pop()), [(*line[:-2], line[-1]) for line in lines])
+        return cls((*_HEADS, "last"), [(*line[:-2], " ".join(line[-2:]).strip()) for line in lines])
+
+
+def lines(runs: RunSet) -> Listing:
     """Returns a line for each run: its id, what tells it from the others, and how far it is."""
     names = labels(runs)
-    return [_line(found, found.run.id, names[found.run.id], _why(found)) for found in glances(runs.runs)]
+    return Listing.of([_line(found, found.run.id, names[found.run.id], _why(found)) for found in glances(runs.runs)])
 
 
-def lines_below(folder: Path, runs: RunSet, damaged: list[str], reasons: list[str]) -> list[Line]:
+def lines_below(folder: Path, runs: RunSet, damaged: list[str], reasons: list[str]) -> Listing:
     """Returns a line for each run that lies in a folder, and one for each folder of runs in it.
 
     Runs with damaged files are left out. damaged: gets a line for each of them. reasons: gets a line for each run that
@@ -41,7 +57,7 @@ def lines_below(folder: Path, runs: RunSet, damaged: list[str], reasons: list[st
             reasons += [name + why for one in seen if (why := _why(one))]
         elif seen:
             found.append(_of_folder(name, seen))
-    return found
+    return Listing.of(found)
 
 
 def labels(runs: RunSet) -> dict[str, str]:
@@ -58,11 +74,8 @@ def _why(found: Glance) -> str:
 
 
 def _line(found: Glance, name: str, label: str, why: str = "") -> Line:
-    last = ""
-    if found.curves:
-        first = found.curves[0]
-        last = f"{first.label} {first.values[-1]:.4g}"
-    return name, label, found.standing + why, found.progress, f"{found.virtual_time:.6g}", last
+    last = (found.curves[0].label, f"{found.curves[0].values[-1]:.4g}") if found.curves else ("", "")
+    return name, label, found.standing + why, found.progress, f"{found.virtual_time:.6g}", *last
 
 
 def _of_folder(name: str, found: Sequence[Glance]) -> Line:
@@ -71,10 +84,9 @@ def _of_folder(name: str, found: Sequence[Glance]) -> Line:
     status = ", ".join(f"{number} {state}" for state, number in states.items())
     rounds, times = ([getattr(one, key) for one in found] for key in ("rounds", "virtual_time"))
     ends = [(one.curves[0].label, one.curves[0].values[-1]) for one in found if one.curves]
-    last = ""
-    if ends and len({label for label, _ in ends}) == 1:
-        last = f"{ends[0][0]} {_range([value for _, value in ends], '.4g')}"
-    return f"{name}/", count(len(found), "run"), status, _range(rounds, "d"), _range(times, ".6g"), last
+    alike = len({label for label, _ in ends}) == 1
+    last = (ends[0][0], _range([value for _, value in ends], ".4g")) if alike else ("", "")
+    return f"{name}/", count(len(found), "run"), status, _range(rounds, "d"), _range(times, ".6g"), *last
 
 
 def _range(values: Sequence[float], form: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from results import html
 from results.compare import Comparison, compare
-from results.listing import HEADS, lines
+from results.listing import lines
 from results.location import location
 from results.measure import Budget, Measure, NotComparable
 from results.paired import Paired
@@ -54,7 +54,7 @@ class Runs(RunSet):
     def _repr_html_(self) -> str:
         """What a notebook shows: a line for each run, for the first 50."""
         more = f", of which the first {SHOWN} are shown" if len(self) > SHOWN else ""
-        shown = html.table(HEADS, lines(self.only(self.runs[:SHOWN])), words=3)
+        shown = html.table(*lines(self.only(self.runs[:SHOWN])), words=3)
         return html.heading(count(len(self), "run"), more) + shown
 
     def compare(

@@ -14,7 +14,7 @@ from rich.text import Text
 from raysim.cli.bad_input import refuse, refusing_wrong_runs
 from raysim.cli.options import to_location
 from results import load
-from results.listing import HEADS, lines_below
+from results.listing import lines_below
 
 
 def ls(
@@ -26,10 +26,10 @@ def ls(
     with refusing_wrong_runs() as notes:
         reasons: list[str] = []
         found = lines_below(folder.resolve(), load(folder.resolve(), damaged=notes), notes, reasons)
-        if not found:
+        if not found.lines:
             refuse(*notes)
         console = Console()
-        console.print(listed(HEADS, found))
+        console.print(listed(*found))
         for reason in reasons:
             console.print(reason, markup=False, highlight=False, soft_wrap=True)
 
@@ -41,7 +41,8 @@ def listed(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
     shown = [place for place in range(len(heads)) if any(row[place] for row in rows)]
     for place in shown:
         side: JustifyMethod = "left" if place < 3 else "right"
-        table.add_column(heads[place], overflow="fold", justify=side, no_wrap=not place)  # to be copied as one word
+        # Texts and ranges may fold; the first column is to be copied as one word, and rounds and times stay whole.
+        table.add_column(heads[place], overflow="fold", justify=side, no_wrap=place in (0, 3, 4))
     for row in rows:
         table.add_row(*(Text(row[place]) for place in shown))
     return table

@@ -74,6 +74,12 @@ def test_a_key_that_is_null_and_one_that_is_missing_are_one_group(tmp_path: Path
     assert [(row["clip"], row["runs"]) for row in cells(tmp_path)] == [("", "2"), ("9.0", "1"), ("10.0", "1")]
 
 
+def test_a_block_that_some_runs_have_tells_groups_apart(tmp_path: Path) -> None:
+    for place, until in enumerate([None, {"bytes": 100}, {"bytes": 200}]):
+        made(tmp_path / f"r{place}", {**FEDAVG, "run": {"until": until}}, [0.5])
+    assert [row["run.until.bytes"] for row in cells(tmp_path)] == ["", "100.0", "200.0"]
+
+
 def test_of_the_same_seed_twice_the_newest_finished_counts(tmp_path: Path) -> None:
     made(tmp_path / "b", FEDAVG, [0.2], finished_at="2026-01-02T00:00:00+00:00")
     made(tmp_path / "a", FEDAVG, [0.1], finished_at="2026-01-01T00:00:00+00:00")

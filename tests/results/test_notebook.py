@@ -59,7 +59,7 @@ def test_runs(tmp_path: Path) -> None:
     reported(tmp_path / "a", {"evaluations": [evaluation(0, 0.5)]}, {"run": {"rounds": 2}})
     reported(tmp_path / "b", {}, {"seed": 1, "run": {"rounds": 2}}, status="failed", error="1 < 2")
     assert cells(load(tmp_path))[6:] == [
-        *("a", "made, seed=0", "finished", "1/2", "0", "accuracy 0.5"),
+        *("a", "made, seed=0", "finished", "1/2", "0", "0.5"),
         *("b", "made, seed=1", "failed: 1 < 2", "0/2", "0", ""),
     ]
     assert repr(load(tmp_path)) == "Runs(2)"

@@ -49,14 +49,14 @@ def test_a_list_has_a_line_for_each_sweep_and_each_run(tmp_path: Path, monkeypat
     monkeypatch.setenv("COLUMNS", "200")
     several(tmp_path)
     assert told("ls", tmp_path).splitlines() == [
-        "run what status rounds t last",
-        "alone fedbuff, seed=0 finished 1/4 0 accuracy 0.25",
-        "sweep/ 3 runs 1 finished, 1 running, 1 failed 2 1 accuracy 0.5 to 0.7",
+        "run what status rounds t accuracy",
+        "alone fedbuff, seed=0 finished 1/4 0 0.25",
+        "sweep/ 3 runs 1 finished, 1 running, 1 failed 2 1 0.5 to 0.7",
     ]
     lines = told("show", tmp_path / "sweep").splitlines()
     assert lines == told("ls", tmp_path / "sweep").splitlines()
-    assert lines[1] == "s-0 made, seed=0 finished 2/4 1 accuracy 0.5"
-    assert lines[3:] == ["s-2 made, seed=2 failed 2/4 1 accuracy 0.7", "s-2: client 3: no data"]
+    assert lines[1] == "s-0 made, seed=0 finished 2/4 1 0.5"
+    assert lines[3:] == ["s-2 made, seed=2 failed 2/4 1 0.7", "s-2: client 3: no data"]
     assert told("ls", tmp_path / "alone").splitlines()[1].startswith(". made finished")
     assert command("ls", tmp_path / "nothing").exit_code == 2
 
@@ -116,7 +116,7 @@ def test_runs_on_a_store_are_listed_and_watched(tmp_path: Path, monkeypatch: pyt
     folder: Any = UPath("memory://watched/runs")
     (folder / "r").mkdir(parents=True)
     made(folder / "r", rows(0.1, 0.5), {"run": {"rounds": 4}})
-    assert told("ls", "memory://watched/runs").splitlines()[1] == "r made finished 2/4 1 accuracy 0.5"
+    assert told("ls", "memory://watched/runs").splitlines()[1] == "r made finished 2/4 1 0.5"
     assert told("watch", "memory://watched/runs", "--once").splitlines()[1] == "accuracy ▁█ 0.5"
 
 
