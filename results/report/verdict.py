@@ -66,9 +66,10 @@ def _sentences(found: Standings, groups: Sequence[RunGroup], ranked: Sequence[Ra
         return
     if second.worse:
         yield f"{names[0]} beats {names[1]} by {_by(found, second)}, {corrected}."
-        rest = [name for name, one in zip(names[2:], ranked[2:], strict=True) if one.worse]
-        if len(ranked) > 2:
-            yield f"It beats {len(rest)} of the {len(ranked) - 2} others, too."
+        others = [one for one in ranked[2:] if one.test]
+        if beaten := sum(one.worse for one in others):
+            some = f"{beaten} of " if beaten < len(others) else ""
+            yield f"It beats {some}the {count(len(others), 'other')}, too."
         return
     if math.isnan(second.p):
         apart = f"with each seed, they differ by {abs(second.difference):.3g} in {found.name} {found.where}"

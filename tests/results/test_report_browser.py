@@ -35,6 +35,8 @@ addEventListener("load", () => {
     letters: Math.min(...letters),
     figures: document.querySelectorAll("figure").length,
     blocked: blocked,
+    shaded: [...document.querySelectorAll("td.note")].filter(cell =>
+      cell.getBoundingClientRect().right > cell.closest(".scroll").getBoundingClientRect().right - 12).length,
     over: [...document.querySelectorAll("td")].filter(cell => cell.scrollWidth > cell.clientWidth + 1).length,
   }, "*");
 });
@@ -75,6 +77,7 @@ def test_a_page_fits_every_width_and_fetches_nothing(html: str, tmp_path: Path) 
         assert found["figures"] == html.count("<figure ")
         assert found["blocked"] == []
         assert found["over"] == 0  # cells printed over their neighbours
+        assert found["shaded"] == 0  # reasons that reach into the shadow of what scrolls
 
 
 @pytest.mark.parametrize("html", PAGES[1:], indirect=True)

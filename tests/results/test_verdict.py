@@ -36,7 +36,7 @@ def test_the_best_method_is_named_with_its_lead_the_interval_and_p(tmp_path: Pat
     found = of(tmp_path)
     assert found.sentences == (
         "fast beats slow by 0.2 [0.175, 0.225] in accuracy at virtual time 2 seconds, p = 0.0017, Holm-corrected over "
-        "2 comparisons. It beats 1 of the 1 others, too.",
+        "2 comparisons. It beats the 1 other, too.",
     )
     (table,) = found.tables
     assert [row.cells[0] for row in table.rows] == ["fast", "slow", "bad"]
