@@ -170,6 +170,7 @@ def test_what_cannot_be_printed_is_told_and_a_terminal_without_a_width_is_none()
 # --- cases that fail --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_case_that_fails_in_any_way_stops_no_other(tmp_path: Path) -> None:
     """It is named at the end with its reason, and its run.json says that it failed."""
     reasons = {how: f"{how}: 3" for how in ("SystemExit", "OSError", "KeyError")}

@@ -237,6 +237,7 @@ def test_tables_that_there_are_not_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("here")
 def test_the_command_line_names_observers(tmp_path: Path) -> None:
     path = write(tmp_path, digits(run__rounds=4) | {"sweep": {"grid": {"seed": [0, 1]}}})
     block = "{name: 'toys_parts:Counting', file: here.txt}"
