@@ -31,6 +31,7 @@ class Picker(ABC):
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
         self.roster = Roster(samples > 0)
         self._dispatch, self._samples = world.dispatch, samples
+        self._per_round, self._in_flight = world.dispatch.per_round, world.dispatch.in_flight or 0
         self._reports = Reports.none(len(samples) if world.dispatch.policy.needs_losses else 0)
         self._presence = world.availability.presence(seed, len(samples))
 
@@ -54,12 +55,12 @@ class Picker(ABC):
     def next_look(self, time: float, in_flight: int) -> float | None:
         """Returns the next time to pick clients, even if no update arrives until then; None if waiting for arrivals
         is enough. It is asked only where the world has no rounds."""
-        short = in_flight < (self._dispatch.in_flight or 0) and self.roster.idle.any()
+        short = in_flight < self._in_flight and self.roster.idle.any()
         return self.next_change(time) if short else None
 
     def _wanted(self, in_flight: int) -> int:
         """Returns how many clients are to be dispatched, if there are as many; negative if too many are in flight."""
-        return self._dispatch.per_round or (self._dispatch.in_flight or 0) - in_flight
+        return self._per_round or self._in_flight - in_flight
 
 
 class RandomPicker(Picker):

@@ -47,13 +47,13 @@ class Roster:
 
     def at(self, places: Iterable[int]) -> list[int]:
         """Returns the clients at these places of the ascending list that `all` returns."""
-        ends = self._counts.cumsum()
+        ends = np.add.accumulate(self._counts)
         clients = []
         for place in places:
-            block = int(ends.searchsorted(place, side="right"))
-            start, first = block * _BLOCK, int(ends[block] - self._counts[block])
+            block = int(ends.searchsorted(place, "right"))
+            start = block * _BLOCK
             (found,) = self._both[start : start + _BLOCK].nonzero()
-            clients.append(start + int(found[place - first]))
+            clients.append(start + int(found[place - ends[block]]))  # counted from the end of its block
         return clients
 
 

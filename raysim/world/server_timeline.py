@@ -71,6 +71,7 @@ class ServerTimeline:
         self._follows = measured is not None or loss is not None  # whether training starts with the dispatch
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
         self._delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
+        self._delay, self._drop = world.delay, world.dropout.probability
         tiers = world.dispatch.tiers
         self._tiers = Tiers(tiers, samples, world.delay, self._delays, cost) if tiers else None
         self._picker = new_picker(world, samples, seed, labels, self._tiers)
@@ -191,20 +192,18 @@ class ServerTimeline:
         """Returns when a dispatch made now can arrive at the soonest, and whether it reports."""
         if self._fates is not None:
             return float(self._fates.arrives[self._serial]), bool(self._fates.reports[self._serial])
-        world = self.world
-        drop = world.dropout.probability
-        reports = drop == 0 or bool(self._drops(client, number).random() >= drop)
+        reports = self._drop == 0 or bool(self._drops(client, number).random() >= self._drop)
         cost = self._cost(client) if self._cost else None
         if cost and reports and self._measured is not None:
             cost = cost._replace(flops=0.0, samples=0.0)  # an update cannot arrive sooner than without training
-        return self._clock.now + duration_of(world.delay, self._delays, client, number, cost), reports
+        return self._clock.now + duration_of(self._delay, self._delays, client, number, cost), reports
 
     def _ask(self, dispatched: Dispatched) -> None:
         """Schedules the arrival of an update; waits for its training, on which its arrival depends."""
         if self._measured is None or self._flying[dispatched.serial].arrives < math.inf:  # it was asked before
             return
         cost = self._measured(dispatched)
-        duration = duration_of(self.world.delay, self._delays, dispatched.client, dispatched.number, cost)
+        duration = duration_of(self._delay, self._delays, dispatched.client, dispatched.number, cost)
         known = dispatched._replace(arrives=dispatched.time + duration)
         self._flying[known.serial] = known
         self._clock.schedule(known.arrives, _ARRIVE, (_ARRIVE, known))
@@ -237,21 +236,17 @@ class ServerTimeline:
         if self._tiers is not None and self._tiers.returns(dispatched.client):
             yield from self._close_tier(self._tiers.of[dispatched.client])
         if not self._has_rounds:
-            yield from self._top_up()
+            if self.version > self.round:  # a server step counts as a round
+                yield self._closed()
+                self.round = self.version
+            if not self._over and not self._picker.timed:  # the client that arrived is replaced
+                yield from self._open()
 
     def _close_tier(self, tier: int) -> Iterator[Happening]:
         """Ends a tier's round, in which all that it had picked are back."""
         arrived = [pair for pair in self._waiting if pair[1].tier == tier]
         if isinstance(self.trigger, Round) and (arrived or self.trigger.empty):
             yield self._step(arrived)
-
-    def _top_up(self) -> Iterator[Happening]:
-        """Without rounds: counts a server step as a round, and replaces the client that arrived."""
-        if self.version > self.round:
-            yield self._closed()
-            self.round = self.version
-        if not self._over and not self._picker.timed:
-            yield from self._open()
 
     # --- steps and ends -----------------------------------------------------------------------------------------------
 
@@ -266,9 +261,9 @@ class ServerTimeline:
 
     def _step(self, arrived: list[tuple[Dispatched, Arrival]]) -> Stepped:
         """Does a server step with some of those that wait."""
-        taken = sorted(arrived, key=lambda pair: pair[0].serial)
-        serials = {dispatched.serial for dispatched, _ in taken}
-        self._waiting = [pair for pair in self._waiting if pair[0].serial not in serials]
+        taken = sorted(arrived)  # by serial
+        gone = set(taken)
+        self._waiting = [pair for pair in self._waiting if pair not in gone]
         self.version += 1
         self._used += len(taken)
         for dispatched, _ in taken:

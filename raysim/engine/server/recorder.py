@@ -52,8 +52,8 @@ class ServerRecorder(Recorder):
         used, arrivals = len(stepped.members), stepped.arrivals
         staleness, samples = [arrival.staleness for arrival in arrivals], [arrival.samples for arrival in arrivals]
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
-        self._picked.update(dispatched.client for dispatched in stepped.members)
         columns = rows.of_dispatches(stepped, stepped.members, "used", staleness, samples, weights)
+        self._picked.update(columns["client"])
         own: list[Numbers] = []
         if trained:
             numbers, workers = zip(*trained, strict=True)
