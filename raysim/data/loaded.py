@@ -9,8 +9,8 @@ import numpy as np
 
 from raysim.data.dataset import IGNORED, Dataset, Loss, Split
 from raysim.data.named import are_pixels, by_name, shape_of
+from raysim.data.sources.inputs import described
 from raysim.data.sources.leaks import repeated
-from raysim.data.sources.meaning import described
 from raysim.data.sources.source import Source
 from raysim.parts.errors import BadValue
 

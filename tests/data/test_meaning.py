@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from raysim import RunFailed, ScenarioError, parse_scenario, run
 from raysim.data import Arrays, divided
 from raysim.data.sources.image_folder import TEST
-from raysim.data.sources.meaning import numbers_rows
+from raysim.data.sources.inputs import numbers_rows
 from raysim.parts.rng import generator
 from raysim.runs.inspection import inspect
 

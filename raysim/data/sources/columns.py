@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysim.data.sources.meaning import numbers_rows
+from raysim.data.sources.inputs import numbers_rows
 from raysim.data.sources.reading import all_matching, reading
 from raysim.parts.errors import BadValue
 from results.location import location

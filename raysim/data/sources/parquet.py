@@ -9,7 +9,7 @@ from pydantic import Field
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.columns import plain, read_table, require
 from raysim.data.sources.images import Images
-from raysim.data.sources.meaning import labels_of
+from raysim.data.sources.labels import labels_of
 from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.reading import matching
 from raysim.parts.errors import BadValue

@@ -9,8 +9,10 @@ from pydantic import Field
 from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.named import NamedArrays, are_pixels, by_name, shape_of, told
 from raysim.data.sources.images import Images
+from raysim.data.sources.inputs import described, inputs_of
+from raysim.data.sources.labels import labels_of
 from raysim.data.sources.leaks import told_by
-from raysim.data.sources.meaning import Meaning, described, inputs_of, labels_of
+from raysim.data.sources.meaning import Meaning
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import balanced, tested
 from raysim.parts.errors import BadValue

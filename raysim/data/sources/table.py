@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field, field_serializer, model_validator
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.columns import is_index, numbers, plain, read_table, require, table_of
 from raysim.data.sources.in_memory import InMemory, as_columns, contents
+from raysim.data.sources.labels import labels_of
 from raysim.data.sources.leaks import told_by
-from raysim.data.sources.meaning import labels_of
 from raysim.data.sources.raw_samples import standardised
 from raysim.data.sources.reading import matching
 from raysim.data.sources.source import Share, Source

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.columns import plain, require
-from raysim.data.sources.meaning import labels_of
+from raysim.data.sources.labels import labels_of
 from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Rows, read_rows
 from raysim.data.sources.sequences import Sequences, Wanted, arranged, masked
