@@ -54,7 +54,9 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
     data, model, public = scenario.data, scenario.model, scenario.public
     if not set(data.holds) & set(model.takes):
         text = f"{model.name} takes {' or '.join(model.takes)}, and {data.name} holds {' or '.join(data.holds)}"
-        yield Problem("model.name", f"{text}; take another of them")
+        tokens = "text" in model.takes and "inputs" in type(data).model_fields
+        cure = "say data.inputs: tokens if the data are tokens, or take" if tokens else "take"
+        yield Problem("model.name", f"{text}; {cure} another of them")
     if model.norm != "average" and not model.normalises:
         text = f"must be average, for {model.name} has no normalisation layer, got {model.norm}; leave it out"
         yield Problem("model.norm", text)
