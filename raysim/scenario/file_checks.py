@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from raysim.parts.errors import Problem
 from raysim.parts.part import Part
 from raysim.parts.plain import as_lists
-from raysim.scenario.power import require_power
+from raysim.parts.rng import Stream
+from raysim.scenario.power import require_each, require_power
 from raysim.scenario.schema import Scenario
 from raysim.world import World
 from results.location import is_local, location
@@ -29,7 +30,7 @@ def file_problems(scenario: Scenario, *, fetch: bool = False) -> Iterator[Proble
         yield from _problem("world.replay", lambda: _check_replay(scenario))
         return  # nothing else is used
     if known(world.delay):
-        problems = list(_problem("world.delay", lambda: world.delay.check(clients)))
+        problems = list(_problem("world.delay", lambda: _check_delay(scenario)))
         yield from problems or _problem("world.watts", lambda: require_power(scenario))
     if known(world.availability):
         yield from _problem("world.availability", lambda: world.availability.check(clients))
@@ -42,6 +43,13 @@ def _problem(path: str, check: Callable[[], None]) -> Iterator[Problem]:
         check()
     except ValueError as error:
         yield Problem(path, str(error))
+
+
+def _check_delay(scenario: Scenario) -> None:
+    delay, clients = scenario.world.delay, scenario.data.clients
+    delay.check(scenario.data.participants)
+    if not type(delay).__module__.startswith("raysim."):  # a trace of many devices takes a while, and is right
+        require_each(delay.watts(Stream(scenario.seed, "delay"), clients), clients, type(delay).__name__)
 
 
 def _check_order(world: World, clients: int, rounds: int | None) -> None:

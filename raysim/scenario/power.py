@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from raysim.parts.errors import Problem
 from raysim.parts.rng import Stream
+from results.texts import quoted
 
 if TYPE_CHECKING:
     from raysim.scenario.schema import Scenario
@@ -37,6 +39,17 @@ def watts_problems(scenario: Scenario) -> Iterator[Problem]:
     if isinstance(world.watts, tuple) and len(world.watts) != clients:
         text = f"must have one number for each of {clients} clients, got {len(world.watts)}; give one number for all"
         yield Problem("world.watts", text)
+
+
+def require_each(power: Any, clients: int, delay: str) -> None:
+    """Raises ValueError if what a delay returns as the power of clients is not one positive number for each."""
+    if power is None:
+        return
+    must = f"must be None or a list with a positive number for each of {clients} clients, as {delay}.watts returns it"
+    if not isinstance(power, list) or len(power) != clients:
+        raise ValueError(f"{must}, got {f'a list of {len(power)}' if isinstance(power, list) else quoted(power)}")
+    if wrong := [one for one in power if not (isinstance(one, int | float) and 0 < one < inf)]:
+        raise ValueError(f"{must}, got {quoted(wrong[0])} among them")
 
 
 def require_power(scenario: Scenario) -> None:

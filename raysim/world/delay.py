@@ -41,7 +41,7 @@ class Delay(Part):
         """
 
     def watts(self, stream: Stream, clients: int) -> list[float] | None:
-        """Returns the power of each client while it is under way, in W; None if that is not known."""
+        """Returns the power of each client while it is under way, in W, a positive number; None if it is not known."""
         return None
 
     def check(self, clients: int) -> None:

@@ -149,7 +149,7 @@ def _numbers(column: ListColumn, members: Sequence[Seen]) -> list[float]:
 
 def _mean(column: ListColumn, members: Sequence[Seen]) -> Value:
     numbers = _numbers(column, members)
-    return float(np.mean(numbers)) if numbers else column.of(members[0])
+    return float(np.mean(numbers)) if numbers else next(map(column.of, members), None)
 
 
 def _sorted(items: Sequence[T], of: Callable[[T], Value], falling: bool) -> list[T]:

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from compared_runs import FEDAVG, FEDBUFF, compare, made, refused
+from toys_parts import Slow
 
 import raysim
+from raysim.parts.rng import Stream
 from results import Writer, load, write_json
 from results.report import report as make_report
 from results.schemas import EvaluationRow
@@ -141,6 +143,26 @@ def test_energy_is_the_power_of_clients_times_their_time_under_way(tmp_path: Pat
     assert frame["censored"].tolist() == [1, 1]
     with pytest.raises(raysim.ScenarioError, match=r"world.watts: must have one number for each of 2 clients, got 1"):
         raysim.parse_scenario({**scenario, "world": {**scenario["world"], "watts": [2.0]}})
+
+
+class Plugged(Slow):
+    """Tells the power of one client."""
+
+    power: Any = None
+
+    def watts(self, stream: Stream, clients: int) -> list[float] | None:
+        return list(self.power) if isinstance(self.power, tuple) else self.power  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("power", "got"), [([2.0], "a list of 1"), (5, "5"), ([2.0, -1.0], "-1.0 among"), ([2.0, None], "None among")]
+)
+def test_a_delay_of_ones_own_tells_the_power_of_each_client(power: Any, got: str) -> None:
+    delay = {"name": "test_at_equal_cost:Plugged", "power": power}
+    with pytest.raises(
+        raysim.ScenarioError, match=f"world.delay: .* number for each of 2 clients, .*watts.*, got {got}"
+    ):
+        raysim.parse_scenario(one_after_another(delay=delay))
 
 
 def test_groups_and_devices_of_a_trace_have_a_power_of_their_own(tmp_path: Path) -> None:

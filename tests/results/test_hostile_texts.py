@@ -1,0 +1,63 @@
+"""Texts of a stranger's run are texts on the pages that show it: no script, no element, no file elsewhere."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+from reported_runs import evaluation, made, step, when
+from test_serve import page as served
+
+from results import load
+from results.report import report
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'--><!-- ${x}& $\\frac$"
+
+
+class Active(HTMLParser):
+    """Collects what a browser would carry out or fetch."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("script", "img", "iframe", "object", "embed") or any(key.startswith("on") for key, _ in attrs):
+            self.found.append(tag)
+
+
+def hostile(folder: Path) -> None:
+    for place, status in enumerate(["finished", "failed"]):
+        evaluations = [evaluation(k, 0.5, metric=metric) for metric in (EVIL, "../../up") for k in (1, 2)]
+        task = {
+            "task": EVIL,
+            "worker": "<img src=x>",
+            "node": "<script>",
+            "pid": 1,
+            "started_s": 0.0,
+            "seconds": 1.0,
+        } | when(1)
+        rows = {"evaluations": evaluations, "steps": [step(1, 5, 1.0), step(2, 5, 2.0)], "tasks": [task]}
+        scenario = {"name": EVIL, "algorithm": {"name": f"{EVIL}{place}", EVIL: place}}
+        made(folder / f"r'\"<b onclick=x>{place}", rows, scenario, status=status, error=EVIL, notes=[EVIL])
+    (folder / "torn<script>").mkdir()
+    (folder / "torn<script>" / "run.json").write_text(f'{{"run": "{EVIL}')
+
+
+def test_a_report_shows_texts_and_writes_figures_into_its_folder_only(tmp_path: Path) -> None:
+    hostile(tmp_path / "runs")
+    made_of = report(load(tmp_path / "runs", damaged=[]))
+    assert Active(made_of.html).found == ["script"]  # the page's own
+    (tmp_path / "out").mkdir()
+    made_of.write(tmp_path / "out" / "page.html", tmp_path / "out" / "figures")
+    assert {path.parent for path in tmp_path.rglob("*.svg")} == {tmp_path / "out" / "figures"}
+
+
+def test_the_live_page_shows_texts(tmp_path: Path) -> None:
+    hostile(tmp_path)
+    for path in (
+        "/",
+        "/?group=all+keys+but+seed&q=%22%3E%3Cscript%3E&sort=%22%3E%3Cimg%3E",
+        "/runs?by=%22%3E%3Cimg%3E",
+    ):
+        html = served(tmp_path, path)
+        assert set(Active(html).found) <= {"script"} and "<script>alert" not in html
