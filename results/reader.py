@@ -70,24 +70,11 @@ class Run:
     @cached_property
     def info(self) -> dict[str, Any]:
         """The content of run.json. Raises NotARun where there is no such file, or it is damaged."""
-        path = self.folder / "run.json"
-        try:
-            with reaching(path):
-                text = require_file(path).read_text(encoding="utf-8")
-            info = json.loads(text, parse_constant=_no_number)
-        except OSError as error:
-            raise NotARun(
-                f"{self.folder}: a run's folder must hold run.json, which cannot be read ({why(error)}); "
-                "give the folder of one run, such as runs/<id>"
-            ) from error
-        except (ValueError, RecursionError) as error:
-            raise NotARun(f"{path}: must be JSON, got {error}; {_CURE}") from error
+        info, path = read_info(self.folder), self.folder / "run.json"
         try:
             require_ordinary(self.folder)
         except OSError as error:
             raise NotARun(f"{error.filename}: must be a file that the run wrote, but {why(error)}; {_CURE}") from error
-        if not isinstance(info, dict):
-            raise NotARun(f"{path}: must hold a JSON object, got {quoted(info)}; {_CURE}")
         if wrong := wrong_info(info):
             raise NotARun("\n".join(f"{path}: {problem}; {_CURE}" for problem in wrong))
         return info
@@ -245,6 +232,25 @@ class Run:
     def files(self, name: str) -> list[Path]:
         """Returns the Parquet files that hold a table, in order of writing; none if no row was written."""
         return part_files(self.folder, name)
+
+
+def read_info(folder: Path) -> dict[str, Any]:
+    """Returns the content of run.json, as it is. Raises NotARun where there is no such file, or it holds no object."""
+    path = folder / "run.json"
+    try:
+        with reaching(path):
+            text = require_file(path).read_text(encoding="utf-8")
+        info = json.loads(text, parse_constant=_no_number)
+    except OSError as error:
+        raise NotARun(
+            f"{folder}: a run's folder must hold run.json, which cannot be read ({why(error)}); "
+            "give the folder of one run, such as runs/<id>"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise NotARun(f"{path}: must be JSON, got {error}; {_CURE}") from error
+    if not isinstance(info, dict):
+        raise NotARun(f"{path}: must hold a JSON object, got {quoted(info)}; {_CURE}")
+    return info
 
 
 def again(read: Callable[[], T]) -> T:

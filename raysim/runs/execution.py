@@ -29,8 +29,9 @@ from raysim.runs.machines import differences, kinds_of, workers_of
 from raysim.runs.observing import NewRows
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described
-from results import CannotWrite, NotARun, Run, Writer, this_process, write_json
+from results import CannotWrite, NotARun, Writer, this_process, write_json
 from results.disk import require_space
+from results.reader import read_info
 from results.texts import as_word
 from results.writing_process import state
 
@@ -210,8 +211,12 @@ class Execution:
     def _require_mine(self) -> None:
         """Raises TakenOver if another process writes this run by now, as run.json says."""
         with suppress(NotARun):
-            if (other := Run(self.folder).info.get("holder")) != self.holder:
-                who = f"process {other.get('pid')} on {other.get('host')}" if other else "another process"
+            if (other := read_info(self.folder).get("holder")) != self.holder:
+                who = (
+                    f"process {other.get('pid')} on {other.get('host')}"
+                    if isinstance(other, dict)
+                    else "another process"
+                )
                 raise TakenOver("writing", f"{who} has taken the run over, so this one ends here", "")
 
     def _unwritten(self, problem: CannotWrite) -> JobFailed:
