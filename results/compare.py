@@ -76,6 +76,7 @@ def _scored(runs: RunSet, measure: Measure, notes: list[str]) -> tuple[RunSet, d
     if not lack or not have:
         return runs, found
     what = f"{' or '.join(measure.metrics)} of subject {measure.subject} on split {measure.split}"
+    what += f" within {measure.at[0]} {in_full(measure.at[1])}" if measure.at else ""
     notes.append(f"left out: {count(len(lack), 'run')} without {what}, such as {lack[0].folder}")
     return runs.only(run for run in runs.runs if run in have), found
 

@@ -215,7 +215,9 @@ def _of_metric(table: pd.DataFrame, metric: str, split: str) -> pd.DataFrame:
     found = table[(table["metric"] == metric) & (table["split"] == split)]
     if found.empty:
         have = sorted({f"{name} on {of}" for name, of in zip(table["metric"], table["split"], strict=True)})
-        which = f"one of {', '.join(have)}" if have else "one of these models, of which there is no evaluation"
+        which = (
+            f"one of {', '.join(have)}" if have else "evaluated in a run, and none has an evaluation of these models"
+        )
         raise NotComparable(f"metric: must be {which}, got {quoted(metric)} on {split}")
     return found
 

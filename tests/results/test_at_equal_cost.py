@@ -48,6 +48,9 @@ def test_runs_that_ended_before_the_budget_are_told(two: Path) -> None:
     assert load(two).compare("algorithm", metric="up_bytes", at=("virtual_time", 4.5))["mean"].tolist() == [400, 400]
     early = compare(two, "--at", "virtual_time=1", "--by", "algorithm", "--format", "csv")
     assert ",accuracy,,,0,1" in early.stdout
+    made(two / "c", {**FEDBUFF, "seed": 1}, [])
+    told = compare(two, "--at", "virtual_time=4", "--by", "algorithm").stderr
+    assert "1 run without accuracy of subject global on split test within virtual_time 4, such as" in told
 
 
 def test_a_common_budget_is_what_all_runs_that_are_over_have_spent(two: Path) -> None:

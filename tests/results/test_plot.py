@@ -100,7 +100,7 @@ def test_lines_can_be_ordered_and_named(runs: Runs) -> None:
         ({"band": "sem"}, "band: must be one of minmax, std, ci, none, got 'sem'"),
         ({"order": ["x"]}, "order: must name lines of the figure, which are 'fedavg', 'fedbuff', got 'x'"),
         ({"style": "xkdc"}, "style: must be one of paper, page, dark, or a style of matplotlib's, such as "),
-        ({"subject": "unseen"}, "metric: must be one of these models, of which there is no evaluation"),
+        ({"subject": "unseen"}, "metric: must be evaluated in a run, and none has an evaluation of these models"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(how: dict[str, Any], text: str, runs: Runs) -> None:
