@@ -91,7 +91,8 @@ def test_runs_are_filtered_sorted_and_grouped_by_keys(tmp_path: Path) -> None:
     assert column(grouped, "accuracy")[:4] == ["0.8500 ± 0.0707", "0.9", "0.8", "0.7500 ± 0.0707"]
     by_algorithm = page(tmp_path, "/?group=algorithm.name")
     assert len(column(by_algorithm, "run")) == 2 + 6
-    assert column(by_algorithm, "run")[0].endswith("also differ in world.delay.sigma: ranges, no means")
+    assert column(by_algorithm, "run")[0].endswith("more than seeds differ: ranges")
+    assert '<small title="world.delay.sigma">' in by_algorithm
     assert column(by_algorithm, "accuracy")[0] == "0.5 to 0.9"
 
 
