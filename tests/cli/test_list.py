@@ -62,6 +62,7 @@ def test_any_key_is_told_with_its_type_default_and_meaning() -> None:
     )
     assert "\n  rank     whole number ≥ 1; default 4\n" in shown("list", "model.lora")
     assert "\n  search.over.KEY.choices  list: text or " in shown("list", "sweep")
+    assert shown("list", "search") == shown("list", "sweep.search")
     sigma = shown("list", "world.delay.sigma")
     assert "world.delay.sigma of half_normal\n  number ≥ 0 (`unit`); required\n  Standard deviation of the" in sigma
     assert "world.delay.sigma of log_normal\n" in sigma
