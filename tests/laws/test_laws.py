@@ -122,7 +122,7 @@ BROKEN = {
         "`curve` returns finite numbers",
         "curve, at 0.5: must be within `values`, 0.05 to 0.1, got",
     ),
-    "CountsTooFew": ("A run with it goes", "labels must be 0 to 4, as num_classes says"),
+    "CountsTooFew": ("A run with it goes", "must give tokens below the size of its vocabulary, 5, got"),
     "Overwrites": (
         "A run with it goes",
         "Overwrites.update: must not change in place what it is given, but changed 'w' of",

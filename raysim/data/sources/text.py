@@ -149,6 +149,9 @@ class Text(Source):
             y, told, notes = np.split(both, [len(labels[0])]), meaning.text, [*notes, *meaning.notes]
         for one, targets, part in zip(made, y, ("train", "test"), strict=False):
             ids, mask = one.ids(width), one.mask(width)
+            if (largest := int(ids.max())) >= tokens.size:
+                text = f"must give tokens below the size of its vocabulary, {tokens.size}, got {largest}"
+                raise BadValue(f"{text}; correct the size of its Tokens", "tokenizer")
             if self.task == "masked":
                 ids, targets = masked(ids, mask, tokens, self.mask_share, part)
             splits.append(Split(one.inputs(ids, mask), targets, one.columns))
