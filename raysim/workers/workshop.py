@@ -9,8 +9,8 @@ from actors import Provider, Setup, Value
 from raysim.data import Federation
 from raysim.parts.standard_state import set_standard
 from raysim.scenario import Scenario
-from raysim.workers.brought import with_files
 from raysim.workers.device import open_device, prefer_deterministic, stand_in
+from raysim.workers.model_files import with_files
 
 if TYPE_CHECKING:
     import torch

@@ -64,11 +64,11 @@ def with_files(scenario: Scenario, loader: Provider | None) -> Scenario:
     if loader is None or loader.is_here:
         return scenario
     model, read = scenario.model, {str(path) for path in scenario.model.reads()}
-    here = {key: _brought(value, loader) for key, value in model if isinstance(value, str) and value in read}
+    here = {key: _on_this_node(value, loader) for key, value in model if isinstance(value, str) and value in read}
     return scenario.model_copy(update={"model": model.model_copy(update=here)})
 
 
-def _brought(path: str, loader: Provider) -> str:
+def _on_this_node(path: str, loader: Provider) -> str:
     """Returns the path of the same files on this node. What neither node has is left to the model to tell."""
     found = loader.ask(FindRequest(path)) if is_local(location(path)) else None
     if found is None or fingerprint(path) == found.fingerprint:

@@ -8,9 +8,9 @@ from conftest import digits
 
 from raysim.models import Module
 from raysim.scenario import Scenario, parse_scenario
-from raysim.workers import brought
-from raysim.workers.brought import with_files
+from raysim.workers import model_files
 from raysim.workers.loader import FederationLoader
+from raysim.workers.model_files import with_files
 
 
 class Loader:
@@ -32,7 +32,7 @@ class Loader:
 def loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loader:
     monkeypatch.setenv("HOME", str(tmp_path / "here"))
     monkeypatch.setenv("RAYSIM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(brought, "PART", 4)  # bytes
+    monkeypatch.setattr(model_files, "PART", 4)  # bytes
     return Loader(tmp_path / "there", monkeypatch)
 
 
