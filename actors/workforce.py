@@ -23,7 +23,7 @@ from actors.pool import JobFailed, SchedulerDied
 from actors.pulse import Pulse, interval
 from actors.scheduler import STOP_S, Program, Scheduler
 
-ALIVE_S = 5.0  # seconds that a scheduler which waits for a run may take to answer
+ALIVE_S = 30.0  # seconds that a scheduler which waits for a run may take to answer, on a busy machine
 
 _log = logging.getLogger("raysim")
 

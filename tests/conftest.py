@@ -48,7 +48,7 @@ Simulate = Callable[..., raysim.Result]
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Some marks mean that a test is slow, too. Those that share the session on Ray are given to one process."""
-    if any(item.get_closest_marker(name) for name in ("chaos", "cluster", "docs", "package")):
+    if any(item.get_closest_marker(name) for name in ("chaos", "cluster", "docs", "long", "package")):
         item.add_marker("slow")
     if "ray_session" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.xdist_group("ray"))

@@ -72,7 +72,7 @@ def test_ctrl_c_during_imports_ends_with_one_line(slow: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("which", ["resume", "fork"])
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_signal_ends_a_run_that_goes_on_as_any_other(which: str, tmp_path: Path) -> None:
     done = raysim.run(raysim.parse_scenario(digits()), out=tmp_path / "runs", inline=True).folder
     options = {"resume": [], "fork": ["--at", 2, "--out", tmp_path / "forks"]}[which]

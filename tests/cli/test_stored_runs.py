@@ -109,7 +109,7 @@ def test_a_sweep_finds_what_it_has_done_before(bucket: str, tmp_path: Path) -> N
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_on_ray_writes_there_too(bucket: str, tmp_path: Path) -> None:
     file = write(tmp_path, digits())
     answer = process("run", file, "--out", f"{bucket}/ray")

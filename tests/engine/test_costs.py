@@ -100,7 +100,7 @@ def test_jobs_values_and_copies_of_a_round(family: str, tmp_path: Path, monkeypa
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_calls_of_ray(family: str, tmp_path: Path, ray_room: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pool is in this process, as it is in the scheduler's, so what this process does is what that would do."""

@@ -51,7 +51,7 @@ def test_a_pinned_run_has_the_bits_of_that_instruction_set(tmp_path: Path) -> No
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.skipif(HERE == "default", reason="the CPU has one instruction set only")
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_pinned_run_on_ray_equals_one_in_a_process(tmp_path: Path) -> None:
     run(tmp_path, "--inline", "--set", f"resources.cpu_capability={OTHER}")
     (inline,) = load(tmp_path / "runs").runs

@@ -98,7 +98,7 @@ def test_neither_does_which_of_two_actors_evaluates(tmp_path: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
 def test_neither_does_how_many_processes_there_are(tmp_path: Any, seed: int) -> None:
     model = {"name": "module", "module": "drawn_modules:of_seed", "args": {"seed": seed}}
     places: list[Any] = [{"inline": True}, {"local": 1}, {"local": 2}]

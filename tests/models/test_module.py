@@ -111,7 +111,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 def test_modules_and_functions_of_a_script_work_on_ray_too(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT.format(tests=str(Path(__file__).parents[1])))
     answer = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.docs
+@pytest.mark.long
 def test_it_runs_on_the_cpu_and_all_its_checks_hold(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "--cpu", "--out", str(tmp_path / "gpu.md")]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ, cwd=tmp_path, timeout=540)

@@ -194,7 +194,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_class_of_a_script_works_on_ray_too(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT.format(root=ROOT))
     answer = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
@@ -242,7 +242,7 @@ print(*runs[1].info["notes"], sep="\\n")
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 def test_functions_and_modules_of_a_notebook_work_in_other_processes_too(tmp_path: Path) -> None:
     code = NOTEBOOK.format(root=ROOT)
     answer = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)

@@ -262,7 +262,7 @@ sweep(Next())
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_sweep_of_classes_of_a_notebook(tmp_path: Path) -> None:
     code = NOTEBOOK.format(tests=str(ROOT / "tests"), value="VALUE")
     answer = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)

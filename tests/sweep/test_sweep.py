@@ -269,37 +269,34 @@ def test_equal_scenarios_run_once(write: Any, tmp_path: Path) -> None:
     assert len({outcome.folder for outcome in outcomes}) == 1
 
 
-def check_that_a_failed_run_stops_no_other_and_is_named(write: Any, out: Path, *words: str) -> None:
+def finished_beside_a_failure(write: Any, out: Path, *words: str) -> dict[str, str]:
+    """Carries out a sweep of which one run must fail, be named and stop no other; gives the digests of the others."""
     path = write({"grid": {"algorithm": ["fedavg", "toys:Failing", "fedbuff"]}})
     answer = command("sweep", path, "--out", out, *words)
     assert answer.exit_code == 1
     assert "3 runs: 2 finished, 1 failed" in answer.stdout
     assert "failed toys:Failing" in answer.stdout.replace("\n", "")
     assert "this client divides by zero" in answer.stdout.replace("\n", " ")
-    assert sorted(run.status for run in raysim.load(out).runs) == ["failed", "finished", "finished"]
+    runs = raysim.load(out).runs
+    assert sorted(run.status for run in runs) == ["failed", "finished", "finished"]
+    return {
+        run.info["scenario"]["algorithm"]["name"]: run.info["digest"]["run"] for run in runs if run.status == "finished"
+    }
 
 
 def test_a_run_that_fails_stops_no_other_and_is_named(write: Any, tmp_path: Path) -> None:
-    check_that_a_failed_run_stops_no_other_and_is_named(write, tmp_path / "runs", "--inline")
+    finished_beside_a_failure(write, tmp_path, "--inline")
 
 
 @pytest.mark.ray
 @pytest.mark.slow
-def test_a_run_that_fails_on_ray_stops_no_other_and_is_named(ray_session: None, write: Any, tmp_path: Path) -> None:
-    words = "--parallel", "2", "--set", "resources.cpus_per_client=0.5"
-    check_that_a_failed_run_stops_no_other_and_is_named(write, tmp_path / "runs", *words)
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-def test_the_same_bits_side_by_side_on_ray(ray_session: None, write: Any, tmp_path: Path) -> None:
-    path = write({"grid": {"seed": [0, 1, 2]}}, resources__cpus_per_client=0.5)
-    digests = []
-    for words in (["--inline"], ["--parallel", "3"]):
-        out = tmp_path / words[0].strip("-")
-        assert command("sweep", path, "--out", out, *words).exit_code == 0
-        digests.append({run.info["seed"]: run.info["digest"]["run"] for run in raysim.load(out).runs})
-    assert digests[0] == digests[1]
+def test_runs_side_by_side_on_ray_have_the_same_bits_and_one_may_fail(
+    ray_session: None, write: Any, tmp_path: Path
+) -> None:
+    on_ray = finished_beside_a_failure(
+        write, tmp_path / "ray", "--parallel", "2", "--set", "resources.cpus_per_client=0.5"
+    )
+    assert on_ray == finished_beside_a_failure(write, tmp_path / "inline", "--inline")
 
 
 def test_the_first_exception_ends_all_runs_whichever_run_it_is_of() -> None:
