@@ -11,23 +11,10 @@ from pydantic_core import CoreSchema, core_schema
 
 from raysim.parts.own import registered
 from raysim.parts.part import OWN, OneOf, Part, names_of
-from raysim.schedules.constant import ConstantSchedule
-from raysim.schedules.cosine import CosineSchedule
-from raysim.schedules.exponential import ExponentialSchedule
-from raysim.schedules.one_cycle import OneCycleSchedule
-from raysim.schedules.polynomial import PolynomialSchedule
+from raysim.schedules.curves import SCHEDULES
 from raysim.schedules.schedule import Schedule
-from raysim.schedules.step import StepSchedule
 from raysim.terms import Moment
 
-SCHEDULES: tuple[type[Schedule], ...] = (
-    ConstantSchedule,
-    StepSchedule,
-    ExponentialSchedule,
-    PolynomialSchedule,
-    CosineSchedule,
-    OneCycleSchedule,
-)
 SCHEDULE = "schedule"  # the title of what stands for a schedule in the JSON Schema
 CHOICE = OneOf(SCHEDULES, "raysim.schedules")
 

@@ -13,9 +13,7 @@ from same_bits import same_on_ray
 import raysim
 from raysim import ScenarioError, parse_scenario
 from raysim.world import Candidates, Reports
-from raysim.world.policies.oort import Oort
-from raysim.world.policies.pisces import Pisces
-from raysim.world.policies.power_of_choice import PowerOfChoice
+from raysim.world.policies.losses import Oort, Pisces, PowerOfChoice
 
 BY_LOSSES: dict[str, Raw] = {
     "power_of_choice": {"candidates": 12},

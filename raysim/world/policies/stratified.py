@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from raysim.parts.errors import BadInput
 from raysim.parts.part import Count
-from raysim.world.policies.candidates import Candidates
-from raysim.world.policies.policy import Policy
+from raysim.world.policies.policy import Candidates, Policy
 
 
 class Stratified(Policy):
