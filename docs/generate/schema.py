@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from raysim.sweep.file import ScenarioFile
+from raysim.sweep.settings import ScenarioFile
 
 Schema = dict[str, Any]
 

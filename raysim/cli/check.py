@@ -14,7 +14,7 @@ from raysim.runs.inspection import inspect
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of
 from raysim.sweep import load_sweep
-from raysim.sweep.file import ScenarioFile
+from raysim.sweep.settings import ScenarioFile
 
 
 def check(

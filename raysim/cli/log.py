@@ -9,7 +9,7 @@ import typer
 from actors.fault import describe
 from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import RunFolders, named_observers
-from raysim.runs.retell import retell
+from raysim.runs.observing import retell
 from results import load
 from results.texts import count
 

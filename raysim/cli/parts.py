@@ -22,7 +22,7 @@ from raysim.parts.part import Part, names_of, one_of
 from raysim.scenario.example import example
 from raysim.scenario.kinds import Kind, find_kinds, find_owners, find_parts, find_paths, held_by, kinds
 from raysim.scenario.words import Key, keys_of, source_of
-from raysim.sweep.file import ScenarioFile
+from raysim.sweep.settings import ScenarioFile
 
 
 def list_parts(

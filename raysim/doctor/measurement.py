@@ -10,9 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from actors import Job, Pool, finished
+from actors import Job, Pool, Request, finished
 from raysim.doctor.usage import Usage, UsageRequest
-from raysim.doctor.watched_pool import OF_CLIENTS, Enough, WatchedPool
 from raysim.engine.families import family_of
 from raysim.engine.recorder import Nowhere
 from raysim.engine.visitor import Visitor
@@ -24,6 +23,7 @@ from raysim.world.server_happening import Closed, Stepped
 
 EACH_ROUND = Horizon(every_rounds=1)
 COUNTED_S = 5.0  # seconds for which the rest of the timeline is followed
+_OF_CLIENTS = ("train", "mix")  # names of the jobs in which a client, or a peer, trains
 _OF_EVALUATION = ("evaluate", "evaluate_clients", "metrics", "compare", "consensus")
 
 
@@ -91,6 +91,39 @@ def to_measure(scenario: Scenario) -> Scenario:
     return scenario.model_copy(update={"resources": resources, "run": run})
 
 
+class Enough(Exception):
+    """Clients have trained for long enough."""
+
+
+class WatchedPool:
+    """A pool that remembers its jobs, and raises Enough once clients have trained for so many seconds."""
+
+    def __init__(self, pool: Pool, seconds: float) -> None:
+        self._pool, self._seconds = pool, seconds
+        self.jobs: list[Job[Any, Any]] = []
+        self.began = 0.0  # when the first client could train, by time.perf_counter; 0 before that
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
+        self._check()
+        if request.name in _OF_CLIENTS and not self.began:
+            self.began = time.perf_counter()
+        self.jobs.append(self._pool.submit(group, request, **options))
+        return self.jobs[-1]
+
+    def wait(self) -> None:
+        self._check()
+        self._pool.wait()
+
+    def _check(self) -> None:
+        """Raises Enough if the time is over, and a client has trained."""
+        over = self.began and time.perf_counter() - self.began >= self._seconds
+        if over and any(job.done for job in self.jobs if job.name in _OF_CLIENTS):
+            raise Enough
+
+
 @dataclass(frozen=True)
 class Measurement:
     """A program that measures: call it with a pool. It yields a single Measured; None if no client trains."""
@@ -127,7 +160,7 @@ class Measurement:
 
 
 def _measured(jobs: Sequence[Job[Any, Any]], start_s: float, usage: Usage, planned: Planned) -> Measured | None:
-    clients, steps, evaluated = (_seconds(jobs, names) for names in (OF_CLIENTS, ("step",), _OF_EVALUATION))
+    clients, steps, evaluated = (_seconds(jobs, names) for names in (_OF_CLIENTS, ("step",), _OF_EVALUATION))
     if not clients:
         return None
     rounds = sum(job.name in ("step", "consensus") and job.done for job in jobs)

@@ -7,7 +7,7 @@ import torch
 from raysim.laws.law import Broken, Groups
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
-from raysim.parts.number import is_number
+from raysim.parts.plain import is_number
 from raysim.schedules.schedule import TINY
 
 STEPS = 5

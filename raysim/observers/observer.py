@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from raysim.engine.progress import Progress
 from raysim.parts.part import Part
@@ -79,3 +79,24 @@ class Observer(Part):
 
     def end(self, end: RunEnd) -> None:
         """Called once, after everything else, when the run's files are written."""
+
+
+Watcher: TypeAlias = Observer | Callable[[Progress], Any]
+"""What Python code may give as an observer."""
+
+
+class Callback(Observer):
+    """Calls a function with a run's progress."""
+
+    _function: Callable[[Progress], Any]
+
+    def __init__(self, function: Callable[[Progress], Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    @property
+    def title(self) -> str:
+        return getattr(self._function, "__qualname__", repr(self._function))
+
+    def progress(self, progress: Progress) -> None:
+        self._function(progress)

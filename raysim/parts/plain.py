@@ -1,5 +1,7 @@
 """Plain data, as files hold them: dictionaries, lists, tuples, texts and numbers."""
 
+import math
+from numbers import Real
 from typing import Any
 
 
@@ -15,3 +17,13 @@ def as_lists(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: as_lists(inner) for key, inner in value.items()}
     return [as_lists(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, of Python or of numpy."""
+    return isinstance(value, (float, Real))  # most are of the first, which is found out sooner
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value is a finite number, and not True or False."""
+    return is_number(value) and not isinstance(value, bool) and math.isfinite(value)

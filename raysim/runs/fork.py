@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from raysim.engine.checkpoint import FOLDER, Checkpoint
-from raysim.observers.callback import Watcher
 from raysim.observers.live import showing
+from raysim.observers.observer import Watcher
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.changes import BITS, LATER, changed, differences, refuse, require_ended
 from raysim.runs.execution import Execution

@@ -21,9 +21,9 @@ from raysim.engine.families import family_of
 from raysim.engine.recorder import Nowhere, Recorder
 from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.standard_state import standard_state
+from raysim.runs.explained import culprit_of
 from raysim.runs.folder import run_info
 from raysim.scenario import Scenario
-from raysim.scenario.culprit import culprit_of
 from results import Writer, write_json
 
 _HAPPENINGS = 20  # how many happenings of a timeline a check follows

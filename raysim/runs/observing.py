@@ -1,4 +1,4 @@
-"""Tells the observers of a run how it goes on."""
+"""Tells the observers of a run how it goes on, or how it went."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from actors.fault import describe, frames_of
 from raysim.engine.checkpoint import position
 from raysim.engine.progress import Progress
-from raysim.observers.callback import Callback, Watcher
-from raysim.observers.observer import Observer, RunBegin, RunEnd
+from raysim.observers.observer import Callback, Observer, RunBegin, RunEnd, Watcher
 from raysim.parts.errors import Problem, ScenarioError, StopRun, no_faults
 from raysim.scenario import Scenario
+from results import NotARun, Run
 from results.schemas import require
 
 _log = logging.getLogger("raysim")
@@ -134,3 +134,25 @@ class Observing:
                     place = "".join(f", at {frame.place}" for frame in frames_of(error)[-1:])
                     self.failures[id(observer)] = f"{observer.title}: {describe(error)}{place}"
                     _log.warning(f"the run goes on, but an observer failed: {self.failures[id(observer)]}")
+
+
+def retell(run: Run, observer: Observer) -> None:
+    """Calls the observer's `begin`, its `rows` with all rows of each table that it wants, and its `end`, for a run that
+    is over.
+
+    There is no `progress`: it is not among what a run leaves. Raises NotARun if the run has not ended, and what the
+    observer raises.
+    """
+    if run.status in ("running", "forking", "dry"):
+        raise NotARun(f"{run.folder}: must be a run that has ended, got one that is {run.standing}; wait for its end")
+    observer.begin(begin_of(run))
+    for table in observer.tables:
+        observer.rows(table, run.table(table).to_pylist())
+    observer.end(RunEnd(run.status, why_it_ended(run.info), None, run.info))
+
+
+def begin_of(run: Run) -> RunBegin:
+    """Returns what `begin` was told of a run, as its run.json says."""
+    sweep: dict[str, Any] = run.info.get("sweep") or {}
+    label = sweep.get("label") or run.info["name"]
+    return RunBegin(run.id, run.folder, run.info["scenario"], 0, 0, sweep.get("name"), label)

@@ -27,11 +27,15 @@ class OutOfDate(NamedTuple):
 
 
 @contextmanager
-def going_on(folder: Path, scenario: Scenario) -> Iterator[None]:
+def going_on(folder: Path | None, scenario: Scenario) -> Iterator[None]:
     """Within the block, this process may resume a run that ended early, and no other process writes into its folder.
 
-    Raises CannotGoOn if another process does, or did since the run was found.
+    folder: None for a new run, which nobody else knows. Raises CannotGoOn if another process does, or did since the run
+    was found.
     """
+    if folder is None:
+        yield
+        return
     with locked(folder):
         run = open_run(folder)
         require_no_links(folder)

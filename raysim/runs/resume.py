@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from raysim.engine.checkpoint import Checkpoint
-from raysim.observers.callback import Watcher
 from raysim.observers.live import showing
+from raysim.observers.observer import Watcher
 from raysim.parts.errors import CannotGoOn
 from raysim.runs.changes import BITS, LATER, changed, refuse, refuse_sooner, require_ended, require_no_links
 from raysim.runs.execution import Execution

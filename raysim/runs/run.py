@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors import JobFailed, SchedulerDied, ValuesLost
+from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.progress import Progress
-from raysim.observers.callback import Watcher
 from raysim.observers.live import showing
+from raysim.observers.observer import Watcher
 from raysim.parts.errors import RunFailed, ScenarioError, StopRun
 from raysim.parts.standard_state import standard_state
 from raysim.runs.dry import dry_notes, dry_run, require_plan
@@ -28,7 +29,6 @@ from raysim.runs.observing import NewRows, Observing, observers_of
 from raysim.runs.on_ray import connect, hired
 from raysim.runs.origin import record_origin
 from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
-from raysim.runs.recoveries import Recoveries
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from raysim.scenario.file_checks import file_problems
@@ -41,6 +41,7 @@ from results.location import is_local, location
 
 _log = logging.getLogger("raysim")
 LEAST_BYTES = 1 << 20  # bytes that must be free for a run to start
+MOST_LOSSES = 3  # of values with a node, without a new checkpoint in between, after which a run fails
 
 if TYPE_CHECKING:
     from actors.workforce import Workforce
@@ -94,19 +95,23 @@ def run(
     before: Path | None = None
     if resume:
         earlier = EarlierRuns(out)
-        over = earlier.find(scenario)
-        if over is not None and not isinstance(over, OutOfDate):
+        if (over := earlier.find(scenario)) and not isinstance(over, OutOfDate):
             return Result(over)
         before = earlier.to_resume(scenario)
-    with going_on(before, scenario) if before else nullcontext(), showing(progress) as shown:
+    with going_on(before, scenario), showing(progress) as shown:
         return launch(
             scenario,
-            lambda: Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None),
+            lambda: execution_of(scenario, out, before),
             inline=inline,
             local=local,
             address=address,
             observing=Observing(scenario, observers_of(scenario, [*shown.observers, *observers])),
         )
+
+
+def execution_of(scenario: Scenario, out: Path, before: Path | None) -> Execution:
+    """Returns a run in a new folder or, in that of one that ended early, what goes on with it."""
+    return Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None)
 
 
 def launch(
@@ -158,7 +163,7 @@ def _carry_out(execution: Execution, workforce: Workforce | Here, take: Callable
     _log.info(f"{execution.run} writes to {execution.folder}")
     origin = record_origin(execution.scenario, execution.folder)
     execution = replace(execution, facts=origin | execution.facts)
-    recoveries = Recoveries(execution.folder)
+    versions: list[int] = []  # from which it went on after values were lost
     try:
         while True:
             try:
@@ -167,7 +172,12 @@ def _carry_out(execution: Execution, workforce: Workforce | Here, take: Callable
                         take(news)
                 break
             except ValuesLost as lost:
-                recoveries.count(lost)
+                checkpoint = Checkpoint.read(execution.folder)
+                versions.append(checkpoint.version if checkpoint else 0)
+                if versions[-MOST_LOSSES:] == versions[-1:] * MOST_LOSSES:
+                    raise
+                where = f"its checkpoint of version {versions[-1]}" if checkpoint else "its beginning"
+                _log.warning(f"{execution.run}: {lost}; it goes on from {where}")
                 execution = replace(execution, goes_on=True)
     except JobFailed as failed:
         told = explained(failed, execution.scenario)  # a failure of the execution itself is explained already

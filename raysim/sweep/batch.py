@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
-from raysim.observers.callback import Watcher
 from raysim.observers.live import showing
-from raysim.observers.observer import Observer
+from raysim.observers.observer import Observer, Watcher
 from raysim.parts.errors import Problem, RunFailed, ScenarioError
 from raysim.runs.observing import observers_of
 from raysim.runs.previous import EarlierRuns, OutOfDate

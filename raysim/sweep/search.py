@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from raysim.engine.checkpoint import Checkpoint
-from raysim.observers.callback import Watcher
+from raysim.observers.observer import Watcher
 from raysim.observers.pruner import Pruner
 from raysim.parts.errors import DamagedCheckpoint, Problem, ScenarioError, StopRun
 from raysim.runs.observing import observers_of

@@ -83,6 +83,13 @@ class Sweep(Part):
         return max(1, len(self.cases)) * math.prod(map(len, self.grid.values()))
 
 
+class ScenarioFile(Scenario):
+    """A scenario file, of one run or, with a sweep, of several."""
+
+    sweep: Sweep | None = None
+    """Several runs of the scenario, for `raysim sweep`. null: one run."""
+
+
 Direction = Literal["maximize", "minimize"]
 
 

@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import Child, ChildDied
 from raysim.engine.progress import Progress
-from raysim.observers.callback import Callback
-from raysim.observers.observer import Observer
+from raysim.observers.observer import Callback, Observer
 from raysim.parts.errors import RunFailed, StopRun
 from raysim.runs.execution import Execution
 from raysim.runs.here import Here
@@ -25,7 +24,7 @@ from raysim.runs.observing import NewRows, Observing
 from raysim.runs.on_ray import connect, demand_of
 from raysim.runs.previous import going_on
 from raysim.runs.result import Result
-from raysim.runs.run import carry_out, launch, new_folder
+from raysim.runs.run import carry_out, execution_of, launch
 from raysim.scenario import Scenario
 from results import this_process
 
@@ -152,7 +151,7 @@ class ProcessRooms:
                 return KeyboardInterrupt()
             return None
 
-        execution = replace(_execution(scenario, out, before), tables=observing.tables, facts=observing.facts)
+        execution = replace(execution_of(scenario, out, before), tables=observing.tables, facts=observing.facts)
         with observing.run(execution.folder):
             self._run(execution, answer)
         return Result(execution.folder)
@@ -193,12 +192,8 @@ def _run_here(execution: Execution, tell: Callable[[Progress | NewRows], BaseExc
 
     execution = replace(execution, holder=this_process())
     pin(execution.scenario.resources.cpu_capability)
-    with going_on(execution.folder, execution.scenario) if execution.goes_on else nullcontext():
+    with going_on(execution.folder if execution.goes_on else None, execution.scenario):
         carry_out(execution, Here(), take)
-
-
-def _execution(scenario: Scenario, out: Path, before: Path | None) -> Execution:
-    return Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None)
 
 
 class RayRooms:
@@ -214,8 +209,8 @@ class RayRooms:
     def _run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
         if self._interrupted:  # interrupted while this run waited for room
             raise KeyboardInterrupt
-        with going_on(before, scenario) if before else nullcontext():
-            make = partial(_execution, scenario, out, before)
+        with going_on(before, scenario):
+            make = partial(execution_of, scenario, out, before)
             return launch(scenario, make, inline=False, address=None, observing=observing)
 
     def interrupt(self) -> None:

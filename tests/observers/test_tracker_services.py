@@ -12,7 +12,7 @@ from waiting import until
 
 import raysim
 from raysim.observers.trackers.tracker import identity
-from raysim.runs.retell import begin_of, retell
+from raysim.runs.observing import begin_of, retell
 from results.keys import flatten
 
 SWEEP = digits(run__rounds=4, run__evaluate_every=2, name="trial") | {"sweep": {"grid": {"seed": [0, 1]}}}

@@ -12,7 +12,7 @@ from toys_parts import Kept
 import raysim
 from raysim.engine.progress import Progress
 from raysim.observers.trackers.points import Points, RoundPoint
-from raysim.runs.retell import retell
+from raysim.runs.observing import retell
 
 OWN_MODELS = {"algorithm": "ditto", "run__evaluate_clients": "all", "data__local_test": 0.2}
 PEERS = {"algorithm": "decfedavg", "topology": "ring", "data__clients": 6, "world": {}, "run__rounds": 4}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raysim.parts.errors import BadValue
-from raysim.parts.number import is_finite
+from raysim.parts.plain import is_finite
 from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
 from raysim.terms import Population
