@@ -13,7 +13,7 @@ from results.report import style
 from results.report.draw import band, first_axis
 from results.report.frames import gaps, quantiles, with_nan, without
 from results.report.picture import Picture, picture
-from results.report.section import Panel, Section
+from results.report.section import Section, panels
 
 _DOTS = 400  # in a figure, at most: each makes the page longer
 
@@ -21,19 +21,17 @@ _DOTS = 400  # in a figure, at most: each makes the page longer
 def coefficients(groups: Groups) -> Section | None:
     """Returns the section; None if no server searched for coefficients."""
     frame = groups.frame("coefficients", ["round", "virtual_time", "coefficient", "fallback", "norm"])
-    panels = [
-        Panel(group.label, list(_pictures(groups, group, frame[frame["group"] == group.place])))
-        for group in groups.shown
-        if (frame["group"] == group.place).any()
-    ]
+    details = panels(groups, lambda group: _pictures(groups, group, frame[frame["group"] == group.place]))
     text = (
         "The server merges the updates that it keeps, its anchors, with coefficients that it searches on its own data. "
         "The fallback is where a search starts and what it is pulled back to. All runs of a group are taken together."
     )
-    return Section("coefficients", "Coefficients", text, details=panels) if panels else None
+    return Section("coefficients", "Coefficients", text, details=details) if details else None
 
 
 def _pictures(groups: Groups, group: RunGroup, frame: pd.DataFrame) -> Iterator[Picture]:
+    if frame.empty:
+        return
     axis, place, hue = groups.axis, group.place, group.look.hue
     found, fallback = quantiles(frame, axis, "coefficient", 0.0, 0.5, 1.0), quantiles(frame, axis, "fallback", 0.5)
 

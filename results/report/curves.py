@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
 from results.groups import Groups
-from results.report.draw import bytes_along, series, whole_numbers, wide_scale
+from results.report.draw import series, unit_along, whole_numbers, wide_scale
 from results.report.frames import by_text, gaps, with_nan
 from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
@@ -105,6 +105,6 @@ def finish(axes: Axes, groups: Groups, x: str, metric: str, values: pd.Series[fl
     axes.set(xlabel=AXES[x] + (groups.unit if x == "virtual_time" else ""), ylabel=metric)
     wide_scale(axes, values)
     if x == "bytes":
-        bytes_along(axes)
+        unit_along(axes.xaxis, "B")
     elif x == "round":
         whole_numbers(axes)

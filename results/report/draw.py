@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.ticker import EngFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
 from results.groups import Groups, Look
 from results.report import style
 from results.report.frames import by_group
+from results.report.picture import Picture, picture
 
 
 def series(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, *columns: Any) -> None:
@@ -21,6 +23,29 @@ def series(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, *columns: An
         lines = (of_group[column] for column in columns)
         look, strength = groups.groups[place].look, min(0.18, 0.6 / len(groups))
         band(axes, look, groups.label(place), of_group[x], *lines, strength=strength)
+
+
+def lines(
+    groups: Groups,
+    table: pd.DataFrame,
+    name: str,
+    title: str,
+    caption: str,
+    label: str,
+    *columns: Any,
+    linear: bool = False,
+) -> Picture:
+    """Draws a figure of `series` over the first axis. label: of the vertical axis, which is linear, or see
+    `wide_scale`."""
+
+    def draw(axes: Axes) -> None:
+        series(axes, groups, table, groups.axis, *columns)
+        axes.set_ylabel(label)
+        first_axis(axes, groups)
+        if not linear:
+            wide_scale(axes, table[columns[0]])
+
+    return picture(name, title, caption, draw)
 
 
 def band(axes: Axes, look: Look, label: str | None, x: ArrayLike, *lines: ArrayLike, strength: float = 0.18) -> None:
@@ -60,8 +85,7 @@ def whole_numbers(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 
-def bytes_along(axes: Axes, vertical: bool = False) -> None:
-    """Labels the ticks of an axis as bytes, such as 20 MB."""
-    axis = axes.yaxis if vertical else axes.xaxis
-    axis.set_major_formatter(EngFormatter(unit="B", sep=" "))
-    axis.set_major_locator(MaxNLocator(5))
+def unit_along(axis: Axis, unit: str, ticks: int = 5) -> None:
+    """Labels the ticks of an axis with a unit, such as 20 MB for B."""
+    axis.set_major_formatter(EngFormatter(unit=unit, sep=" "))
+    axis.set_major_locator(MaxNLocator(ticks))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pandas as pd
 import pyarrow.compute as pc
@@ -10,7 +11,7 @@ from matplotlib.axes import Axes
 
 from results.groups import Groups
 from results.picked import never_picked
-from results.report.draw import first_axis, ranks, series, wide_scale
+from results.report.draw import lines, ranks
 from results.report.frames import by_group, by_text, gaps, with_nan
 from results.report.picture import Picture, picture
 from results.report.section import Section
@@ -57,15 +58,15 @@ def _spreads(groups: Groups, own: pd.DataFrame) -> Iterator[Picture]:
         if subject == "unseen":  # unseen clients are evaluated once, at the end
             yield _at_the_end(groups, f"{name}-end", title, frame, members, label)
             continue
-        table = over_rounds(frame, groups.evaluated_by)
+        figure = partial(lines, groups, over_rounds(frame, groups.evaluated_by), linear=True)
         caption = f"Line: mean over the {members}. Band: from their 10 % to their 90 % quantile."
-        yield _lines(groups, f"{name}-spread", f"{title}: spread", caption, table, label, "mean", "low", "high")
+        yield figure(f"{name}-spread", f"{title}: spread", caption, label, "mean", "low", "high")
         if metric in directions:
             caption = f"The worst {subject} of each run; mean over the runs of a group."
             worst = "min" if directions[metric] else "max"
-            yield _lines(groups, f"{name}-worst", f"{title}: worst", caption, table, f"worst {label}", worst)
+            yield figure(f"{name}-worst", f"{title}: worst", caption, f"worst {label}", worst)
         caption = f"Largest minus smallest value of a run's {members}; mean over the runs of a group."
-        yield _lines(groups, f"{name}-gap", f"{title}: gap", caption, table, f"gap in {label}", "gap")
+        yield figure(f"{name}-gap", f"{title}: gap", caption, f"gap in {label}", "gap")
 
 
 def over_rounds(frame: pd.DataFrame, by: str) -> pd.DataFrame:
@@ -84,17 +85,6 @@ def over_rounds(frame: pd.DataFrame, by: str) -> pd.DataFrame:
     return whole.join(frame.groupby(key)[other].mean()).reset_index()
 
 
-def _lines(
-    groups: Groups, name: str, title: str, caption: str, table: pd.DataFrame, label: str, *columns: str
-) -> Picture:
-    def draw(axes: Axes) -> None:
-        series(axes, groups, table, groups.axis, *columns)
-        axes.set_ylabel(label)
-        first_axis(axes, groups)
-
-    return picture(name, title, caption, draw)
-
-
 def _at_the_end(groups: Groups, name: str, title: str, frame: pd.DataFrame, members: str, label: str) -> Picture:
     def draw(axes: Axes) -> None:
         for place, of_group in by_group(frame):
@@ -108,21 +98,12 @@ def _at_the_end(groups: Groups, name: str, title: str, frame: pd.DataFrame, memb
 
 def _consensus(groups: Groups, apart: pd.DataFrame) -> Iterator[Picture]:
     for (metric,), frame in by_text(apart, "metric"):
-        by = groups.evaluated_by
+        by, label = groups.evaluated_by, _words(metric)
         at = frame.groupby(["group", by])
         values = with_nan(at["value"].agg(["mean", "min", "max"]), at["value"])
         table = values.join(at[["round", "virtual_time"]].mean().drop(columns=by, errors="ignore")).reset_index()
-
-        def draw(axes: Axes, table: pd.DataFrame = table, metric: str = metric) -> None:
-            series(axes, groups, table, groups.axis, "mean", "min", "max")
-            axes.set_ylabel(_words(metric))
-            first_axis(axes, groups)
-            wide_scale(axes, table["mean"])
-
-        title = _words(metric).capitalize()
-        yield picture(
-            metric, title, _CONSENSUS.get(metric, "How far the peers are from their mean.") + groups.band, draw
-        )
+        caption = _CONSENSUS.get(metric, "How far the peers are from their mean.") + groups.band
+        yield lines(groups, table, metric, label.capitalize(), caption, label, "mean", "min", "max")
 
 
 def _words(metric: str) -> str:

@@ -6,35 +6,28 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.filesize import decimal
 
-from results.ending import ending
+from results.ending import Ending, ending
 from results.groups import Groups, RunGroup, text
 from results.keys import flatten
 from results.reader import Run
 from results.summary import Score, Summary, summary
 
 
-@dataclass(frozen=True)
-class RunLine:
+class RunLine(NamedTuple):
     """A run, as a row of the table of all runs."""
 
-    run: str
-    seed: str
-    how: str
-    """How it ended, or how it stands."""
-    alarm: bool
-    """Whether the run has failed, has diverged, was interrupted or was probably killed."""
-    why: str
-    """What ended it, and when; when it last wrote, or the first line of its error."""
-    cure: str
-    """What mostly helps; empty where nothing is wrong."""
-    error: str | None
-    started: str
-    seconds: str
-    digest: str
+    run: Run
+    summary: Summary
+    ending: Ending
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the run has failed, has diverged, was interrupted or was probably killed."""
+        return bool(self.ending.cure) or self.run.standing not in ("finished", "running")
 
 
 @dataclass(frozen=True)
@@ -61,7 +54,7 @@ def overview(groups: Groups) -> Overview:
     """Sums up a report's runs."""
     found = {run.id: summary(run) for run in groups.runs.runs}
     runs = groups.runs
-    lines = sorted((_line(run, found[run.id]) for run in runs.runs), key=lambda line: not line.alarm)
+    lines = sorted((RunLine(run, found[run.id], ending(run)) for run in runs.runs), key=lambda line: not line.alarm)
     firsts = [group.runs[0].keys for group in groups.groups]
     differ = [
         (key, [text(scenario[key]) if key in scenario else "" for scenario in firsts])
@@ -76,7 +69,7 @@ def overview(groups: Groups) -> Overview:
     head = ("runs", "seeds", "status", *time, *last)
     rows = [_row(group, [found[run.id] for run in group.drawn], metric, groups.timed) for group in groups.groups]
     scenario = runs[0].info.get("scenario") or {}
-    counts = Counter(line.how for line in lines)
+    counts = Counter(line.ending.how for line in lines)
     endings = ", ".join(f"{number} {how}" for how, number in counts.items())
     return Overview(head, rows, lines, endings, differ, within, "\n".join(_yaml(scenario, set(runs.varying))))
 
@@ -90,6 +83,7 @@ def _metric(summaries: Any) -> str:
 def _row(group: RunGroup, summaries: Sequence[Summary], metric: str, timed: bool) -> tuple[str, ...]:
     scores = [score for found in summaries if (score := _score(found, metric))]
     states = Counter(run.standing for run in group.runs)
+    took = [found.wall_s for found in summaries if found.wall_s is not None]
     sent = [found.up_bytes + (found.down_bytes or 0) for found in summaries if found.up_bytes is not None]
     return (
         str(len(group.runs)),
@@ -100,7 +94,7 @@ def _row(group: RunGroup, summaries: Sequence[Summary], metric: str, timed: bool
         _mean(used if any(used := [found.updates["used"] for found in summaries]) else []),
         _mean([score.last for score in scores if score.last is not None]),
         decimal(round(sum(sent) / len(sent))) if sent else "-",
-        _seconds([found.wall_s for found in summaries if found.wall_s is not None]),
+        f"{sum(took) / len(took):,.1f} s" if took else "-",
     )
 
 
@@ -122,26 +116,6 @@ def _mean(values: Sequence[float]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-
-
-def _seconds(values: Sequence[float]) -> str:
-    return f"{sum(values) / len(values):,.1f} s" if values else "-"
-
-
-def _line(run: Run, found: Summary) -> RunLine:
-    how, why, cure = ending(run)
-    return RunLine(
-        run=run.id,
-        seed="-" if found.seed is None else str(found.seed),
-        how=how,
-        alarm=bool(cure) or run.standing not in ("finished", "running"),
-        why=why,
-        cure=cure,
-        error=found.error,
-        started=str(run.info.get("started_at") or "-")[:16].replace("T", " "),
-        seconds=_seconds([] if found.wall_s is None else [found.wall_s]),
-        digest=(found.digest or "-")[:12],
-    )
 
 
 def _yaml(block: Mapping[str, Any], left_out: set[str], prefix: str = "", indent: str = "") -> Iterator[str]:

@@ -18,11 +18,11 @@ from results.report import style
 from results.report.ablation import ablation
 from results.report.budgets import budgets
 from results.report.coefficients import coefficients
+from results.report.columns import own_columns, updates
 from results.report.curves import curves
 from results.report.fairness import fairness
 from results.report.members import members
 from results.report.overview import overview
-from results.report.own_columns import own_columns
 from results.report.partition import partition
 from results.report.picture import Picture
 from results.report.real_time import real_time
@@ -32,7 +32,6 @@ from results.report.staleness import staleness
 from results.report.standings import standings
 from results.report.timeline import timeline
 from results.report.topology import topology
-from results.report.updates import updates
 from results.report.verdict import verdict
 from results.run_set import RunSet
 from results.store import make_folder

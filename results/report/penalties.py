@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
-from matplotlib.axes import Axes
 
 from results.groups import Groups
 from results.reader import Run
-from results.report.draw import first_axis, series, wide_scale
+from results.report.draw import lines
 from results.report.frames import gaps, with_nan
-from results.report.picture import Picture, picture
+from results.report.picture import Picture
 
 _ADAPTED = "next_penalty"  # the algorithm's own column: what a client has adapted to after an update
 
@@ -36,18 +35,12 @@ def penalties(groups: Groups) -> Iterator[Picture]:
     over_runs = pd.concat(of_runs).groupby(["group", "round"])
     when = frame.groupby(["group", "round"])["virtual_time"].mean()
     table = with_nan(over_runs.mean(), over_runs["mean"]).join(when).reset_index()
-
-    def draw(axes: Axes) -> None:
-        series(axes, groups, table, groups.axis, "mean", "min", "max")
-        axes.set_ylabel("penalty")
-        first_axis(axes, groups)
-        wide_scale(axes, table["mean"])
-
     caption = (
         "What clients have adapted to by the end of a round; those that have not taken part yet have the first "
         "penalty. Line: mean over all clients. Band: from the smallest to the largest."
     ) + gaps(table["mean"])
-    yield picture("updates-penalties-of-all", "Penalties of all clients", caption, draw)
+    title = "Penalties of all clients"
+    yield lines(groups, table, "updates-penalties-of-all", title, caption, "penalty", "mean", "min", "max")
 
 
 def of_all_clients(run: Run, rows: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from results.groups import Groups, RunGroup
 from results.reader import Run
 from results.report import style
 from results.report.picture import Picture, picture
-from results.report.section import Panel, Section
+from results.report.section import Section, panels
 
 _WORKERS = 32
 _TASKS = 200  # in the figure of the start
@@ -23,14 +23,12 @@ _KINDS = ("train", "step", "evaluate")  # tasks with a fixed pattern; other task
 
 def real_time(groups: Groups) -> Section | None:
     """Returns the section on real time; None if no task has ended."""
-    panels = [Panel(group.label, list(_pictures(group, group.first))) for group in groups.shown]
-    if not (panels := [panel for panel in panels if panel.pictures]):
-        return None
     text = (
         f"What each worker, and each of several nodes, spent its real time on. {groups.representatives}Starting the "
         "workers, loading the data and saving the final model are not counted."
     )
-    return Section("real_time", "Real time", text, details=panels)
+    details = panels(groups, lambda group: _pictures(group, group.first))
+    return Section("real_time", "Real time", text, details=details) if details else None
 
 
 def _pictures(group: RunGroup, run: Run) -> Iterator[Picture]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from results.groups import Groups, RunGroup
 from results.report.picture import Picture
-
-FOLDED = 12  # rows of a table after which the others are folded
 
 
 class PageRow(NamedTuple):
@@ -20,19 +19,11 @@ class PageRow(NamedTuple):
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of texts."""
+    """A table of texts. The page folds all but its first rows."""
 
     title: str
     heads: tuple[str, ...]
     rows: tuple[PageRow, ...]
-
-    @property
-    def shown(self) -> tuple[PageRow, ...]:
-        return self.rows[:FOLDED]
-
-    @property
-    def folded(self) -> tuple[PageRow, ...]:
-        return self.rows[FOLDED:]
 
 
 @dataclass(frozen=True)
@@ -42,6 +33,12 @@ class Panel:
     label: str
     pictures: Sequence[Picture] = ()
     tables: Sequence[PageTable] = ()
+
+
+def panels(groups: Groups, make: Callable[[RunGroup], Iterable[Picture]]) -> list[Panel]:
+    """Returns a panel for each group of which sections show a run, and for which there are figures."""
+    found = (Panel(group.label, list(make(group))) for group in groups.shown)
+    return [panel for panel in found if panel.pictures]
 
 
 @dataclass(frozen=True)

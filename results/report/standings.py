@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import EngFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter
 
 from results.cost import Costs, Point
 from results.groups import Groups, RunGroup
 from results.measure import Measure, NotComparable
 from results.reader import Run
+from results.report.draw import unit_along
 from results.score import series_of
 from results.texts import in_full
 
@@ -134,8 +135,7 @@ def standings(groups: Groups) -> Standings | None:
 def by_unit(axes: Axes, cost: str) -> None:
     """Labels the ticks of a horizontal axis of a cost with its unit."""
     if cost in _UNITS:
-        axes.xaxis.set_major_formatter(EngFormatter(unit=_UNITS[cost], sep=" "))
-        axes.xaxis.set_major_locator(MaxNLocator(4))
+        unit_along(axes.xaxis, _UNITS[cost], 4)
 
 
 def mean(values: Any) -> float:

@@ -13,7 +13,7 @@ from results.groups import Groups, RunGroup
 from results.reader import Run
 from results.report import style
 from results.report.picture import Picture, picture
-from results.report.section import Panel, Section
+from results.report.section import Section, panels
 
 _CLIENTS = 40  # shown, at most
 _DISPATCHES = 4000  # the first of a run, from which those shown are taken
@@ -26,16 +26,14 @@ _COLUMNS = ["client", "dispatch", "status", "dispatched_at", "arrived_at", "virt
 
 def timeline(groups: Groups) -> Section | None:
     """Returns the section; None if no dispatch has ended."""
-    panels = [Panel(group.label, list(_pictures(groups, group, group.first))) for group in groups.shown]
-    if not (panels := [panel for panel in panels if panel.pictures]):
-        return None
     text = (
         f"{groups.representatives}Each bar is a dispatch, from when the client received the model until its update "
         "arrived: at a dot, or at a cross if the update was discarded. Without a server, it is a peer's training. The "
         f"first {_CLIENTS} clients are shown, in order of their first dispatch. The short lines at the top are the "
         "server's steps, or the ends of the peers' rounds."
     )
-    return Section("timeline", "Timeline of the start", text, details=panels)
+    details = panels(groups, lambda group: _pictures(groups, group, group.first))
+    return Section("timeline", "Timeline of the start", text, details=details) if details else None
 
 
 def _pictures(groups: Groups, group: RunGroup, run: Run) -> Iterator[Picture]:

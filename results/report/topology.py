@@ -16,18 +16,17 @@ from matplotlib.ticker import MaxNLocator
 from results.groups import Groups, RunGroup
 from results.reader import Run
 from results.report import style
-from results.report.draw import bytes_along, ranks
+from results.report.draw import ranks, unit_along
 from results.report.picture import Picture, picture
-from results.report.section import Panel, Section
+from results.report.section import Section, panels
 
 _PEERS = 200  # drawn, at most; for more peers, only numbers of neighbours are shown
 
 
 def topology(groups: Groups) -> Section | None:
     """Returns the section; None if no peers exchanged anything."""
-    panels = [Panel(group.label, list(_pictures(group, group.first))) for group in groups.shown]
-    panels = [panel for panel in panels if panel.pictures]
-    return Section("topology", "Topology", groups.representatives, details=panels) if panels else None
+    details = panels(groups, lambda group: _pictures(group, group.first))
+    return Section("topology", "Topology", groups.representatives, details=details) if details else None
 
 
 def _pictures(group: RunGroup, run: Run) -> Iterator[Picture]:
@@ -90,7 +89,7 @@ def _bytes(group: RunGroup, sizes: pd.Series[float]) -> Picture:
         ranks(axes, group.look, None, sizes)
         axes.set(xlabel="directed edges from the least to the most used, %", ylabel="bytes in the whole run")
         axes.set_ylim(0, 1.1 * sizes.max())
-        bytes_along(axes, vertical=True)
+        unit_along(axes.yaxis, "B")
 
     caption = f"{len(sizes):,} edges carried {sizes.sum() / 1e6:,.4g} MB in all rounds."
     return picture(f"edges-{group.place}", "Bytes per edge", caption, draw)

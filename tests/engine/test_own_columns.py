@@ -15,7 +15,7 @@ import raysim
 from raysim.algorithms import Arrival, Inbox, Peer, Record, SearchResult, ServerStep
 from results import Writer, load
 from results.report import report
-from results.report.own_columns import own_columns
+from results.report.columns import own_columns
 from results.schemas import StepRow
 
 
