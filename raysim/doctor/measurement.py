@@ -17,28 +17,44 @@ from raysim.engine.recorder import Nowhere
 from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
 from raysim.workers.shared_requests import CLIENT
-from raysim.world.horizon import Horizon
 from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Closed, Stepped
 
-EACH_ROUND = Horizon(every_rounds=1)
 COUNTED_S = 5.0  # seconds for which the rest of the timeline is followed
 _OF_CLIENTS = ("train", "mix")  # names of the jobs in which a client, or a peer, trains
 _OF_EVALUATION = ("evaluate", "evaluate_clients", "metrics", "compare", "consensus")
 
 
+class Planned(NamedTuple):
+    """How much a run does."""
+
+    trained: float  # updates, or peers' mixes
+    steps: float  # server steps, or rounds of peers
+    evaluations: float
+
+
 @dataclass
-class Planned(Visitor):
-    """How much a run does, counted on its timeline."""
+class Counted(Visitor):
+    """How much a run has done so far, counted on its timeline."""
 
-    trained: float = 0.0  # updates, or peers' mixes
-    steps: float = 0.0  # server steps, or rounds of peers
-    evaluations: float = 0.0
-    horizon: Horizon = EACH_ROUND
-    over: int = 0  # rounds so far
-    time: float = 0.0  # virtual time so far
+    trained: int = 0
+    steps: int = 0
+    over: int = 0  # rounds
+    time: float = 0.0  # virtual time
 
-    def whole(self, scenario: Scenario) -> Planned:
+    def stepped(self, stepped: Stepped) -> None:
+        self.trained += len(stepped.members)
+        self.steps += 1
+
+    def closed(self, closed: Closed) -> None:
+        self.over, self.time = closed.over, closed.time
+
+    def exchanged(self, exchanged: Exchanged) -> None:
+        self.trained += len(exchanged.mixed)
+        self.steps += 1
+        self.over, self.time = exchanged.version, exchanged.time
+
+    def planned(self, scenario: Scenario) -> Planned:
         """Returns what is to be expected of the whole run by what it did so far, or by the scenario if none trained.
 
         Where only what is spent ends the run, it is what it did so far.
@@ -51,25 +67,9 @@ class Planned(Visitor):
         so_far = ((horizon.rounds, self.over), (horizon.time, self.time), (horizon.updates, self.trained))
         times = min((most / max(done, 1e-9) for most, done in so_far if math.isfinite(most)), default=1.0)
         times = max(times, 1.0) if self.over else 1.0
-        return Planned(self.trained * times, self.steps * times, self.evaluations * times)
-
-    def stepped(self, stepped: Stepped) -> None:
-        self.trained += len(stepped.members)
-        self.steps += 1
-
-    def closed(self, closed: Closed) -> None:
-        if closed.over > self.over:
-            self._evaluate(closed.over, closed.time)
-
-    def _evaluate(self, over: int, time: float) -> None:
-        self.over, self.time = over, time
-        every = self.horizon.every_time
-        self.evaluations = time // every if every else self.evaluations + self.horizon.is_evaluated(over)
-
-    def exchanged(self, exchanged: Exchanged) -> None:
-        self.trained += len(exchanged.mixed)
-        self.steps += 1
-        self._evaluate(exchanged.version, exchanged.time)
+        every = horizon.every_time
+        evaluations = self.time // every if every else self.over // (horizon.every_rounds or 1)
+        return Planned(self.trained * times, self.steps * times, evaluations * times)
 
 
 class Measured(NamedTuple):
@@ -134,20 +134,20 @@ class Measurement:
     def __call__(self, pool: Pool) -> Iterator[Measured | None]:
         """Raises JobFailed if a job fails, as the run would."""
         began = time.perf_counter()
-        planned, watched = Planned(horizon=self.scenario.run.horizon), WatchedPool(pool, self.seconds)
+        counted, watched = Counted(), WatchedPool(pool, self.seconds)
         with suppress(Enough):
-            self._follow(watched, planned)
+            self._follow(watched, counted)
         usage = finished(pool, pool.submit(CLIENT, UsageRequest(), label="read the memory")).result
-        yield _measured(watched.jobs, watched.began - began, usage, planned.whole(self.scenario))
+        yield _measured(watched.jobs, watched.began - began, usage, counted.planned(self.scenario))
 
-    def _follow(self, watched: Any, planned: Planned) -> None:
+    def _follow(self, watched: Any, counted: Counted) -> None:
         """Lets a run go on until there is enough, and counts the whole timeline if it depends on nothing more.
 
         Raises Enough if the time is over while workers start, or while the timeline waits for a training.
         """
         family = family_of(to_measure(self.scenario))
         simulation, end = family.start(watched, family.recorder(Nowhere()), None), None
-        for happening in planned.follow(simulation.happenings()):
+        for happening in counted.follow(simulation.happenings()):
             if end is None:
                 try:
                     pending, _ = simulation.hand_out(happening)

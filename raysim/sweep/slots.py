@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TypeVar
 
 from actors import Child, ChildDied
 from raysim.engine.progress import Progress
@@ -28,37 +29,29 @@ from raysim.runs.run import carry_out, execution_of, launch
 from raysim.scenario import Scenario
 from results import this_process
 
-if TYPE_CHECKING:
-    from actors.placement import Budget
-
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 MOST_THREADS = 64  # threads that wait for runs on a cluster
 
 
-class Rooms(Protocol):
-    """The place where runs are carried out: a Ray cluster, or processes of this machine."""
+class Slots(ABC):
+    """Runs scenarios from several threads, in one place: a Ray cluster, or processes of this machine."""
 
-    def run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
-        """Waits for room and runs the scenario. Many threads may call it. Raises what `raysim.run` does.
+    def __init__(self, size: int) -> None:
+        """size: number of threads, each of which waits for one run at a time."""
+        self._size = size
+        self._stopping = threading.Event()  # set when all runs are to end
 
-        before: the folder of a run of the scenario that ended early, and is to go on; None: a new one.
-        """
+    @abstractmethod
+    def _carry_out(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
+        """Waits for room and runs the scenario, as `run` says. Many threads may call it."""
 
-    def interrupt(self) -> None:
+    def _interrupt(self) -> None:  # noqa: B027 - on Ray, there are none
         """Ends the runs that would not end by themselves at their next progress."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - on Ray, every run ends its own actors
         """Ends all processes that are left."""
-
-
-class Slots:
-    """Runs scenarios from several threads. size: number of threads, each of which waits for one run at a time."""
-
-    def __init__(self, rooms: Rooms, size: int) -> None:
-        self._rooms, self._size = rooms, size
-        self._stopping = threading.Event()
 
     def run(
         self, scenario: Scenario, out: Path, observers: Sequence[Observer], before: Path | None, label: str
@@ -68,22 +61,20 @@ class Slots:
         observers: those of this run. label: the name by which they show it. Raises what `raysim.run` does, and
         KeyboardInterrupt after `each` or an observer was interrupted.
         """
-        if self._stopping.is_set():
-            raise KeyboardInterrupt
-
-        def interrupt_with_others(progress: Progress) -> None:
-            if self._stopping.is_set():
-                raise KeyboardInterrupt
-
-        observing = Observing(scenario, [Callback(interrupt_with_others), *observers], sweep=out.name, label=label)
+        self._stop_with_others()
+        together = Callback(lambda progress: self._stop_with_others())
+        observing = Observing(scenario, [together, *observers], sweep=out.name, label=label)
         try:
-            return self._rooms.run(scenario, out, observing, before)
+            return self._carry_out(scenario, out, observing, before)
         except SystemExit:  # Rich raises it if nobody reads its output, as with `| head`; it would end this run only
             raise KeyboardInterrupt from None
         except RunFailed:
-            if self._stopping.is_set():  # the interruption made it fail
-                raise KeyboardInterrupt from None
+            self._stop_with_others()  # the interruption made it fail
             raise
+
+    def _stop_with_others(self) -> None:
+        if self._stopping.is_set():
+            raise KeyboardInterrupt from None
 
     def each(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> Iterator[tuple[Item, Answer]]:
         """Calls the function with each item, in threads, and yields each item with its answer, in the order in which
@@ -98,7 +89,7 @@ class Slots:
                     yield futures[future], future.result()
             except BaseException:
                 self._stopping.set()
-                self._rooms.interrupt()
+                self._interrupt()
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
@@ -112,43 +103,39 @@ def open_slots(
     parallel: number of runs at a time; None: as many as there is room for, but at least one. Raises
     actors.MissingResources if there is no cluster.
     """
-    rooms: Rooms
+    slots: Slots
     if inline:
         threads = max(scenario.resources.threads for scenario in scenarios)
-        size = min(parallel or max((os.cpu_count() or 1) // threads, 1), len(scenarios))
-        rooms = ProcessRooms(size)
+        slots = SlotsHere(min(parallel or max((os.cpu_count() or 1) // threads, 1), len(scenarios)))
     else:
-        from actors.placement import Budget
-
         connect(scenarios, address, parallel or 1)
-        size = min(parallel or len(scenarios), MOST_THREADS)
-        rooms = RayRooms(Budget(parallel))
+        slots = SlotsOnRay(min(parallel or len(scenarios), MOST_THREADS), parallel)
     try:
-        yield Slots(rooms, size)
+        yield slots
     finally:
-        rooms.close()
+        slots.close()
 
 
-class ProcessRooms:
+class SlotsHere(Slots):
     """Carries out each run in a process of this machine, without Ray. A process takes one run after another."""
 
     def __init__(self, size: int) -> None:
+        super().__init__(size)
         self._children = [Child() for _ in range(size)]
         self._pinned: dict[Child, str | None] = dict.fromkeys(self._children)
-        self._interrupted = False
         self._free: queue.SimpleQueue[Child] = queue.SimpleQueue()
         for child in self._children:
             self._free.put(child)
 
-    def run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
+    def _carry_out(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
         def answer(news: Progress | NewRows) -> BaseException | None:
             try:
                 observing.take(news)
             except StopRun as stop:
                 return stop
             except (KeyboardInterrupt, SystemExit):
-                self._interrupted = True  # which ends the child process
-                return KeyboardInterrupt()
+                self._stopping.set()
+                return KeyboardInterrupt()  # which ends the child process
             return None
 
         execution = replace(execution_of(scenario, out, before), tables=observing.tables, facts=observing.facts)
@@ -165,7 +152,7 @@ class ProcessRooms:
                 self._pinned[child] = pinned
             child.call(_run_here, execution, tell=answer)
         except ChildDied as death:
-            if self._interrupted:  # the process had just begun
+            if self._stopping.is_set():  # the process had just begun
                 execution.settle("interrupted")
                 raise KeyboardInterrupt from None
             execution.settle("failed", str(death))
@@ -173,8 +160,7 @@ class ProcessRooms:
         finally:
             self._free.put(child)
 
-    def interrupt(self) -> None:
-        self._interrupted = True
+    def _interrupt(self) -> None:
         for child in self._children:
             child.interrupt()
 
@@ -196,26 +182,24 @@ def _run_here(execution: Execution, tell: Callable[[Progress | NewRows], BaseExc
         carry_out(execution, Here(), take)
 
 
-class RayRooms:
-    """Carries out each run on the cluster, with the actors that its scenario asks for."""
+class SlotsOnRay(Slots):
+    """Carries out each run on the cluster, with the actors that its scenario asks for.
 
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._interrupted = False
+    Runs that wait for room do not start once the others are interrupted; those that go on end at their next progress.
+    """
 
-    def run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
-        return self._budget.spend(demand_of(scenario), partial(self._run, scenario, out, observing, before))
+    def __init__(self, size: int, parallel: int | None) -> None:
+        """parallel: number of runs at a time; None: as many as there is room for."""
+        from actors.placement import Budget
 
-    def _run(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
-        if self._interrupted:  # interrupted while this run waited for room
-            raise KeyboardInterrupt
-        with going_on(before, scenario):
-            make = partial(execution_of, scenario, out, before)
-            return launch(scenario, make, inline=False, address=None, observing=observing)
+        super().__init__(size)
+        self._budget = Budget(parallel)
 
-    def interrupt(self) -> None:
-        """Keeps runs that wait for room from starting. Those that go on end at their next progress."""
-        self._interrupted = True
+    def _carry_out(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
+        def run() -> Result:
+            self._stop_with_others()
+            with going_on(before, scenario):
+                make = partial(execution_of, scenario, out, before)
+                return launch(scenario, make, inline=False, address=None, observing=observing)
 
-    def close(self) -> None:
-        """Does nothing: every run has ended its actors."""
+        return self._budget.spend(demand_of(scenario), run)

@@ -20,7 +20,7 @@ from raysim.engine.progress import Progress
 from raysim.runs.previous import EarlierRuns
 from raysim.sweep import load_sweep, run_all
 from raysim.sweep.batch import labels
-from raysim.sweep.slots import ProcessRooms, Slots
+from raysim.sweep.slots import SlotsHere
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -302,8 +302,8 @@ def test_runs_side_by_side_on_ray_have_the_same_bits_and_one_may_fail(
 def test_the_first_exception_ends_all_runs_whichever_run_it_is_of() -> None:
     interrupted = threading.Event()
 
-    class Rooms(ProcessRooms):
-        def interrupt(self) -> None:
+    class Interrupted(SlotsHere):
+        def _interrupt(self) -> None:
             interrupted.set()
 
     def carry_out(place: int) -> None:
@@ -312,7 +312,7 @@ def test_the_first_exception_ends_all_runs_whichever_run_it_is_of() -> None:
         assert interrupted.wait(PATIENT_S)
 
     with pytest.raises(KeyboardInterrupt):
-        list(Slots(Rooms(0), 2).each(carry_out, [0, 1]))
+        list(Interrupted(2).each(carry_out, [0, 1]))
 
 
 def test_an_interrupted_sweep_tells_how_it_goes_on(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
