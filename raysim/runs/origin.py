@@ -17,14 +17,13 @@ from raysim.scenario.dependencies import depends_on, hash_of
 from raysim.scenario.own_modules import (
     MAIN,
     files_of,
+    is_foreign,
     is_installed,
     main_objects,
-    main_sources,
     modules_named,
-    own_modules,
     parts_in,
-    places_of,
     root_of,
+    sources_in,
     sources_of,
 )
 from results.store import local_copy, make_folder
@@ -37,16 +36,14 @@ PATIENCE_S = 10.0  # seconds that git may take
 def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
     """Copies the user's own modules into the run's folder, and returns what run.json says of the run's origin."""
     own: dict[Path, bytes] = {}
-    for module in own_modules(scenario):
+    for module, sources in sources_in(scenario).items():
         root = root_of(module)
         if root is None or not is_installed(root):
-            sources = main_sources(scenario) if module == MAIN else sources_of(module)
-            places = places_of(module)
-            own |= {(places[path] / path).resolve(): content for path, content in sources.items() if path in places}
-            for path, content in sources.items():
+            own |= {(source.root / path).resolve(): source.content for path, source in sources.items() if source.root}
+            for path, source in sources.items():
                 copy = folder / CODE / path
                 make_folder(copy.parent, parents=True)
-                copy.write_bytes(content)
+                copy.write_bytes(source.content)
     of_main = {type(part).__qualname__: type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN}
     text = "of a script or notebook, which cannot be imported elsewhere; put it into a module"
     named = sorted({**of_main, **main_objects(scenario)}.items())
@@ -72,14 +69,8 @@ def own_code(folder: Path, info: dict[str, Any]) -> Iterator[None]:
         return
     with local_copy(folder / CODE) as code:
         names = {path.parts[0].removesuffix(".py") for module in named for path in files_of(module, code)}
-        with _imported_from(code.absolute(), {name for name in names if not _elsewhere(name)}):
+        with _imported_from(code.absolute(), {name for name in names if not is_foreign(name)}):
             yield
-
-
-def _elsewhere(name: str) -> bool:
-    """Whether a module is Python's own or that of an installed package, of which no copies are made."""
-    root = root_of(name)
-    return name in sys.stdlib_module_names or (root is not None and is_installed(root))
 
 
 class _Copies:

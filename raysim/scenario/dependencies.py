@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.scenario.fingerprints import fingerprint
-from raysim.scenario.own_modules import MAIN, main_sources, own_modules, parts_in, places_of, root_of, sources_of
+from raysim.scenario.own_modules import Sources, parts_in, root_of, sources_in
 from raysim.scenario.schema import Scenario
 from raysim.version import __version__
 
@@ -28,7 +28,7 @@ def depends_on(scenario: Scenario) -> Dependencies:
     files = sorted({str(path) for part in parts_in(scenario) for path in part.reads()})
     return {
         "raysim": __version__,
-        "modules": {module: _of_module(scenario, module) for module in own_modules(scenario)},
+        "modules": {module: hash_of(sources) for module, sources in sources_in(scenario).items()},
         "files": {path: fingerprint(path) for path in files},
     }
 
@@ -39,32 +39,21 @@ def own_code(scenario: Scenario) -> dict[str, str] | None:
     Returns None if the files of a module are not known.
     """
     found = {}
-    for module in own_modules(scenario):
-        if not (sources := _sources(scenario, module)):
+    for module, sources in sources_in(scenario).items():
+        if not sources:
             return None
-        found[module], places = str(root_of(module)), places_of(module)
-        found |= {
-            str(places.get(path, Path()) / path): hashlib.sha256(content).hexdigest()
-            for path, content in sources.items()
-        }
+        found[module] = str(root_of(module))
+        for path, source in sources.items():
+            found[str((source.root or Path()) / path)] = hashlib.sha256(source.content).hexdigest()
     return found
 
 
-def _sources(scenario: Scenario, module: str) -> dict[Path, bytes]:
-    return main_sources(scenario) if module == MAIN else sources_of(module)
-
-
-def _of_module(scenario: Scenario, module: str) -> str | None:
-    sources = _sources(scenario, module)
-    return hash_of(sources) if sources else None
-
-
-def hash_of(sources: dict[Path, bytes]) -> str:
-    """Returns a hash of the files that a module is made of, as `sources_of` returns them."""
+def hash_of(sources: Sources) -> str | None:
+    """Returns a hash of the files that a module is made of; None if they are not known."""
     hashed = hashlib.sha256()
-    for path, content in sources.items():
-        hashed.update(path.as_posix().encode() + b"\0" + hashlib.sha256(content).digest())
-    return hashed.hexdigest()[:16]
+    for path, source in sources.items():
+        hashed.update(path.as_posix().encode() + b"\0" + hashlib.sha256(source.content).digest())
+    return hashed.hexdigest()[:16] if sources else None
 
 
 def changes(before: Dependencies, now: Dependencies) -> Iterator[str]:

@@ -11,7 +11,7 @@ import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors.fault import OURS
 from raysim.parts.part import Part
@@ -66,35 +66,44 @@ def root_of(module: str) -> Path | None:
     return Path(spec.origin).parent if spec and spec.origin and spec.has_location else None
 
 
-def sources_of(module: str) -> dict[Path, bytes]:
-    """Returns the files that a module is made of, by paths below the folder from which each is imported.
+class Source(NamedTuple):
+    """A file that a module is made of."""
 
-    They are its own file, and those of the modules that it imports, except Python's own and those of installed
-    packages. For a module of an installed package, it is the module's own file only. Returns {} if they are not known.
+    root: Path | None  # the folder from which it is imported; None for a script, and for a notebook's cells
+    content: bytes
+
+
+Sources = dict[Path, Source]  # by path below the folder from which each is imported
+
+
+def sources_in(scenario: Part) -> dict[str, Sources]:
+    """Returns the files that each of a scenario's `own_modules` is made of; {} for one of which they are not known."""
+    return {
+        module: _main_sources(scenario) if module == MAIN else sources_of(module) for module in own_modules(scenario)
+    }
+
+
+def sources_of(module: str) -> Sources:
+    """Returns the files that a module is made of: its own file, and those of the modules that it imports, except
+    Python's own and those of installed packages.
+
+    For a module of an installed package, it is the module's own file only. Returns {} if they are not known.
     """
-    return {path: root.joinpath(path).read_bytes() for path, root in places_of(module).items()}
-
-
-def places_of(module: str) -> dict[Path, Path]:
-    """Returns the folders from which the files of `sources_of` are imported, by their paths below these folders."""
     home = root_of(module)
 
     def root_for(name: str) -> Path | None:
-        if home is None or _is_in(home, name):
-            return home
-        return _root_of_own(name)
+        is_beside = home is None or (home / name).is_dir() or (home / f"{name}.py").is_file()
+        return home if is_beside else _root_of_own(name)
 
-    return _files(module, root_for)
+    return {path: Source(root, root.joinpath(path).read_bytes()) for path, root in _files(module, root_for).items()}
 
 
-def main_sources(scenario: Part) -> dict[Path, bytes]:
-    """Returns the source of the script, or of a notebook's cells, that classes of a scenario are in, by its path.
-
-    Modules of the user's own that it uses count too, as in `sources_of`.
-    """
+def _main_sources(scenario: Part) -> Sources:
+    """Returns the source of the script, or of a notebook's cells, that classes of a scenario are in, and the files of
+    the user's own modules that it uses."""
     if not (text := main_source(scenario)):
         return {}
-    found = {Path(f"{MAIN}.py"): text.encode()}
+    found = {Path(f"{MAIN}.py"): Source(None, text.encode())}
     for module in sorted(_used(text)):
         found |= sources_of(module) if _root_of_own(module.partition(".")[0]) else {}
     return found
@@ -178,12 +187,12 @@ def _files(module: str, root_for: Callable[[str], Path | None]) -> dict[Path, Pa
 
 def _root_of_own(name: str) -> Path | None:
     """Returns the folder from which a package or module is imported; None for one of raysim, Python or a package."""
-    root = None if name in OURS or name in sys.stdlib_module_names else root_of(name)
-    return None if root is None or is_installed(root) else root
+    return None if name in OURS or is_foreign(name) else root_of(name)
 
 
-def _is_in(root: Path, name: str) -> bool:
-    return (root / name).is_dir() or (root / f"{name}.py").is_file()
+def is_foreign(name: str) -> bool:
+    """Whether a module is Python's own or that of an installed package."""
+    return name in sys.stdlib_module_names or ((root := root_of(name)) is not None and is_installed(root))
 
 
 def _imports(file: Path, package: list[str]) -> Iterator[str]:
@@ -199,11 +208,7 @@ def _imports(file: Path, package: list[str]) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
             yield from (".".join([*above, *filter(None, [node.module]), alias.name]) for alias in node.names)
-        elif isinstance(node, ast.Call) and _called(node.func) in ("import_module", "__import__") and node.args:
-            named = node.args[0]
-            yield from [named.value] if isinstance(named, ast.Constant) and isinstance(named.value, str) else ()
-
-
-def _called(function: ast.expr) -> str | None:
-    """Returns the last name of what is called."""
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
+        elif isinstance(node, ast.Call):
+            match node.func, node.args:
+                case ast.Attribute(attr=called) | ast.Name(id=called), [ast.Constant(value=str(named)), *_]:
+                    yield from [named] if called in ("import_module", "__import__") else ()
