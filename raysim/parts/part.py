@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -211,6 +211,16 @@ def one_of(annotation: Any) -> OneOf | None:
         if isinstance(extra, OneOf):
             return extra
     return next((found for argument in get_args(annotation) if (found := one_of(argument))), None)
+
+
+def walk(owner: type[Part], above: str = "") -> Iterator[tuple[str, type[Part], Any]]:
+    """Yields (dotted path, the block or part that has it, annotation) of all keys of a block, and of the blocks and
+    parts below it."""
+    for key, field in owner.model_fields.items():
+        annotation = field.rebuild_annotation()
+        yield above + key, owner, annotation
+        for part in parts_of(annotation):
+            yield from walk(part, f"{above}{key}.")
 
 
 def parts_of(annotation: Any) -> list[type[Part]]:

@@ -10,8 +10,7 @@ from pydantic_core import ErrorDetails
 
 from raysim.parts.errors import Problem, nearest, quoted
 from raysim.parts.own import WrongClass
-from raysim.parts.part import Part, names_of, one_of, parts_of, spell_out
-from raysim.scenario.elsewhere import elsewhere
+from raysim.parts.part import Part, names_of, one_of, parts_of, spell_out, walk
 
 # What must hold, by the type of pydantic's error. Pydantic's own texts for these types speak of Python, not of YAML.
 _MUST = {
@@ -31,6 +30,23 @@ _MUST = {
     "union_tag_not_found": "must have a name, of those that `raysim list` shows",
     "union_tag_invalid": "must be one of {expected_tags}, or a class of your own, as module:Class",
     "literal_error": "must be {expected}",
+}
+
+# Names in other simulators and in papers, without underscores, and the keys here.
+_OTHERS = {
+    **dict.fromkeys(("learningrate", "stepsize", "locallr", "clientlr"), "local.lr"),
+    **dict.fromkeys(("serverlearningrate", "globallr"), "algorithm.server_lr"),
+    **dict.fromkeys(("batchsize", "localbatchsize"), "local.batch_size"),
+    **dict.fromkeys(("localepochs", "numepochs", "clientepochs"), "local.epochs"),
+    **dict.fromkeys(("localsteps", "numsteps"), "local.steps"),
+    "momentum": "local.optimizer.momentum",
+    **dict.fromkeys(("optim", "localoptimizer"), "local.optimizer"),
+    **dict.fromkeys(("numclients", "nclients", "totalclients", "numberofclients"), "data.clients"),
+    **dict.fromkeys(("clientsperround", "perround", "cohortsize"), "world.dispatch.per_round"),
+    **dict.fromkeys(("numrounds", "nrounds", "globalrounds", "commrounds"), "run.rounds"),
+    **dict.fromkeys(("dataset", "datasetname"), "data.name"),
+    **dict.fromkeys(("modelname", "arch", "architecture"), "model.name"),
+    **dict.fromkeys(("randomseed", "globalseed"), "seed"),
 }
 
 
@@ -55,7 +71,7 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         return path, f"must be a key of text, got {quoted(details['input'])}; put it in quotes"
     if kind == "extra_forbidden":
         known = list(part.model_fields) if part else []
-        paths = elsewhere(str(keys[-1]), path.rpartition(".")[0], schema)
+        paths = _elsewhere(str(keys[-1]), path.rpartition(".")[0], schema)
         meant = f" (did you mean {' or '.join(map(repr, paths[:3]))}?)" if paths else nearest(keys[-1], known)
         return path, f"unknown key{meant}; known here: {', '.join(known)}"
     if kind == "missing":
@@ -69,6 +85,20 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         path, value = f"{path}.name", value["name"] if isinstance(value, dict) else value
     options = re.findall("'([^']*)'", must) if kind in ("union_tag_invalid", "literal_error") else []
     return path, f"{must}, got {quoted(value)}{nearest(value, options)}"
+
+
+def _elsewhere(key: str, at: str, root: type[Part]) -> list[str]:
+    """Returns the paths that are probably meant by an unknown key: the known name of another one, or the shortest paths
+    of the same last word. None where another part has the key just there. at: the path of the block that has it."""
+    here = f"{at}.{key}" if at else key
+    if path := _OTHERS.get(key.lower().replace("_", "").replace("-", "")):
+        return [path.removeprefix(f"{at}.")] if path != here else []
+    every = [path for path in dict.fromkeys(path for path, _, _ in walk(root)) if path.rpartition(".")[2] == key]
+    found = [path for path in every if at and path.startswith(f"{at}.")] or every  # rather within the block
+    if here in every:
+        return []
+    words = min((path.count(".") for path in found), default=0)
+    return [path for path in found if path.count(".") == words]
 
 
 def _beside_a_name(keys: Sequence[int | str], raw: Any) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from raysim.local import Local
 from raysim.parts.own import path_of
-from raysim.parts.part import OneOf, Part, names_of, one_of, parts_of
+from raysim.parts.part import OneOf, Part, names_of, one_of, parts_of, walk
 from raysim.scenario.schema import Scenario
 from raysim.schedules.schedulable import schedules
 
@@ -41,7 +41,7 @@ def kinds() -> tuple[Kind, ...]:
     """Returns all kinds, in the order of the scenario file. Where several keys name the same parts, the first one."""
     Scenario.model_rebuild()  # classes are deferred, and keys get to know their base classes when they are completed
     found: list[Kind] = []
-    below = list(_below(Scenario, ""))
+    below = [Kind(path, choice, owner) for path, owner, field in walk(Scenario) if (choice := one_of(field))]
     blocks = [kind for kind in below if not kind.key.startswith("algorithm.")]
     for kind in below:
         # An optimiser, say, is one of `local` first, though some algorithms come before that in the file.
@@ -70,11 +70,7 @@ def find_parts(name: str) -> list[tuple[Kind, type[Part]]]:
 
 def find_owners(path: str, root: type[Part]) -> list[type[Part]]:
     """Returns the blocks and parts that have the key at a dotted path, such as world.delay.sigma, below a root."""
-    *above, key = path.split(".")
-    owners = [root]
-    for word in above:
-        owners = [part for owner in owners for part in held_by(owner, word)]
-    return [owner for owner in dict.fromkeys(owners) if key in owner.model_fields]
+    return list(dict.fromkeys(owner for key, owner, _ in walk(root) if key == path))
 
 
 def find_paths(word: str, owner: type[Part], path: str = "") -> Iterator[str]:
@@ -96,13 +92,3 @@ def held_by(owner: type[Part], key: str) -> list[type[Part]]:
 def _classes(kind: Kind) -> set[str]:
     """Returns where the parts of a kind are defined, which tells sources of data alike with and without clients."""
     return set(map(path_of, kind.choice.parts))
-
-
-def _below(owner: type[Part], path: str) -> Iterator[Kind]:
-    """Yields the kinds of all keys of a block, and of the blocks and parts below it."""
-    for key, field in owner.model_fields.items():
-        annotation = field.rebuild_annotation()
-        if choice := one_of(annotation):
-            yield Kind(path + key, choice, owner)
-        for part in parts_of(annotation):
-            yield from _below(part, f"{path}{key}.")

@@ -66,14 +66,14 @@ def root_of(module: str) -> Path | None:
     return Path(spec.origin).parent if spec and spec.origin and spec.has_location else None
 
 
-class Source(NamedTuple):
+class CodeFile(NamedTuple):
     """A file that a module is made of."""
 
     root: Path | None  # the folder from which it is imported; None for a script, and for a notebook's cells
     content: bytes
 
 
-Sources = dict[Path, Source]  # by path below the folder from which each is imported
+Sources = dict[Path, CodeFile]  # by path below the folder from which each is imported
 
 
 def sources_in(scenario: Part) -> dict[str, Sources]:
@@ -95,7 +95,7 @@ def sources_of(module: str) -> Sources:
         is_beside = home is None or (home / name).is_dir() or (home / f"{name}.py").is_file()
         return home if is_beside else _root_of_own(name)
 
-    return {path: Source(root, root.joinpath(path).read_bytes()) for path, root in _files(module, root_for).items()}
+    return {path: CodeFile(root, root.joinpath(path).read_bytes()) for path, root in _files(module, root_for).items()}
 
 
 def _main_sources(scenario: Part) -> Sources:
@@ -103,7 +103,7 @@ def _main_sources(scenario: Part) -> Sources:
     the user's own modules that it uses."""
     if not (text := main_source(scenario)):
         return {}
-    found = {Path(f"{MAIN}.py"): Source(None, text.encode())}
+    found = {Path(f"{MAIN}.py"): CodeFile(None, text.encode())}
     for module in sorted(_used(text)):
         found |= sources_of(module) if _root_of_own(module.partition(".")[0]) else {}
     return found
