@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Generator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,8 +78,7 @@ class Execution:
         checkpoint is damaged. A run that diverges just ends, without models; its digest is that of its tables.
         """
         began = time.perf_counter()
-        checkpoint = self._checkpoint()
-        before = self._before()
+        checkpoint, before = self._checkpoint(), self._before()
         info = self._info(checkpoint, before)
         known = {*(before.get("notes") or ()), *self.facts.get("notes", ())}
         pool.warnings += [f"{self.run}: {note}" for note in info["notes"] if note not in known]
@@ -90,13 +89,11 @@ class Execution:
             recorder.recall(checkpoint.totals, checkpoint.memory["recorder"])
             recorder.virtual_time = checkpoint.virtual_time
         saver: Saver | None = None
-        loop_s = None
-        gauges = Gauges(pool)
+        loop_s, gauges = None, Gauges(pool)
         try:
             simulation = family.start(pool, recorder, checkpoint)
             self._check_workers(pool, info, before)
-            self._check_space(simulation.described)
-            self._note(pool, info, simulation.described)
+            self._check(pool, info, simulation.described)
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
             for progress in Loop(simulation, pool, saver, recorder, self.scenario.run.rounds):
                 self._check_workers(pool, info, before)
@@ -115,42 +112,44 @@ class Execution:
             info |= {"status": "diverged", "parameters": simulation.described.parameters}
             info["digest"] = digest({}, writer.digest())
         except BaseException as error:
-            told = self._told(error, info)
-            if told is error:
-                raise
-            raise told from (error if isinstance(error, JobFailed) else None)
+            if told := self._told(error, info):
+                raise told from (error if isinstance(error, JobFailed) else None)
+            raise
         finally:
             if saver and info["status"] not in ("finished", "taken over"):
-                self._save_if_possible(saver, pool, info)
+                with _if_possible():
+                    self._save(saver, pool, info)
                 if info["status"] in ("interrupted", "diverged"):  # a stopped run is an interrupted one by now
-                    self._leave(simulation, pool, info)
+                    with _if_possible():
+                        self._leave(simulation, pool, info)
             info["machines"] = kinds_of(pool.machines) or info.get("machines", [])
             info["workers"] = _workers(pool, before)
             info |= {"finished_at": now(), **recorder.outcome()}
             info["ended_by"] = _ENDED_BY.get(info["status"], info["ended_by"])
-            already = checkpoint.seconds if checkpoint else 0.0
-            info["seconds"] = {"total": already + time.perf_counter() - began, "loop": loop_s}
+            total_s = time.perf_counter() - began + (checkpoint.seconds if checkpoint else 0.0)
+            info["seconds"] = {"total": total_s, "loop": loop_s}
             if info["status"] != "taken over":
                 self._conclude(writer, pool, info)
         for table, rows in writer.new_rows().items():
             yield NewRows(table, rows)
 
-    def _told(self, error: BaseException, info: dict[str, Any]) -> BaseException:
-        """Notes how an exception has ended the run in run.json's content. Returns what to raise for it."""
-        told: BaseException = error
+    def _told(self, error: BaseException, info: dict[str, Any]) -> JobFailed | None:
+        """Notes how an exception has ended the run in run.json's content. Returns what to raise in its place, if not
+        itself."""
+        told: JobFailed | None = None
         if isinstance(error, TakenOver):
             info["status"] = "taken over"
+        elif _asks_to_end(error):
+            info["status"] = "interrupted"
         elif isinstance(error, JobFailed):
-            told = failed = explained(error, self.scenario)
-            info |= {"status": "failed", "error": f"{failed}\n{failed.traceback}".strip()}
+            told = explained(error, self.scenario)
+            info |= {"status": "failed", "error": f"{told}\n{told.traceback}".strip()}
         elif isinstance(error, CannotWrite):
             told = self._unwritten(error)
             info |= {"status": "failed", "error": str(error)}
-        elif _asks_to_end(error):
-            info["status"] = "interrupted"
         else:  # of the timeline, such as picks that cannot be followed
             info |= {"status": "failed", "error": "".join(traceback.format_exception(error))}
-            told = error if isinstance(error, Exception | SystemExit) else JobFailed.by(error, "scheduler")
+            told = None if isinstance(error, Exception | SystemExit) else JobFailed.by(error, "scheduler")
         return told
 
     def _checkpoint(self) -> Checkpoint | None:
@@ -163,25 +162,22 @@ class Execution:
             raise JobFailed("checkpoint", str(damaged), "") from None
         return checkpoint
 
-    def _save_if_possible(self, saver: Saver, pool: Pool, info: dict[str, Any]) -> None:
+    def _save(self, saver: Saver, pool: Pool, info: dict[str, Any]) -> None:
         """Makes a checkpoint of a run that ends early. If that fails, the one before stays."""
         try:
             saver.save()
         except CannotWrite as problem:
             self._warn(problem, pool, info)
-        except TakenOver:
-            raise
-        except (Exception, KeyboardInterrupt):  # the fault that ended the run, such as a lost cluster, may be the cause
-            pass
 
     def _conclude(self, writer: Writer, pool: Pool, info: dict[str, Any]) -> None:
         """Writes the last rows and run.json."""
         try:
-            writer.close()
-            info["rows"] = writer.written
+            try:
+                writer.close()
+            finally:
+                info["rows"] = writer.written
             write_json(self.folder, info)
         except CannotWrite as problem:
-            info["rows"] = writer.written
             finished = info["status"] == "finished"
             if finished:
                 info |= {"status": "failed", "error": str(problem)}
@@ -212,23 +208,19 @@ class Execution:
         """Raises TakenOver if another process writes this run by now, as run.json says."""
         with suppress(NotARun):
             if (other := read_info(self.folder).get("holder")) != self.holder:
-                who = (
-                    f"process {other.get('pid')} on {other.get('host')}"
-                    if isinstance(other, dict)
-                    else "another process"
-                )
+                who = f"process {other.get('pid')} on {other.get('host')}" if other else "another process"
                 raise TakenOver("writing", f"{who} has taken the run over, so this one ends here", "")
 
     def _unwritten(self, problem: CannotWrite) -> JobFailed:
         return JobFailed("writing", f"{problem}; what was written before is readable, and {self.cure}", "")
 
-    def _check_space(self, described: Described) -> None:
-        """Raises CannotWrite if there is no room for the models that the run will leave."""
+    def _check(self, pool: Pool, info: dict[str, Any], described: Described) -> None:
+        """Notes what the data were taken for, and where the run does not do exactly what the scenario asks for.
+
+        Raises CannotWrite if there is no room for the models that the run will leave.
+        """
         several = self.scenario.run.save_clients or not self.scenario.has_server
         require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
-
-    def _note(self, pool: Pool, info: dict[str, Any], described: Described) -> None:
-        """Notes what the data were taken for, and where the run does not do exactly what the scenario asks for."""
         info["data"] = list(described.meaning)
         pool.warnings += [f"{self.run}: {note}" for note in described.notes]
         info["notes"] = list(dict.fromkeys([*info["notes"], *described.notes]))
@@ -267,22 +259,17 @@ class Execution:
         return {"status": "finished", **_of_model(described), "digest": found}
 
     def _leave(self, simulation: Simulation[Any, Any], pool: Pool, info: dict[str, Any]) -> None:
-        """Writes the last good models of a run that ends early, if that is still possible.
+        """Writes the last good models of a run that ends early.
 
         Not of one that failed, which may have lost what it needs, and often goes on at once.
         """
-        try:
-            if info["status"] == "interrupted":
-                pool.spare(LEAVE_S)
-            if left := simulation.left():
-                final, made = left
-                self._require_mine()
-                save(self.folder, final, simulation.described.entries)
-                info |= {**_of_model(simulation.described), "left": made | digests(final)}
-        except TakenOver:
-            raise
-        except (Exception, KeyboardInterrupt):  # what ended the run, such as a lost cluster or a full disk, may be why
-            pass
+        if info["status"] == "interrupted":
+            pool.spare(LEAVE_S)
+        if left := simulation.left():
+            final, made = left
+            self._require_mine()
+            save(self.folder, final, simulation.described.entries)
+            info |= {**_of_model(simulation.described), "left": made | digests(final)}
 
     def _check_workers(self, pool: Pool, info: dict[str, Any], before: dict[str, Any]) -> None:
         """Updates run.json's list of workers and their machines, if workers have come or gone.
@@ -330,6 +317,17 @@ class Execution:
             with suppress(CannotWrite):  # a reader then sees that the process is gone
                 write_json(self.folder, info)
         return str(info["status"])
+
+
+@contextmanager
+def _if_possible() -> Iterator[None]:
+    """Does the block as far as it goes: what ended the run, such as a lost cluster or a full disk, may stop it, too."""
+    try:
+        yield
+    except TakenOver:
+        raise
+    except (Exception, KeyboardInterrupt):
+        pass
 
 
 def _went_on(before: dict[str, Any], info: dict[str, Any], version: int) -> dict[str, Any]:
