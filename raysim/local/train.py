@@ -12,12 +12,12 @@ from torch import Tensor
 
 from raysim.local.augment.augmenter import Augmenter
 from raysim.local.correction import Correction, Pull
-from raysim.local.gradients.taking import taker
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net, Trainable
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.local.steps import Steps, decayed
+from raysim.local.taking import taker
 from raysim.parts.errors import BadValue
 from raysim.terms import Record
 

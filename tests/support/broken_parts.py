@@ -13,7 +13,7 @@ from raysim.data import Dataset, Source, Split, Tokenizer, Tokens
 from raysim.data.federation.partition import Partitioner
 from raysim.data.federation.sizes import Sizes
 from raysim.engine.progress import Progress
-from raysim.local.optimizers.optimizer import Optimizer
+from raysim.local.optimizers import Optimizer
 from raysim.models import ModelPart
 from raysim.observers import Observer
 from raysim.parts.errors import Problem

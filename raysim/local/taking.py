@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from raysim.local.gradients.gradient import Gradient, GradientPoint, Take
+from raysim.local.gradients import Gradient, GradientPoint, Take
 from raysim.local.net import LossFunction, Net, Trainable
 from raysim.models.layout import view_of
 
