@@ -1,47 +1,27 @@
 """Data sets, and how their samples are divided among the clients and the server."""
 
-from raysim.data.dataset import Dataset, Split
-from raysim.data.federation.federated import PARTITIONS, Federated, OneOfSources, Partition, divided, federated
-from raysim.data.federation.federation import Federation, federate
-from raysim.data.federation.partition import Partitioner
-from raysim.data.federation.public import Public
-from raysim.data.federation.server import SERVER_DATA, ServerData
-from raysim.data.federation.sizes import Sizes
-from raysim.data.federation.skew import FeatureSkew
-from raysim.data.named import NamedArrays
-from raysim.data.sources.arrays import Arrays
-from raysim.data.sources.images import Images
-from raysim.data.sources.quadratic import Quadratic
-from raysim.data.sources.sets import SOURCES
-from raysim.data.sources.source import Source
-from raysim.data.sources.table import Table
-from raysim.data.sources.tokenizers import Tokenizer
-from raysim.data.sources.tokens import Tokens
-
-__all__ = [
-    "PARTITIONS",
-    "SERVER_DATA",
-    "SOURCES",
-    "Arrays",
-    "Dataset",
-    "FeatureSkew",
-    "Federated",
-    "Federation",
-    "Images",
-    "NamedArrays",
-    "OneOfSources",
-    "Partition",
-    "Partitioner",
-    "Public",
-    "Quadratic",
-    "ServerData",
-    "Sizes",
-    "Source",
-    "Split",
-    "Table",
-    "Tokenizer",
-    "Tokens",
-    "divided",
-    "federate",
-    "federated",
-]
+from raysim.data.dataset import Dataset as Dataset
+from raysim.data.dataset import Split as Split
+from raysim.data.federation.federated import PARTITIONS as PARTITIONS
+from raysim.data.federation.federated import Federated as Federated
+from raysim.data.federation.federated import OneOfSources as OneOfSources
+from raysim.data.federation.federated import Partition as Partition
+from raysim.data.federation.federated import divided as divided
+from raysim.data.federation.federated import federated as federated
+from raysim.data.federation.federation import Federation as Federation
+from raysim.data.federation.federation import federate as federate
+from raysim.data.federation.partition import Partitioner as Partitioner
+from raysim.data.federation.public import Public as Public
+from raysim.data.federation.server import SERVER_DATA as SERVER_DATA
+from raysim.data.federation.server import ServerData as ServerData
+from raysim.data.federation.sizes import Sizes as Sizes
+from raysim.data.federation.skew import FeatureSkew as FeatureSkew
+from raysim.data.named import NamedArrays as NamedArrays
+from raysim.data.sources.arrays import Arrays as Arrays
+from raysim.data.sources.images import Images as Images
+from raysim.data.sources.quadratic import Quadratic as Quadratic
+from raysim.data.sources.sets import SOURCES as SOURCES
+from raysim.data.sources.source import Source as Source
+from raysim.data.sources.table import Table as Table
+from raysim.data.sources.tokenizers import Tokenizer as Tokenizer
+from raysim.data.sources.tokens import Tokens as Tokens

@@ -17,16 +17,18 @@ class ClassificationMetric(Metric):
     library: ClassVar[str | None] = "torchmetrics"
 
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
+        from torchmetrics.functional import classification
+
         probabilities = outputs.softmax(-1)
         if probabilities.isnan().any():  # the model has diverged, and torchmetrics would give any number
             return float("nan")
         with warnings.catch_warnings():  # of labels that do not occur; subclasses leave these out
             warnings.simplefilter("ignore")
-            return self.of(probabilities, labels)
+            return self.of(probabilities, labels, outputs.shape[1], classification)
 
     @abstractmethod
-    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
-        """Returns the metric, 0-d. probabilities: (n, classes), without NaN. labels: (n,)."""
+    def of(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
+        """Returns the metric, 0-d. probabilities: (n, classes), without NaN. labels: (n,). by: its functions."""
 
 
 class MacroF1(ClassificationMetric):
@@ -34,10 +36,8 @@ class MacroF1(ClassificationMetric):
 
     name: str = "macro_f1"
 
-    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional.classification import multiclass_f1_score
-
-        return multiclass_f1_score(probabilities, labels, probabilities.shape[1], "macro")
+    def of(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
+        return by.multiclass_f1_score(probabilities, labels, classes, "macro")
 
 
 class MacroPrecision(ClassificationMetric):
@@ -45,10 +45,8 @@ class MacroPrecision(ClassificationMetric):
 
     name: str = "macro_precision"
 
-    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional.classification import multiclass_precision
-
-        return multiclass_precision(probabilities, labels, probabilities.shape[1], "macro")
+    def of(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
+        return by.multiclass_precision(probabilities, labels, classes, "macro")
 
 
 class MacroRecall(ClassificationMetric):
@@ -56,10 +54,8 @@ class MacroRecall(ClassificationMetric):
 
     name: str = "macro_recall"
 
-    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional.classification import multiclass_recall
-
-        return multiclass_recall(probabilities, labels, probabilities.shape[1], "macro")
+    def of(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
+        return by.multiclass_recall(probabilities, labels, classes, "macro")
 
 
 class BalancedAccuracy(ClassificationMetric):
@@ -67,11 +63,9 @@ class BalancedAccuracy(ClassificationMetric):
 
     name: str = "balanced_accuracy"
 
-    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional.classification import multiclass_recall
-
-        classes = probabilities.shape[1]
-        return multiclass_recall(probabilities, labels, classes, "none")[labels.bincount(minlength=classes) > 0].mean()
+    def of(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
+        recalls: Tensor = by.multiclass_recall(probabilities, labels, classes, "none")
+        return recalls[labels.bincount(minlength=classes) > 0].mean()
 
 
 class TopK(ClassificationMetric):
@@ -79,13 +73,9 @@ class TopK(ClassificationMetric):
 
     name: Literal["top2", "top3", "top5", "top10"] = "top5"
 
-    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional.classification import multiclass_accuracy
-
-        classes = probabilities.shape[1]
-        return multiclass_accuracy(
-            probabilities, labels, classes, "micro", min(int(self.name.removeprefix("top")), classes)
-        )
+    def of(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
+        most = min(int(self.name.removeprefix("top")), classes)
+        return by.multiclass_accuracy(probabilities, labels, classes, "micro", most)
 
 
 class AUROC(ClassificationMetric):
@@ -93,12 +83,9 @@ class AUROC(ClassificationMetric):
 
     name: str = "auroc"
 
-    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional.classification import multiclass_auroc
-
-        classes = probabilities.shape[1]
+    def of(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
         counts = labels.bincount(minlength=classes)
-        areas: Tensor = multiclass_auroc(probabilities, labels, classes, "none")
+        areas: Tensor = by.multiclass_auroc(probabilities, labels, classes, "none")
         return areas[(counts > 0) & (counts < len(labels))].mean()  # NaN if there is none
 
 
@@ -107,11 +94,8 @@ class AveragePrecision(ClassificationMetric):
 
     name: str = "average_precision"
 
-    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional.classification import multiclass_average_precision
-
-        classes = probabilities.shape[1]
-        precisions: Tensor = multiclass_average_precision(probabilities, labels, classes, "none")
+    def of(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
+        precisions: Tensor = by.multiclass_average_precision(probabilities, labels, classes, "none")
         return precisions[labels.bincount(minlength=classes) > 0].mean()
 
 
@@ -124,13 +108,10 @@ class ECE(ClassificationMetric):
     bins: Count = 15
     """Number of bins of equal width, into which samples are sorted by that probability."""
 
-    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional.classification import multiclass_calibration_error
-
+    def of(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
         below_one = 1 - 2**-24  # the last float32: torchmetrics gives probabilities of 1 a bin of their own
-        return multiclass_calibration_error(
-            probabilities.clamp_max(below_one), labels, probabilities.shape[1], self.bins, "l1"
-        )
+        bounded = probabilities.clamp_max(below_one)
+        return by.multiclass_calibration_error(bounded, labels, classes, self.bins, "l1")
 
 
 class MCC(ClassificationMetric):
@@ -138,7 +119,5 @@ class MCC(ClassificationMetric):
 
     name: str = "mcc"
 
-    def of(self, probabilities: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional.classification import multiclass_matthews_corrcoef
-
-        return multiclass_matthews_corrcoef(probabilities, labels, probabilities.shape[1])
+    def of(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
+        return by.multiclass_matthews_corrcoef(probabilities, labels, classes)

@@ -1,0 +1,90 @@
+"""Image classifiers of torchvision and timm."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from raysim.models.names import nearest
+from raysim.models.part import ModelPart, image_shape
+from raysim.parts.errors import BadValue
+from raysim.parts.part import Pixels
+from raysim.terms import Inputs
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class ImageClassifier(ModelPart):
+    """The base of networks of a library, chosen by their names there."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images",)
+
+    name: str
+    model: str
+    weights: str | None = None
+    """Path of a local .safetensors, .pth or .pt file with initial weights; a head of another shape is left out. null:
+    random initial weights."""
+    image_size: Pixels | None = None
+    """Height and width, in pixels, that images are resized to on the device. null: they are not resized."""
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.weights,) if self.weights else ()
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """Builds the library's module, with its parameter names. Images of one channel are repeated to three."""
+        from raysim.models.pretrained import prepared
+
+        channels, height, width = image_shape(shape)
+        if self.image_size is not None:
+            height = width = self.image_size
+        return prepared(self.made(height, width, num_classes), self.weights, channels, self.image_size)
+
+    @abstractmethod
+    def made(self, height: int, width: int, num_classes: int) -> nn.Module:
+        """Returns the library's module for images of this size."""
+
+    def require_known(self, what: str, known: Collection[str]) -> None:
+        """Raises ValueError unless the library has the model. what: what it must be."""
+        if self.model not in known:
+            raise BadValue(f"must be a {what}, got {self.model!r}; nearest are {nearest(self.model, known)}", "model")
+
+
+class Torchvision(ImageClassifier):
+    """An image classifier of torchvision, chosen by its name."""
+
+    name: str = "torchvision"
+    model: Annotated[str, Field(examples=["resnet18"])]
+    """Name of the network in torchvision, such as resnet18."""
+
+    def made(self, height: int, width: int, num_classes: int) -> nn.Module:
+        from torchvision import models
+
+        # These two return a tuple of outputs in training.
+        self.require_known("classifier of torchvision", {*models.list_models(models)} - {"googlenet", "inception_v3"})
+        # Vision transformers are made for one size of images.
+        size = {"image_size": height} if self.model.startswith("vit_") else {}
+        module: nn.Module = models.get_model(self.model, weights=None, num_classes=num_classes, **size)
+        return module
+
+
+class Timm(ImageClassifier):
+    """An image classifier of timm, chosen by its name."""
+
+    name: str = "timm"
+    model: Annotated[str, Field(examples=["resnet18"])]
+    """Name of the network in timm, such as vit_base_patch16_224."""
+
+    def made(self, height: int, width: int, num_classes: int) -> nn.Module:
+        import timm
+
+        if not timm.is_model(self.model):  # which knows names with tags, too
+            self.require_known("model of timm", timm.list_models())
+        config = timm.get_pretrained_cfg(self.model)
+        # Most transformers are made for one size of images.
+        size: dict[str, Any] = {"img_size": (height, width)} if config and config.fixed_input_size else {}
+        module: nn.Module = timm.create_model(self.model, pretrained=False, num_classes=num_classes, **size)
+        return module
