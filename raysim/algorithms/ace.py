@@ -7,8 +7,6 @@ Differences from the paper: there, every client's cache is filled before the fir
 that has not taken part yet counts as 0. Caches are kept as clients' states, as in `mifa`.
 """
 
-from __future__ import annotations
-
 from raysim.algorithms.mifa import MIFA
 from raysim.terms import Buffer
 

@@ -1,8 +1,6 @@
 """How a server makes one update of many: aggregates, of which most resist some wrong updates. To add one, put it into
 `AGGREGATES`."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -1,14 +1,10 @@
 """The base of algorithms whose clients send differences, which an aggregate makes one."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
-
 from raysim.algorithms.aggregates import AnAggregate, Mean
 from raysim.algorithms.moving import Moving
-from raysim.algorithms.signatures import ServerTask, Setting
+from raysim.algorithms.signatures import Arrivals, Problems, ServerTask, Setting
 from raysim.parts.errors import Problem
-from raysim.terms import Arrival, Buffer, Population, Record
+from raysim.terms import Buffer, Population, Record
 
 
 class Aggregating(Moving):
@@ -23,7 +19,7 @@ class Aggregating(Moving):
     def needs_every_update(self) -> bool:
         return not isinstance(self.aggregate, Mean)
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         """Yields a problem if a step can never have the updates that the aggregate needs."""
         trigger = self.trigger
         most = trigger.size if isinstance(trigger, Buffer) else scenario.world.dispatch.size
@@ -32,13 +28,13 @@ class Aggregating(Moving):
             text = f"must give a step at least {self.aggregate.least} updates, for {self.aggregate.name} needs them"
             yield Problem(key, f"{text}, got {most}; raise it, or lower the numbers of algorithm.aggregate")
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:
         if self.needs_every_update and "delta" in updates:
             task.vector_flops += self.aggregate.flops(*updates["delta"].shape)
             updates = self._aggregated(updates, arrivals, task.population)
         return super().step(state, arrivals, updates, task)
 
-    def _aggregated(self, updates: Record, arrivals: Sequence[Arrival], population: Population) -> Record:
+    def _aggregated(self, updates: Record, arrivals: Arrivals, population: Population) -> Record:
         """Returns the aggregate of the differences, and the weighted sums of what else clients send."""
         self.aggregate.require(len(arrivals))
         weights = self.weigh(arrivals, population)

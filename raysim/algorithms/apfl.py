@@ -7,13 +7,10 @@ constant `alpha` of 0, clients train as those of FedAvg do. An adaptive alpha ta
 takes part, before it trains, and is kept within 0 and 1.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Local, Model, Setting, Task, Tensor
+from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import Fraction
 from raysim.terms import Record
@@ -34,7 +31,7 @@ class APFL(FedAvg):
     adaptive: bool = False
     """Whether each client's alpha starts there and follows the gradient of its loss."""
 
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         local = scenario.local
         for key, plain, got in (*local.beyond_sgd(), *local.beyond_one_rate()):

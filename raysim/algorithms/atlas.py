@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from raysim.algorithms.signatures import Tensor
-from raysim.terms import Arrival, Record
+from raysim.algorithms.signatures import Arrivals, Tensor
+from raysim.terms import Record
 
 
 def anchor(place: int) -> str:
@@ -48,7 +48,7 @@ def places(scores: Sequence[float], newcomers: int) -> list[int]:
 
 
 def admit(
-    state: Record, deltas: Tensor, arrivals: Sequence[Arrival], discounts: Sequence[float], step: int
+    state: Record, deltas: Tensor, arrivals: Arrivals, discounts: Sequence[float], step: int
 ) -> tuple[Record, list[int]]:
     """Returns the entries of the atlas with new anchors in it, and the place that each of the updates took.
 

@@ -9,14 +9,10 @@ Messages are as long as the paper's. For d parameters, the N caches of 4d bytes 
 spills to disk, instead of on the server, and a step holds M changes of 4d bytes each.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from raysim.algorithms.mifa import MIFA
-from raysim.algorithms.signatures import ServerTask, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
 from raysim.parts.part import Count
-from raysim.terms import Arrival, Buffer, Population, Record
+from raysim.terms import Buffer, Population, Record
 
 
 class CA2FL(MIFA):
@@ -33,12 +29,10 @@ class CA2FL(MIFA):
     def trigger(self) -> Buffer:
         return Buffer(self.buffer)
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
+    def weigh(self, arrivals: Arrivals, population: Population) -> None:
         return None  # because the step needs two different sums of the updates
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         changes, mean = updates["change"], state["mean"]
         weights = changes.new_tensor(_multiplicities(arrivals)) / len(arrivals)
         others = {"mean": mean + changes.sum(0) / task.population.clients}
@@ -47,7 +41,7 @@ class CA2FL(MIFA):
         return self.server_lr * (mean + weights @ changes), others
 
 
-def _multiplicities(arrivals: Sequence[Arrival]) -> list[float]:
+def _multiplicities(arrivals: Arrivals) -> list[float]:
     """Returns how often each update's change counts in sum_i (delta_i - h_i), where h_i is the cache before the step.
 
     If a client has two updates in a buffer, the second change is relative to the first delta, so the second delta minus

@@ -7,43 +7,28 @@ Differences from the paper: the server trains in every round, each time with a f
 a break, set `run.rounds: 1`.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
-
-from raysim.algorithms.hybrid import Hybrid, needs_server_data
-from raysim.algorithms.signatures import Local, Setting, Task
-from raysim.parts.errors import Problem
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.algorithms.fed_ft import FedFT
+from raysim.algorithms.signatures import Arrivals, Local, Task
+from raysim.terms import Population, Record
 
 
-class Center(Hybrid):
-    """The server alone trains, on samples of its own; clients do nothing (baseline of Zhu et al. 2025).
-
-    It trains for `server_epochs` in every round, each time with a fresh optimiser.
-    """
+class Center(FedFT):
+    """The server alone trains, on samples of its own; clients do nothing (baseline of Zhu et al. 2025)."""
 
     name: str = "center"
-
-    @property
-    def trigger(self) -> Round:
-        return Round(late="discard", empty=True)
 
     def samples_seen(self, local: Local, samples: int) -> int:
         return 0
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
-        return needs_server_data(scenario, in_domain=True)
-
     def message(self, state: Record) -> Record:
         return {}
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return [0.0] * len(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         return {}, state
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: Task) -> Record:
         trained = self.fit(task, task.received)
         return {"w": trained.w, "buffers": trained.buffers}

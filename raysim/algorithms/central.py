@@ -10,13 +10,13 @@ A file of algorithms must not import torch at its top: the scheduler reads trigg
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
-from raysim.algorithms.signatures import Local, Model, ServerTask, Setting, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Local, Model, Problems, ServerTask, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.schedules import Schedulable
-from raysim.terms import Arrival, Population, Record, ServerStep, Trigger
+from raysim.terms import Population, Record, ServerStep, Trigger
 
 
 class Central(Schedulable):
@@ -73,7 +73,7 @@ class Central(Schedulable):
         then checks at its start that the model can embed."""
         return False
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""
         return ()
 
@@ -91,7 +91,7 @@ class Central(Schedulable):
         return {"w": state["w"]}
 
     @abstractmethod
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float] | None:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float] | None:
         """Returns the weight of each update in the sums that `step` gets, or None if `step` needs every update.
 
         They need not sum to 1: with weights of 1, `step` gets plain sums, also of entries that are single numbers. They
@@ -99,9 +99,7 @@ class Central(Schedulable):
         """
 
     @abstractmethod
-    def step(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> Record | ServerStep:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record | ServerStep:
         """Returns the server's next state, or a `ServerStep` that holds it with what the tables show of a search, such
         as `ServerStep({"w": w}, search=SearchResult(...))`.
 
@@ -132,7 +130,7 @@ class Central(Schedulable):
         return state
 
 
-def needs_personal(scenario: Setting) -> Iterator[Problem]:
+def needs_personal(scenario: Setting) -> Problems:
     """Yields a problem unless some parameters of the model stay with each client."""
     if not scenario.model.personal and scenario.model.norm != "local":
         name = scenario.algorithm.name
@@ -140,7 +138,7 @@ def needs_personal(scenario: Setting) -> Iterator[Problem]:
         yield Problem("model.personal", text)
 
 
-def needs_labels(scenario: Setting) -> Iterator[Problem]:
+def needs_labels(scenario: Setting) -> Problems:
     """Yields a problem if the data have no labels, or training mixes them."""
     name = scenario.algorithm.name
     if scenario.data.classes == 0:

@@ -9,8 +9,6 @@ mini-batch, where the code of the first takes the mean. A learning rate lr of th
 classes) here.
 """
 
-from __future__ import annotations
-
 from raysim.algorithms.distillation import Distillation
 from raysim.algorithms.signatures import Tensor
 from raysim.parts.part import Positive

@@ -7,13 +7,10 @@ is the same recursion.
 Differences from the paper: none. The gradient is that of one mini-batch at the peer's own model before mixing.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Literal
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.algorithms.signatures import Setting, Task
+from raysim.algorithms.signatures import Problems, Setting, Task
 from raysim.parts.errors import Problem
 from raysim.terms import Record
 
@@ -23,7 +20,7 @@ class DPSGD(Peer):
 
     name: Literal["d_psgd", "cdsgd"] = "d_psgd"
 
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         if scenario.local.steps != 1:
             got = scenario.local.steps or "epochs"
             text = f"must be 1 for {self.name}, which mixes after every mini-batch, got {got}; set `local.steps: 1`"

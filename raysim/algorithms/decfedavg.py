@@ -7,8 +7,6 @@ Differences from the paper: any mixing weights are allowed. The paper's averagin
 weights `neighbours`.
 """
 
-from __future__ import annotations
-
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.algorithms.signatures import Task
 from raysim.terms import Record

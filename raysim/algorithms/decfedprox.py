@@ -7,15 +7,14 @@ Differences from the paper: the mean is taken over the models that arrived last,
 so that nothing more has to travel; and any mixing weights are allowed.
 """
 
-from __future__ import annotations
-
-from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.decfedavg import DecFedAvg
+from raysim.algorithms.peer import Inbox
 from raysim.algorithms.signatures import Task
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
 
 
-class DecFedProx(Peer):
+class DecFedProx(DecFedAvg):
     """DecFedAvg whose local training is pulled towards the mean of the neighbours' models (Taya et al. 2026)."""
 
     name: str = "decfedprox"
@@ -24,8 +23,7 @@ class DecFedProx(Peer):
     The paper tunes it over 0.01 to 0.5. 0: DecFedAvg."""
 
     def init(self, task: Task) -> Record:
-        w = task.received.w
-        return {"w": w, "buffers": task.received.buffers, "mean": w}  # mean: M of the last messages
+        return {**super().init(task), "mean": task.received.w}  # mean: M of the last messages
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         mean = state["mean"]
@@ -34,4 +32,4 @@ class DecFedProx(Peer):
 
     def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
         mean = inbox.mean("w") if inbox.messages else draft["mean"]
-        return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers"), "mean": mean}
+        return {**super().mix(task, draft, inbox), "mean": mean}

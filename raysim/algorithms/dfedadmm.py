@@ -8,15 +8,14 @@ same authors, with neighbours in the place of the server; `mix_corrected: false`
 weights are allowed.
 """
 
-from __future__ import annotations
-
-from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.decfedavg import DecFedAvg
+from raysim.algorithms.peer import Inbox
 from raysim.algorithms.signatures import Task
 from raysim.parts.part import Positive
 from raysim.terms import Record
 
 
-class DFedADMM(Peer):
+class DFedADMM(DecFedAvg):
     """ADMM on parameters: duals correct the peers' local training, before a weighted mean (Li et al. 2023)."""
 
     name: str = "dfedadmm"
@@ -26,8 +25,7 @@ class DFedADMM(Peer):
     """true: peers mix models that the dual has corrected. false: they mix models as training left them."""
 
     def init(self, task: Task) -> Record:
-        w = task.received.w
-        return {"w": w, "buffers": task.received.buffers, "dual": w * 0}
+        return {**super().init(task), "dual": task.received.w * 0}
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         start, dual = state["w"], state["dual"]
@@ -37,4 +35,4 @@ class DFedADMM(Peer):
         return {"dual": after}, trained.send(w=sent)
 
     def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
-        return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers"), "dual": draft["dual"]}
+        return {**super().mix(task, draft, inbox), "dual": draft["dual"]}

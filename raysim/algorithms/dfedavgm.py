@@ -6,26 +6,22 @@ Differences from the paper: messages are not quantised, and any mixing weights a
 symmetric.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from raysim.algorithms.peer import Inbox, Peer
-from raysim.algorithms.signatures import Setting, Task
+from raysim.algorithms.decfedavg import DecFedAvg
+from raysim.algorithms.signatures import Problems, Setting, Task
 from raysim.local.optimizers import SGD
 from raysim.parts.errors import Problem
 from raysim.parts.part import Fraction
 from raysim.terms import Record
 
 
-class DFedAvgM(Peer):
+class DFedAvgM(DecFedAvg):
     """DecFedAvg whose local training has heavy-ball momentum, restarted in every round (Sun et al. 2023)."""
 
     name: str = "dfedavgm"
     momentum: Fraction = 0.9
     """Momentum of local training (theta)."""
 
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         for key, plain, got in scenario.local.beyond_sgd():
             text = f"must be {plain} for dfedavgm, whose momentum is algorithm.momentum, got {got}"
             yield Problem(f"local.{key}", text)
@@ -33,6 +29,3 @@ class DFedAvgM(Peer):
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, state), optimizer=SGD(momentum=self.momentum))
         return {}, trained.send(w=trained.w)
-
-    def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
-        return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers")}

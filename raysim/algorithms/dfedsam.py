@@ -6,16 +6,14 @@ Algorithm 1.
 Differences from the paper: one gossip step a round; the paper's DFedSAM-MGS has several.
 """
 
-from __future__ import annotations
-
-from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.decfedavg import DecFedAvg
 from raysim.algorithms.signatures import Local, Task
 from raysim.local.gradients import SAM, Gradient
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
 
 
-class DFedSAM(Peer):
+class DFedSAM(DecFedAvg):
     """Local steps along the gradient a little uphill, then a mean with neighbours' models (Shi et al. 2023)."""
 
     name: str = "dfedsam"
@@ -31,6 +29,3 @@ class DFedSAM(Peer):
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, state), gradients=self._gradients(task.local))
         return {}, trained.send(w=trained.w)
-
-    def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
-        return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers")}

@@ -1,13 +1,10 @@
 """The base of algorithms whose peers agree on outputs for public inputs, and not on parameters."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import Literal
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.algorithms.signatures import Setting, Task, Tensor
+from raysim.algorithms.signatures import Problems, Setting, Task, Tensor
 from raysim.local import Local
 from raysim.parts.errors import Problem
 from raysim.parts.part import Positive, Samples
@@ -30,7 +27,7 @@ class Distillation(Peer):
     batch_size: Samples | None = None
     """Public inputs in a mini-batch. null: as many as `local.batch_size`."""
 
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         if scenario.public.samples == 0:
             text = f"must be at least 1, for peers of {self.name} compare outputs on public samples, got 0"
             yield Problem("public.samples", text)

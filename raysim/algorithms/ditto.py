@@ -6,8 +6,6 @@ Differences from the paper: none. As in the authors' code, the same mini-batches
 averaged uniformly.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg

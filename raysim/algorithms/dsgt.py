@@ -8,12 +8,8 @@ Differences from the paper: the mini-batch is drawn anew for each gradient, as t
 samples.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.algorithms.signatures import Local, Model, Setting, Task, Tensor
+from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.terms import Record
 
@@ -26,7 +22,7 @@ class DSGT(Peer):
     def samples_seen(self, local: Local, samples: int) -> int:
         return 0  # the gradients are those of mixing, which is measured
 
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         local = scenario.local
         for key, plain, got in (("steps", 1, local.steps), *local.beyond_sgd(), *local.beyond_one_rate()):
             if got != plain:
@@ -35,7 +31,7 @@ class DSGT(Peer):
 
     def init(self, task: Task) -> Record:
         gradient = self._gradient(task, task.received)
-        return {"w": task.received.w, "buffers": task.received.buffers, "tracker": gradient, "gradient": gradient}
+        return {**super().init(task), "tracker": gradient, "gradient": gradient}
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         stepped = state["w"] - task.local.lr * state["tracker"]

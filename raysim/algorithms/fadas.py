@@ -7,15 +7,11 @@ between the two. Without bias correction, as in the paper, the first step is `lr
 each coordinate; that factor is 1 by default.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from raysim.algorithms.aggregating import Aggregating
 from raysim.algorithms.rules import Rule, ServerAMSGrad
-from raysim.algorithms.signatures import ServerTask, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
 from raysim.parts.part import Count
-from raysim.terms import Arrival, Buffer, Population, Record
+from raysim.terms import Buffer, Population, Record
 
 
 class FADAS(Aggregating):
@@ -33,10 +29,8 @@ class FADAS(Aggregating):
     def trigger(self) -> Buffer:
         return Buffer(self.buffer)
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return [1 / self.buffer] * len(arrivals)
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         return updates["delta"], {}

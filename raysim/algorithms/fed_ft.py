@@ -8,15 +8,10 @@ Differences from the paper: the paper does not name the optimiser; here it is Ad
 round. In a round without any update in time, the model of the round before is fine-tuned.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
-
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid, needs_server_data
-from raysim.algorithms.signatures import Setting, Task
-from raysim.parts.errors import Problem
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.algorithms.signatures import Arrivals, Problems, Setting, Task
+from raysim.terms import Population, Record, Round
 
 
 class FedFT(Hybrid):
@@ -28,13 +23,13 @@ class FedFT(Hybrid):
     def trigger(self) -> Round:
         return Round(late="discard", empty=True)
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         return needs_server_data(scenario, in_domain=True)
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return by_samples(arrivals)
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: Task) -> Record:
         average = task.received
         if arrivals:
             average = average.replace(w=state["w"] + updates["delta"], buffers=updates["buffers"])

@@ -7,15 +7,12 @@ Differences from the paper: a client trains its personal head after the rest, an
 then acts on the sum of both heads. There are no hypernetworks: a client that is `data.unseen` trains its head alone.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from raysim.algorithms.central import needs_labels, needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
-from raysim.algorithms.signatures import Local, Model, Setting, Task, Tensor
-from raysim.parts.errors import Problem
+from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
 
@@ -35,7 +32,7 @@ class FedRoD(FedAvg):
     def samples_seen(self, local: Local, samples: int) -> int:
         return 2 * local.total_samples(samples)
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         yield from needs_personal(scenario)
         yield from needs_labels(scenario)

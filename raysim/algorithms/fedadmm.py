@@ -10,15 +10,12 @@ that has not taken part yet counts with u_i = z^0 and lambda_i = 0. BatchNorm's 
 of a step.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Literal
 
 from raysim.algorithms.central import Central
-from raysim.algorithms.signatures import Correction, Model, Task, Tensor, Trained
+from raysim.algorithms.signatures import Arrivals, Correction, Model, Task, Tensor, Trained
 from raysim.parts.part import Positive
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.terms import Population, Record, Round
 
 
 class FedADMM(Central):
@@ -43,7 +40,7 @@ class FedADMM(Central):
     def client(self, model: Model) -> Record:
         return {"u": model.w, "dual": model.w * 0}
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         whole = population.samples if self.aggregate == "all" else sum(a.samples for a in arrivals)
         return [a.samples / whole for a in arrivals]
 
@@ -67,7 +64,7 @@ class FedADMM(Central):
     def _point(self, which: Literal["received", "own"], task: Task, state: Record) -> Model:
         return task.received if which == "received" else task.received.replace(w=state["u"])
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: Task) -> Record:
         sums: Record = {key: self._sum(state[key], updates[key]) for key in ("term", "scale") if key in state}
         # An algorithm with a penalty for each client keeps the sum of these, sum_i alpha_i beta_i, as "scale".
         return {"w": sums["term"] / sums.get("scale", self.beta), **sums}

@@ -8,15 +8,12 @@ the authors' code, sigma_i is 0.999 times that bound, and delta is 0.01. `local.
 Differences from the paper: those of `fedadmm`. With mini-batches, e_i is measured before each epoch only.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Literal
 
 from raysim.algorithms.fedadmm import FedADMM
-from raysim.algorithms.signatures import Correction, Task, Tensor, Trained
+from raysim.algorithms.signatures import Arrivals, Correction, Task, Tensor, Trained
 from raysim.parts.part import NonNegative, Positive
-from raysim.terms import Arrival, Record
+from raysim.terms import Record
 
 
 class FedADMMIn(FedADMM):
@@ -45,6 +42,6 @@ class FedADMMIn(FedADMM):
         at = self._point(self.residual, task, state)
         return task.train(start, correction=pull, tolerance=sigma * task.residual(at, correction=pull))
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: Task) -> Record:
         after = super().step(state, arrivals, updates, task)
         return {**after, "w": (after["w"] + self.memory * state["w"]) / (1 + self.memory)}

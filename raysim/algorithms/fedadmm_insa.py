@@ -10,16 +10,13 @@ Differences from the paper: those of `fedadmm_in`. An update also holds the chan
 stores every u_i could compute that itself.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from raysim.algorithms.fedadmm_in import FedADMMIn
-from raysim.algorithms.signatures import Model, Task
-from raysim.terms import Arrival, Population, Record
+from raysim.algorithms.signatures import Arrivals, Model, Task
+from raysim.terms import Population, Record
 
 Factor = Annotated[float, Field(ge=1)]
 
@@ -77,7 +74,7 @@ class FedADMMInSa(FedADMMIn):
         later = {"later_term": (adapted - beta) * after["u"], "later_scale": adapted - beta}
         return {**update, **later}, {**after, "beta": adapted, "last": adapted}
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: Task) -> Record:
         after = super().step(state, arrivals, updates, task)
         if self.penalties == "last":
             return after

@@ -7,8 +7,6 @@ Differences from the paper: weights are learned for `weight_epochs` whenever a c
 on until they converge the first time.
 """
 
-from __future__ import annotations
-
 import math
 
 from raysim.algorithms.fedavg import FedAvg

@@ -5,15 +5,11 @@ Xie, Koyejo, Gupta, Asynchronous federated optimization, arXiv 1903.03934, Algor
 Differences from the paper: none. Arrivals are mixed in one by one and in order, even those of the same moment.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from raysim.algorithms.central import Central
-from raysim.algorithms.signatures import Task
+from raysim.algorithms.signatures import Arrivals, Task
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.part import Fraction, NonNegative
-from raysim.terms import Arrival, Buffer, Population, Record
+from raysim.terms import Buffer, Population, Record
 
 
 class FedAsync(Central):
@@ -32,7 +28,7 @@ class FedAsync(Central):
     def trigger(self) -> Buffer:
         return Buffer(1)
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return [self.alpha * self.staleness.of(a.staleness) for a in arrivals]
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
@@ -41,7 +37,7 @@ class FedAsync(Central):
         trained = task.train(task.received, correction=pull)
         return trained.send(w=trained.w), state
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: Task) -> Record:
         (alpha,) = self.weigh(arrivals, task.population)
         buffers = (1 - alpha) * state["buffers"] + alpha * updates["buffers"]
         return {"w": (1 - alpha) * state["w"] + updates["w"], "buffers": buffers}

@@ -8,16 +8,12 @@ sorted once, by the delay of their first update, where the paper profiles them. 
 stepped yet is the initial one.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
-
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
-from raysim.algorithms.signatures import Model, ServerTask, Setting, Task
+from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task
 from raysim.parts.errors import Problem
 from raysim.parts.part import NonNegative
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.terms import Population, Record, Round
 
 
 class FedAT(Central):
@@ -37,7 +33,7 @@ class FedAT(Central):
     def trigger(self) -> Round:
         return Round(late="keep")
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         if scenario.world.dispatch.per_tier is None:
             text = "must have per_tier and tiers, for fedat has rounds in each tier, got none; for example"
             yield Problem("world.dispatch", f"{text} `{{per_tier: 2, tiers: 5}}`")
@@ -47,7 +43,7 @@ class FedAT(Central):
         models, statistics = (vector.repeat(population.tiers, 1) for vector in (model.w, model.buffers))
         return {"w": model.w, "models": models, "statistics": statistics, "steps": model.w.new_zeros(population.tiers)}
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return by_samples(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
@@ -56,7 +52,7 @@ class FedAT(Central):
         trained = task.train(task.received, correction=pull)
         return trained.send(w=trained.w), state
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:
         tier = arrivals[0].tier
         task.log(tier=tier)
         models, statistics, steps = (state[key].clone() for key in ("models", "statistics", "steps"))

@@ -7,17 +7,14 @@ Differences from the paper: by default, as is usual, weights are n_i / sum n_i o
 the form of the paper's appendix and two more are options. Late updates are discarded.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Literal
 
 from raysim.algorithms.aggregating import Aggregating
-from raysim.algorithms.signatures import ServerTask, Tensor
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
+from raysim.terms import Population, Record, Round
 
 
-def by_samples(arrivals: Sequence[Arrival]) -> list[float]:
+def by_samples(arrivals: Arrivals) -> list[float]:
     """Returns the weight of each update: its client's samples over those of all that arrived."""
     reported = sum(a.samples for a in arrivals)
     return [a.samples / reported for a in arrivals]
@@ -37,7 +34,7 @@ class FedAvg(Aggregating):
     def trigger(self) -> Round:
         return Round(late="discard")
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         if self.weights == "samples":
             return by_samples(arrivals)
         if self.weights == "uniform":
@@ -47,9 +44,7 @@ class FedAvg(Aggregating):
             whole = whole * len(arrivals) / population.clients
         return [a.samples / whole for a in arrivals]
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor | None, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         if "delta" not in updates:  # nobody reported, or clients train models of their own only
             return None, {}
         delta, total = updates["delta"], sum(self.weigh(arrivals, task.population))

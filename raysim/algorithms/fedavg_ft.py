@@ -8,15 +8,11 @@ evaluated, so each evaluation shows what fine-tuning would give at that point. W
 their own models instead, as in the code of FeDEQ.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
-
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Model, ServerTask, Setting, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Model, Problems, ServerTask, Setting, Task
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Epochs
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.terms import Population, Record, Round
 
 
 class FedAvgFT(FedAvg):
@@ -36,7 +32,7 @@ class FedAvgFT(FedAvg):
     def trigger(self) -> Round:
         return Round(late="discard", empty=self.finetune_after is not None)  # so that steps count rounds
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         rounds = scenario.run.rounds
         if self.finetune_after is not None and rounds is not None and self.finetune_after >= rounds:
@@ -62,9 +58,7 @@ class FedAvgFT(FedAvg):
         trained.log()
         return {}, {"w": trained.w, "buffers": trained.model.buffers, "tuned": state["tuned"] * 0 + 1}
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor | None, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         direction, others = super().direction(state, arrivals, updates, task)
         if self.finetune_after is None:
             return direction, others

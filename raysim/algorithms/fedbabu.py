@@ -5,8 +5,6 @@ Oh, Kim, Yun, FedBABU: Toward enhanced representation for federated image classi
 Differences from the paper: none. A client's fine-tuned copy is made anew whenever it is evaluated.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from raysim.algorithms.fedper import FedPer

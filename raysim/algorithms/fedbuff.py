@@ -7,15 +7,11 @@ Differences from the paper: deltas have the opposite sign (local minus received 
 contribute twice to one buffer, for it can be picked again while its update waits in the buffer.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from raysim.algorithms.aggregating import Aggregating
-from raysim.algorithms.signatures import ServerTask, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.part import Count, Positive
-from raysim.terms import Arrival, Buffer, Population, Record
+from raysim.terms import Buffer, Population, Record
 
 
 class FedBuff(Aggregating):
@@ -36,13 +32,11 @@ class FedBuff(Aggregating):
     def trigger(self) -> Buffer:
         return Buffer(self.buffer)
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         # Divided by K and not by the sum of the factors: a buffer of stale updates makes a shorter step on purpose.
         return [self.staleness.of(a.staleness) / self.buffer for a in arrivals]
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         others = {}
         if self.scale_buffers:
             others["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)

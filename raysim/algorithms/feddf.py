@@ -9,8 +9,6 @@ No client's model is left out for being bad. Late updates are discarded, and a r
 nothing. After one with a single update, the student is its teacher, and is not trained: only rounding would be learnt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
@@ -18,9 +16,9 @@ from typing import Literal
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid
-from raysim.algorithms.signatures import Model, ServerTask, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Model, ServerTask, Task, Tensor
 from raysim.parts.part import Positive
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.terms import Population, Record, Round
 
 
 class FedDF(Hybrid):
@@ -40,7 +38,7 @@ class FedDF(Hybrid):
     def trigger(self) -> Round:
         return Round(late="discard")
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
+    def weigh(self, arrivals: Arrivals, population: Population) -> None:
         return None
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
@@ -49,7 +47,7 @@ class FedDF(Hybrid):
         # Not named "buffers", for the server would get only their mean.
         return {"w": trained.w, "statistics": trained.model.buffers}, state
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:
         models, statistics = updates["w"], updates["statistics"]
         weights = models.new_tensor(by_samples(arrivals))
         student = task.received.replace(w=weights @ models, buffers=weights @ statistics)

@@ -12,19 +12,17 @@ search waits for as many updates as FedBuff's buffer holds, and takes no step, t
 BatchNorm's statistics are not part of an anchor; they are averaged over the round's arrivals.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from raysim.algorithms import atlas
 from raysim.algorithms.atlas import Anchors
 from raysim.algorithms.hybrid import Hybrid
-from raysim.algorithms.signatures import Model, ServerTask, Setting, Tensor
+from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Tensor
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Epochs, NonNegative, Positive
-from raysim.terms import Arrival, Buffer, Population, Record, Round, SearchResult, ServerStep
+from raysim.terms import Buffer, Population, Record, Round, SearchResult, ServerStep
 
 Batches = Iterable[tuple[Tensor, Tensor]]
 Slope = Callable[[Tensor, Tensor, Tensor], Tensor]  # from coefficients and a batch to the gradient by coefficients
@@ -70,7 +68,7 @@ class Feddle(Hybrid):
     def trigger(self) -> Round | Buffer:
         return Buffer(self.search_after) if self.search_after else Round(late="keep")
 
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         if self.atlas is None and scenario.world.dispatch.size is None:
             text = (
@@ -88,10 +86,10 @@ class Feddle(Hybrid):
         """Returns the number of places in the atlas. per_round: clients picked in a round; None if that varies."""
         return self.atlas or 2 * (per_round or 1)
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
+    def weigh(self, arrivals: Arrivals, population: Population) -> None:
         return None
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> ServerStep:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> ServerStep:
         import torch
 
         discounts = [self.staleness.of(arrival.staleness) for arrival in arrivals]

@@ -7,15 +7,12 @@ Differences from the paper: clients minimise their objective as `local` says, an
 the server's h, start at 0, as in the paper.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Model, ServerTask, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask, Task
 from raysim.parts.part import Positive
-from raysim.terms import Arrival, Population, Record
+from raysim.terms import Population, Record
 
 
 class FedDyn(FedAvg):
@@ -39,9 +36,7 @@ class FedDyn(FedAvg):
         delta = trained.w - received
         return trained.send(delta=delta), {"gradient": gradient - self.alpha * delta}
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor | None, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         delta, others = super().direction(state, arrivals, updates, task)
         if delta is None:
             return None, others

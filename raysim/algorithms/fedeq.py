@@ -10,9 +10,6 @@ authors' code differs from the paper, options choose between the two. Any model 
 layers or without.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -20,10 +17,9 @@ from pydantic import model_validator
 from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
-from raysim.algorithms.signatures import Local, Model, ServerTask, Setting, Task, Tensor
-from raysim.parts.errors import Problem
+from raysim.algorithms.signatures import Arrivals, Direction, Local, Model, Problems, ServerTask, Setting, Task
 from raysim.parts.part import Epochs, NonNegative
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.terms import Population, Record, Round
 
 
 class FeDEQ(FedAvg):
@@ -69,7 +65,7 @@ class FeDEQ(FedAvg):
     def samples_seen(self, local: Local, samples: int) -> int:
         return local.for_epochs(self.head_epochs).total_samples(samples) + local.total_samples(samples)
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         yield from needs_personal(scenario)
 
@@ -90,9 +86,7 @@ class FeDEQ(FedAvg):
         round, so that its steps count rounds."""
         return self.reset_local_theta == "after_pause"
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor | None, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         direction, others = super().direction(state, arrivals, updates, task)
         return direction, others | ({"rounds": state["rounds"] + 1} if self._counts_rounds else {})
 

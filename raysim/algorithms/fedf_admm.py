@@ -7,8 +7,6 @@ Differences from the paper: none. The order of steps is that of (16) to (18): fi
 both from this round's outputs. The paper does not say whether f(x) is probabilities or logits; `outputs` chooses.
 """
 
-from __future__ import annotations
-
 from raysim.algorithms.distillation import Distillation
 from raysim.algorithms.signatures import Task, Tensor
 from raysim.parts.part import Fraction, Positive
@@ -28,8 +26,7 @@ class FedFADMM(Distillation):
 
     def init(self, task: Task) -> Record:
         one = task.predict(task.received, task.public[:1])
-        multiplier = one.new_zeros(len(task.public), *one.shape[1:])
-        return {"w": task.received.w, "buffers": task.received.buffers, "multiplier": multiplier}
+        return {**super().init(task), "multiplier": one.new_zeros(len(task.public), *one.shape[1:])}
 
     def target(self, draft: Record, own: Tensor, mean: Tensor) -> tuple[Tensor, Record]:
         multiplier = (1 - self.nu) * draft["multiplier"] + own - mean  # (13)

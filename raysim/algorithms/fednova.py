@@ -8,15 +8,11 @@ Differences from the paper: none in what is computed. tau_eff is the weighted me
 experiments, and p_i are weights by the samples of the clients that reported.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import ServerTask, Setting, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Problems, ServerTask, Setting, Task, Tensor
 from raysim.local.optimizers import SGD
 from raysim.parts.errors import Problem
-from raysim.terms import Arrival, Record
+from raysim.terms import Record
 
 
 class FedNova(FedAvg):
@@ -27,7 +23,7 @@ class FedNova(FedAvg):
 
     name: str = "fednova"
 
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         optimizer = scenario.local.optimizer
         if not isinstance(optimizer, SGD) or optimizer.nesterov or optimizer.dampening or optimizer.keep:
@@ -40,9 +36,7 @@ class FedNova(FedAvg):
         taken = self.normaliser(trained.steps.to(trained.w.dtype), task.local.optimizer.momentum)
         return trained.send(delta=(trained.w - message["w"]) / taken, taken=taken), state
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor | None, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         direction, others = super().direction(state, arrivals, updates, task)
         return (None if direction is None else updates["taken"] * direction), others
 

@@ -6,17 +6,13 @@ and 2.
 Differences from the paper: none. Training the head alone before both parts is an option.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from typing import Annotated, ClassVar
 
 from pydantic import NonNegativeInt
 
 from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Local, Model, Setting, Task
-from raysim.parts.errors import Problem
+from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task
 from raysim.parts.part import Epochs, Unit
 from raysim.terms import Population, Record
 
@@ -42,7 +38,7 @@ class FedPer(FedAvg):
     def samples_seen(self, local: Local, samples: int) -> int:
         return local.for_epochs(self.head_epochs).total_samples(samples) + local.total_samples(samples)
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         yield from needs_personal(scenario)
 

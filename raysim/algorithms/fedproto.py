@@ -9,16 +9,14 @@ A global prototype is the mean over the samples of those who reported, without t
 that of a label that nobody reported stays. Prototypes are computed in eval mode, after training.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Literal
 
 from raysim.algorithms.central import Central, needs_labels
-from raysim.algorithms.signatures import Model, ServerTask, Setting, Task, Tensor, Trained
+from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor, Trained
 from raysim.parts.errors import Problem
 from raysim.parts.part import NonNegative
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.terms import Population, Record, Round
 
 
 class FedProto(Central):
@@ -43,7 +41,7 @@ class FedProto(Central):
     def embeds(self, scenario: Setting) -> bool:
         return True
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from needs_labels(scenario)
         if scenario.run.save_clients and self.predict == "prototypes":
             text = "must be false for fedproto, whose clients predict with prototypes; or take algorithm.predict: model"
@@ -58,7 +56,7 @@ class FedProto(Central):
     def client(self, model: Model) -> Record:
         return {"w": model.w, "buffers": model.buffers}
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return [1.0] * len(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
@@ -84,7 +82,7 @@ class FedProto(Central):
 
         return task.train(start, loss=loss, embedded=True)
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:
         if "sums" not in updates:
             return state
         sums, counts = updates["sums"], updates["counts"][:, None]

@@ -7,8 +7,6 @@ are averaged with any weights of FedAvg, by default n_i / sum n_i, where the pap
 proportional to n_i and averages uniformly.
 """
 
-from __future__ import annotations
-
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.signatures import Task
 from raysim.parts.part import NonNegative

@@ -7,8 +7,6 @@ Differences from the paper: as in the authors' code, the body is trained for epo
 takes one gradient step. Unlike in that code, clients do not fit their heads once more at the end.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import NonNegativeInt

@@ -9,14 +9,10 @@ does. alpha / r is the same for all ranks. The global model that is evaluated is
 `lora.rank`, receives. W is never made: singular values are found in the space of the stacked factors, which is exact.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.low_rank import LowRank, outside, stacked, within
-from raysim.algorithms.signatures import ServerTask, Task, Tensor
-from raysim.terms import Arrival, Record
+from raysim.algorithms.signatures import Arrivals, ServerTask, Task, Tensor
+from raysim.terms import Record
 
 
 class FlexLoRA(LowRank):
@@ -31,7 +27,7 @@ class FlexLoRA(LowRank):
         task.travels(up=4 * numbers, down=4 * numbers)
         return trained.send(w=within(trained.model, rank)), state
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:
         w = updates["w"].new_tensor(by_samples(arrivals)) @ updates["w"]
         for pair in task.received.pairs:
             left, right = stacked(pair, updates["w"], arrivals)

@@ -10,17 +10,14 @@ once more for each version that is in use. In bytes, a client receives the stack
 or the weights themselves where they are smaller; where all take part in each round, these are the paper's.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.low_rank import LowRank, outside, stacked, within
-from raysim.algorithms.signatures import Model, ServerTask, Setting, Task
+from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task
 from raysim.parts.errors import BadInput, Problem
-from raysim.terms import Arrival, Population, Record
+from raysim.terms import Population, Record
 
 
 class FLoRA(LowRank):
@@ -30,7 +27,7 @@ class FLoRA(LowRank):
 
     name: str = "flora"
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         if scenario.model.lora is not None and not scenario.model.lora.merge:
             yield Problem("model.lora.merge", "must be true for flora, which merges adapters into the base; set it")
@@ -75,7 +72,7 @@ class FLoRA(LowRank):
             pair.put(w, a, b)
         return model.replace(w)
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:
         w = updates["w"].new_tensor(by_samples(arrivals)) @ updates["w"]
         buffers = state["buffers"].clone()
         for pair in task.received.pairs:

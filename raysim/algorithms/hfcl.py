@@ -8,17 +8,13 @@ Differences from the paper: Elbir et al. weigh all models alike, which is the op
 not say how they weigh them. In a round without any update in time, the server's own model is the next one.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import needs_server_data
-from raysim.algorithms.signatures import Setting, Task
-from raysim.parts.errors import Problem
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.algorithms.signatures import Arrivals, Problems, Setting, Task
+from raysim.terms import Population, Record, Round
 
 
 class HFCL(Central):
@@ -33,13 +29,13 @@ class HFCL(Central):
     def trigger(self) -> Round:
         return Round(late="discard", empty=True)
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         return needs_server_data(scenario, in_domain=True)
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return by_samples(arrivals) if self.weights == "samples" else [1 / len(arrivals) for _ in arrivals]
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: Task) -> Record:
         own = task.train(task.received).model
         if not arrivals:
             return {"w": own.w, "buffers": own.buffers}

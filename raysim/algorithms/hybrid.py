@@ -1,14 +1,11 @@
 """The base of algorithms whose server trains on samples of its own."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from raysim.algorithms.central import Central
-from raysim.algorithms.signatures import Model, Setting, Task
+from raysim.algorithms.signatures import Model, Problems, Setting, Task
 from raysim.local import Local
 from raysim.local.optimizers import OPTIMIZERS, Adam, Optimizer
 from raysim.parts.errors import Problem
@@ -27,31 +24,23 @@ class Hybrid(Central):
     server_batch_size: Samples | None = 32
     """Samples in a mini-batch of the server's training. null: all samples at once."""
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         return needs_server_data(scenario)
-
-    def server_settings(self) -> dict[str, Any]:
-        """Returns all settings of the server's training, as arguments of `task.train`, so that nothing is taken from
-        `local`.
-
-        `server_epochs` must not be 0.
-        """
-        settings = Local(
-            optimizer=self.server_optimizer,
-            lr=self.server_lr,
-            epochs=self.server_epochs,
-            batch_size=self.server_batch_size,
-        )
-        return dict(settings)
 
     def fit(self, task: Task, start: Model, **options: Any) -> Model:
         """Returns the model after the server's training from `start`. options: further arguments of `task.train`."""
         if self.server_epochs == 0:
             return start
-        return task.train(start, **options, **self.server_settings()).model
+        settings = Local(  # all of them, so that nothing is taken from `local`
+            optimizer=self.server_optimizer,
+            lr=self.server_lr,
+            epochs=self.server_epochs,
+            batch_size=self.server_batch_size,
+        )
+        return task.train(start, **options, **dict(settings)).model
 
 
-def needs_server_data(scenario: Setting, *, in_domain: bool = False) -> Iterator[Problem]:
+def needs_server_data(scenario: Setting, *, in_domain: bool = False) -> Problems:
     """Yields a problem if the server has no samples. in_domain: also if they are not like the clients' samples."""
     name, kind = scenario.algorithm.name, scenario.server_data.name
     if kind == "none":

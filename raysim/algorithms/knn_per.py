@@ -8,11 +8,11 @@ votes is a setting, where the authors choose the best of a grid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Setting, Task, Tensor
+from raysim.algorithms.signatures import Problems, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Fraction, Positive
 from raysim.terms import Record
@@ -47,7 +47,7 @@ class KNNPer(FedAvg):
     def embeds(self, scenario: Setting) -> bool | str:
         return self.embedding or True
 
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         if scenario.data.classes == 0:
             yield Problem("algorithm.name", f"knn_per needs labels, and {scenario.data.name} has none; take other data")

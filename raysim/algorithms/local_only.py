@@ -4,13 +4,9 @@ Papers on personalised learning call this baseline Local, for example Le et al.,
 CIKM 2024, Table 1. There is no equation to follow: a client trains a model of its own.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from raysim.algorithms.central import Central
-from raysim.algorithms.signatures import Model, Task
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.algorithms.signatures import Arrivals, Model, Task
+from raysim.terms import Population, Record, Round
 
 
 class LocalOnly(Central):
@@ -33,7 +29,7 @@ class LocalOnly(Central):
     def client(self, model: Model) -> Record:
         return {"w": model.w, "buffers": model.buffers}
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return [0.0] * len(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
@@ -41,7 +37,7 @@ class LocalOnly(Central):
         trained.log()
         return {}, {"w": trained.w, "buffers": trained.model.buffers}
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Task) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: Task) -> Record:
         return state
 
     def personal(self, task: Task, message: Record, state: Record) -> Model:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
-from raysim.algorithms.signatures import Model, Setting, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Model, Problems, Setting, Task, Tensor
 from raysim.parts.errors import BadInput, Problem, nearest
 from raysim.parts.part import Count
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.terms import Population, Record, Round
 
 if TYPE_CHECKING:
     from raysim.models.pairs import Pair
@@ -31,7 +30,7 @@ class LowRank(Central):
     def trigger(self) -> Round:
         return Round(late="discard")
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         model, groups = scenario.model, [group.name for group in scenario.clients]
         if model.lora is None:
             yield Problem("model.lora", f"must be given for {self.name}, which is about adapters; try {{rank: 4}}")
@@ -58,7 +57,7 @@ class LowRank(Central):
             raise BadInput("model.frozen", f"{text}, got none that are; choose less")
         return {"w": model.w}
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
+    def weigh(self, arrivals: Arrivals, population: Population) -> None:
         return None
 
     def rank(self, task: Task) -> int:
@@ -75,7 +74,7 @@ def within(model: Model, rank: int) -> Tensor:
     return w
 
 
-def stacked(pair: Pair, models: Tensor, arrivals: Sequence[Arrival]) -> tuple[Tensor, Tensor]:
+def stacked(pair: Pair, models: Tensor, arrivals: Arrivals) -> tuple[Tensor, Tensor]:
     """Returns factors, (outputs, n r) and (n r, inputs), of sum_i p_i B_i A_i, where p_i are shares of samples.
 
     models: the parameters that clients sent, (n, d).

@@ -8,14 +8,10 @@ taken part yet counts as 0. The last update of a client is kept as that client's
 it changes, so the server keeps only the mean. Updates are multiplied by local rates, which the paper divides by.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from raysim.algorithms.moving import Moving
-from raysim.algorithms.signatures import Model, ServerTask, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask, Task
 from raysim.parts.part import Positive
-from raysim.terms import Arrival, Buffer, Population, Record, Round
+from raysim.terms import Buffer, Population, Record, Round
 
 
 class MIFA(Moving):
@@ -39,7 +35,7 @@ class MIFA(Moving):
     def client(self, model: Model) -> Record:
         return {"last": model.w * 0}
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float] | None:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float] | None:
         return [1 / population.clients] * len(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
@@ -47,8 +43,6 @@ class MIFA(Moving):
         delta = trained.w - message["w"]
         return trained.send(change=delta - state["last"]), {"last": delta}
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         mean = state["mean"] + updates["change"]
         return self.server_lr * mean, {"mean": mean}

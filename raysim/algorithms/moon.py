@@ -7,14 +7,9 @@ sample is what enters the last layer. Those of the received and of the previous 
 training, in eval mode, and of samples without augmentation.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from raysim.algorithms.central import needs_labels
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Model, Setting, Task, Tensor, Trained
-from raysim.parts.errors import Problem
+from raysim.algorithms.signatures import Model, Problems, Setting, Task, Tensor, Trained
 from raysim.parts.part import NonNegative, Positive
 from raysim.terms import Record
 
@@ -37,7 +32,7 @@ class MOON(FedAvg):
     def embeds(self, scenario: Setting) -> bool:
         return True
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         yield from needs_labels(scenario)
 

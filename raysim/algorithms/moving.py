@@ -1,18 +1,15 @@
 """The base of algorithms whose server moves its model along a direction that clients' differences give."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 from pydantic import field_validator
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.rules import Rule, ServerSGD
-from raysim.algorithms.signatures import Model, ServerTask, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask, Tensor
 from raysim.parts.part import names_of, spell_out
-from raysim.terms import Arrival, Population, Record
+from raysim.terms import Population, Record
 
 RULE = "rule."  # starts the names of a rule's entries in the server's state, where others may have the same names
 
@@ -44,15 +41,13 @@ class Moving(Central):
         return self.starting(model.w)
 
     @abstractmethod
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor | None, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         """Returns where to move, (d,), or None to stay, and entries of the next state besides those of the rule.
 
         The arguments are those of `step`.
         """
 
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask) -> Record:
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:
         direction, others = self.direction(state, arrivals, updates, task)
         if direction is None:
             return {"w": state["w"], **others}

@@ -5,14 +5,10 @@ the peer's next state from the draft and the messages that have arrived. State, 
 passed in and returned, and never changed in place.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
-from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
-from raysim.algorithms.signatures import Local, Model, Setting, Task, Tensor
-from raysim.parts.errors import Problem
+from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
 from raysim.schedules import Schedulable
 from raysim.terms import Record
 
@@ -70,7 +66,7 @@ class Peer(Schedulable):
         """
         return local.total_samples(samples)
 
-    def problems(self, scenario: Setting) -> Iterable[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""
         return ()
 

@@ -8,13 +8,10 @@ Differences from the paper: none. Each step draws mini-batches of its own for th
 the Hessian.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Local, Model, Setting, Task, Tensor
+from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Positive
 from raysim.terms import Record
@@ -36,7 +33,7 @@ class PerFedAvg(FedAvg):
     finetune_steps: Count = 1
     """Mini-batches with which a client adapts the global model to predict."""
 
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         local = scenario.local
         for key, plain, got in (*local.beyond_sgd(), *local.beyond_one_rate()):

@@ -6,15 +6,12 @@ Differences from the paper: each of the R local rounds minimises f + lam / 2 |th
 not by many steps on one. As in the authors' code, the minimisation goes on from the last theta.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Local, Model, ServerTask, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Local, Model, ServerTask, Task, Tensor
 from raysim.parts.part import Count, Positive
-from raysim.terms import Arrival, Record
+from raysim.terms import Record
 
 
 class PFedMe(FedAvg):
@@ -59,9 +56,7 @@ class PFedMe(FedAvg):
         pull = lambda v: self.lam * (v - w)  # noqa: E731 - as corrections are written elsewhere
         return task.train(theta, steps=self.steps, correction=pull, stream=round).model
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor | None, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         delta, others = super().direction(state, arrivals, updates, task)
         return (None if delta is None else self.beta * delta), others
 

@@ -6,14 +6,10 @@ Differences from the paper: a client that is staler than the bound is not told t
 bound only scales weights. The similarity is that of an update and the server's last step, as in the code.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from raysim.algorithms.moving import Moving
-from raysim.algorithms.signatures import Model, ServerTask, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask
 from raysim.parts.part import Count, NonNegative, Positive
-from raysim.terms import Arrival, Buffer, Population, Record
+from raysim.terms import Buffer, Population, Record
 
 
 class Port(Moving):
@@ -37,12 +33,10 @@ class Port(Moving):
     def init(self, model: Model, population: Population) -> Record:
         return {**self.starting(model.w), "last": model.w * 0}
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> None:
+    def weigh(self, arrivals: Arrivals, population: Population) -> None:
         return None  # because weights depend on the updates
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         from torch.nn.functional import cosine_similarity
 
         deltas = updates["delta"]

@@ -3,8 +3,6 @@
 Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, Adaptive federated optimization, ICLR 2021.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, Literal
 

@@ -7,15 +7,11 @@ Differences from the paper: none. K is the number of steps that a client really 
 cover the trained parameters. A late update is discarded along with the change of its client's control variate.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-
 from raysim.algorithms.aggregating import Aggregating
-from raysim.algorithms.signatures import Model, ServerTask, Setting, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Model, Problems, ServerTask, Setting, Task
 from raysim.parts.errors import Problem
 from raysim.parts.part import Positive
-from raysim.terms import Arrival, Population, Record, Round
+from raysim.terms import Population, Record, Round
 
 
 class Scaffold(Aggregating):
@@ -29,7 +25,7 @@ class Scaffold(Aggregating):
     def trigger(self) -> Round:
         return Round(late="discard")
 
-    def problems(self, scenario: Setting) -> Iterator[Problem]:
+    def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         local = scenario.local
         others = [
@@ -52,7 +48,7 @@ class Scaffold(Aggregating):
     def client(self, model: Model) -> Record:
         return {"control": model.w * 0}
 
-    def weigh(self, arrivals: Sequence[Arrival], population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return [1 / len(arrivals)] * len(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
@@ -62,8 +58,6 @@ class Scaffold(Aggregating):
         after = (received - trained.w) / (trained.steps * task.local.lr) - correction
         return trained.send(delta=trained.w - received, control=after - own), {"control": after}
 
-    def direction(
-        self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: ServerTask
-    ) -> tuple[Tensor, Record]:
+    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         share = len(arrivals) / task.population.clients
         return self.server_lr * updates["delta"], {"control": state["control"] + share * updates["control"]}

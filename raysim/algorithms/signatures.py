@@ -3,19 +3,24 @@
 Those that need torch are there for type checkers only, because the scheduler imports every algorithm, but no torch.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from raysim.algorithms.setting import Setting
-from raysim.local import Local
-from raysim.local.model import Model
-from raysim.terms import Tensor
+from raysim.algorithms.setting import Setting as Setting
+from raysim.local import Local as Local
+from raysim.local.model import Model as Model
+from raysim.parts.errors import Problem
+from raysim.terms import Arrival, Record
+from raysim.terms import Tensor as Tensor
 
 if TYPE_CHECKING:
-    from raysim.local.correction import Correction
-    from raysim.local.server_task import ServerTask
-    from raysim.local.task import Task
-    from raysim.local.train import Trained
+    from raysim.local.correction import Correction as Correction
+    from raysim.local.server_task import ServerTask as ServerTask
+    from raysim.local.task import Task as Task
+    from raysim.local.train import Trained as Trained
 else:
     Correction = ServerTask = Task = Trained = Any
 
-__all__ = ["Correction", "Local", "Model", "ServerTask", "Setting", "Task", "Tensor", "Trained"]
+Arrivals: TypeAlias = Sequence[Arrival]
+Problems: TypeAlias = Iterable[Problem]
+Direction: TypeAlias = tuple[Tensor | None, Record]  # see `Moving.direction`

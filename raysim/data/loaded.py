@@ -1,7 +1,5 @@
 """Loads data sets, and checks that their inputs, labels and descriptions fit together."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, get_args
 

@@ -3,8 +3,6 @@
 In tests of one's own, `failures("my_module:MyClass")` is what fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

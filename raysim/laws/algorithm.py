@@ -4,8 +4,6 @@ Most rules for their methods are checked at each call, in any run, by `raysim.wo
 the law that a run ends fails.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysim.data import federate

@@ -1,7 +1,5 @@
 """Which laws hold for which kind of part, and how all of them are tried."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from raysim.algorithms import Central

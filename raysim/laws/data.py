@@ -1,7 +1,5 @@
 """The laws of data sets: what they load fits their labels, is the same each time, and can be divided."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from raysim.data.dataset import Dataset

@@ -1,7 +1,5 @@
 """A law is a function whose docstring says what must hold. It raises Broken where that does not hold."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias

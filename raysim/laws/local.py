@@ -1,7 +1,5 @@
 """The laws of what local training takes besides losses: optimisers, and schedules of numbers."""
 
-from __future__ import annotations
-
 import torch
 
 from raysim.laws.law import Broken, Groups

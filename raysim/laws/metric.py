@@ -1,7 +1,5 @@
 """The laws of metrics and losses: what they return for outputs and labels."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The laws of models: their flat vector, their first values, and what they predict."""
 
-from __future__ import annotations
-
 import pickle
 from functools import lru_cache
 from typing import Any, NamedTuple

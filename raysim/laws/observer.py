@@ -1,7 +1,5 @@
 """The laws of observers: they see a run from its begin to its end, and change nothing of it."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

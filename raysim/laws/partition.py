@@ -1,7 +1,5 @@
 """The laws of partitions: who holds which samples."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysim.data.dataset import Split

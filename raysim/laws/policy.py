@@ -1,7 +1,5 @@
 """The laws of policies, by which clients are picked."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

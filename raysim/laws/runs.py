@@ -1,7 +1,5 @@
 """The laws of every part that takes part in runs: they end, and give the same bits again, on Ray too."""
 
-from __future__ import annotations
-
 import pickle
 import tempfile
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Small scenarios in which parts are tried: a few clients with a few handwritten digits, quadratics, or texts."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from importlib.resources import files

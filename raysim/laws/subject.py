@@ -1,7 +1,5 @@
 """What is tested: a part that comes with raysim, or a user's own class, with the keys that it is given."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path

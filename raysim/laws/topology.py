@@ -1,7 +1,5 @@
 """The laws of topologies and of their weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The laws of the simulated world's parts: delays, distributions, delays of messages, availability, staleness."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """What an algorithm adds to gradients: a proximal term, a dual, a control variate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether settings of local training fit a network, its data and its device."""
 
-from __future__ import annotations
-
 import torch
 
 from raysim.local.gradients import Accumulate

@@ -1,7 +1,5 @@
 """Counts floating-point operations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

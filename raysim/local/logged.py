@@ -1,7 +1,5 @@
 """Numbers that an algorithm leaves in columns of its own."""
 
-from __future__ import annotations
-
 from numbers import Real
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The losses that `run.loss` can name. Importing this file does not load torch."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Optimisers: what moves the parameters in a training, given gradients. To add one, put it into `OPTIMIZERS`."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 

@@ -1,7 +1,5 @@
 """Takes gradients as a scenario's `local.gradients` say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

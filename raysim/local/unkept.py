@@ -5,8 +5,6 @@ One process trains many clients with one module. If such a value kept what one c
 would depend on the order of clients on a worker, and so on the number of workers.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

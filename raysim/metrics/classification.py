@@ -1,7 +1,5 @@
 """Metrics of classification, by torchmetrics."""
 
-from __future__ import annotations
-
 import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal

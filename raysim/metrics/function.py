@@ -1,7 +1,5 @@
 """A metric that is a function of the user's own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """The base of metrics. Importing one loads neither torch nor torchmetrics."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Metrics of regression, by torchmetrics where it is exact."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from raysim.metrics.metric import Metric

@@ -1,7 +1,5 @@
 """Metrics of texts, which keep little of a batch: outputs of all tokens of a vocabulary would not fit in memory."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from raysim.metrics.metric import Metric

@@ -1,7 +1,5 @@
 """The blocks that equilibrium and residual networks are made of."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ Broyden, A class of methods for solving nonlinear simultaneous equations, Mathem
 first of its methods, with full steps.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 

@@ -1,7 +1,5 @@
 """Builds the module of a scenario's model, with reproducible initial values."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -4,8 +4,6 @@ Hestenes, Stiefel, Methods of conjugate gradients for solving linear systems, Jo
 of Standards 49, 1952. It finds an adjoint even where iterating would not, because g is no contraction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Modules of our own. Defining them needs torch, so a model imports this file only when it is built."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

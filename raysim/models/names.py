@@ -1,7 +1,5 @@
 """Names of a module's layers and parameters, and the patterns by which scenarios choose some of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 from fnmatch import fnmatchcase

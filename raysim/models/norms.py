@@ -1,7 +1,5 @@
 """The normalisation layers of a module, and what becomes of them in a federation."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from raysim.models.layers import ChannelLayerNorm

@@ -1,7 +1,5 @@
 """Where the factors of adapters are in a flat vector, as matrices."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The types of a module's numbers: what is trained is float32, and a frozen base may have half of that."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

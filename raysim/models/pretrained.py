@@ -1,7 +1,5 @@
 """Prepares networks of other libraries: weights from a local file, and inputs in the form that they need."""
 
-from __future__ import annotations
-
 import pickle
 
 import torch

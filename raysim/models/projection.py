@@ -1,7 +1,5 @@
 """Layers whose weights are projected after each step of local training."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Dense layers whose frozen weights are kept in 8 or 4 bits, by the library bitsandbytes."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """The base of transformers for text."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator

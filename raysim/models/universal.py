@@ -1,7 +1,5 @@
 """Universal Transformers for sequences of tokens (Dehghani, Gouws, Vinyals, Uszkoreit, Kaiser, ICLR 2019)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

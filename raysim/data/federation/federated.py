@@ -1,7 +1,5 @@
 """Who holds which of a source's samples: the keys that a scenario has beside those of its source of data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable
 from functools import cache

@@ -1,7 +1,5 @@
 """Public samples: unlabelled samples that everybody has, on which peers compare their predictions."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Labels and targets as arrays: what they mean as a key says it or, without a key, as they most likely mean it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Signs that samples tell what is to be predicted, or that test samples were trained on: told as notes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

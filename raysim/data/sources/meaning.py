@@ -1,7 +1,5 @@
 """What arrays were taken for, and words for it that inputs and labels share."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tokens of texts as samples: padded or packed, with the label of each place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

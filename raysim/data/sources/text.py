@@ -1,7 +1,5 @@
 """Texts in files of one's own, as tokens: for language models, masked ones, and classifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Formatter

@@ -1,7 +1,5 @@
 """How texts become tokens: by bytes, characters, pieces that are learned from the data, or a tokenizer in a folder."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """What tokens stand for: a vocabulary, and the tokens with a meaning of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Changes of training samples that are drawn anew for every mini-batch."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 

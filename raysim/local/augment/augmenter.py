@@ -1,7 +1,5 @@
 """Augments the mini-batches of one training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

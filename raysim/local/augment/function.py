@@ -1,7 +1,5 @@
 """Augmentation by a function of one's own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Augmentation of images by the transforms of torchvision (`torchvision.transforms.v2`)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field
