@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from raysim.local.augment.augmenter import Pixels
+from raysim.local.augmenter import Pixels
 from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
 from raysim.local.model import Model

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
 from raysim.local.augment import AUGMENTATIONS, Augmentation
-from raysim.local.augment.function import spelled as augmentation_block
 from raysim.local.gradients import GRADIENTS, Gradient
 from raysim.local.groups import ParameterGroup
 from raysim.local.optimizers import OPTIMIZERS, SGD, Optimizer
+from raysim.parts.own_function import as_function
 from raysim.parts.part import Count, Epochs, NonNegative, OneOf, Positive, Samples
 from raysim.schedules import Schedulable
 from raysim.schedules.schedule import Schedule
@@ -24,6 +25,8 @@ ELSEWHERE = {
     "clip_value": "gradients: [{{name: clip_value, max: {value}}}]",
     "accumulate": "gradients: [{{name: accumulate, micro_batch: {value}}}]",
 }
+
+_augmentation = partial(as_function, base=Augmentation)
 
 
 class Local(Schedulable):
@@ -41,7 +44,7 @@ class Local(Schedulable):
     """What is done with the gradient of a mini-batch, in this order, before an algorithm's correction (a proximal term,
     a dual, a control variate) is added to it, then weight decay."""
     augment: tuple[
-        Annotated[Augmentation, OneOf(AUGMENTATIONS, "raysim.augmentations"), BeforeValidator(augmentation_block)], ...
+        Annotated[Augmentation, OneOf(AUGMENTATIONS, "raysim.augmentations"), BeforeValidator(_augmentation)], ...
     ] = ()
     """Random changes of the samples of each mini-batch, in this order."""
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"

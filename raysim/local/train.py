@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.local.augment.augmenter import Augmenter
+from raysim.local.augmenter import Augmenter
 from raysim.local.correction import Correction, Pull
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net, Trainable

@@ -12,8 +12,7 @@ from raysim.data.sources.linear_regression import LinearRegression
 from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.local import Local
-from raysim.local.augment import AugmentFunction
-from raysim.local.augment.images import MixUp
+from raysim.local.augment import AugmentFunction, MixUp
 from raysim.parts.errors import Problem
 from raysim.parts.part import Part
 from raysim.scenario.explain import explain

@@ -16,7 +16,7 @@ from raysim.data import Federation, Split
 from raysim.data.dataset import IGNORED
 from raysim.data.named import Shape, by_name, shape_of
 from raysim.local import Local
-from raysim.local.augment.augmenter import Pixels
+from raysim.local.augmenter import Pixels
 from raysim.local.fits import fits
 from raysim.local.loss import CrossEntropy
 from raysim.local.model import Model

@@ -9,9 +9,18 @@ from local_tasks import CPU
 from torch import Tensor
 
 import raysim
-from raysim.local.augment import AUGMENTATIONS, Augmentation, AugmentFunction
-from raysim.local.augment.augmenter import Augmenter, Pixels
-from raysim.local.augment.images import ColorJitter, Crop, Cutout, Flip, MixUp, RandAugment
+from raysim.local.augment import (
+    AUGMENTATIONS,
+    Augmentation,
+    AugmentFunction,
+    ColorJitter,
+    Crop,
+    Cutout,
+    Flip,
+    MixUp,
+    RandAugment,
+)
+from raysim.local.augmenter import Augmenter, Pixels
 
 EVERY: list[Augmentation] = [
     Crop(padding=2),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from raysim.local.augment.augmentation import Augmentation
+from raysim.local.augment import Augmentation
 
 
 class Pixels:
