@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from raysim.clients import ClientGroup
-    from raysim.data import Public, ServerData
+    from raysim.data import Public, ServerData, Source
     from raysim.local import Local
     from raysim.models import ModelPart
     from raysim.world import World
@@ -18,14 +18,6 @@ class Named(Protocol):
 
     @property
     def name(self) -> str: ...
-
-
-class ClientData(Named, Protocol):
-    """The block `data`."""
-
-    @property
-    def classes(self) -> int | None:
-        """Number of labels; 0 if samples have none, and None if it is known only once the data are loaded."""
 
 
 class Length(Protocol):
@@ -46,7 +38,7 @@ class Setting(Protocol):
     def algorithm(self) -> Named: ...
 
     @property
-    def data(self) -> ClientData: ...
+    def data(self) -> Source: ...
 
     @property
     def server_data(self) -> ServerData: ...

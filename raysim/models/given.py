@@ -43,12 +43,10 @@ class GivenModule:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        del source, handler
         return core_schema.no_info_plain_validator_function(_validate)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        del core, handler
         return {"type": "object", "description": "A torch module in memory: its hash."}
 
 

@@ -74,4 +74,4 @@ class SequenceClassifier(TransformersModel):
         return name.startswith(("score.", "classifier.", "pre_classifier.", "bert.pooler.", "pooler."))
 
     def _require_vocabulary(self, size: int, num_classes: int, key: str) -> None:
-        del size, num_classes, key  # the tokens are not those of the labels
+        """Requires nothing, for the tokens are not those of the labels."""

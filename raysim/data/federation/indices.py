@@ -57,7 +57,6 @@ class Indices(Partitioner):
         return () if self.path is None else (self.path,)
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
-        del generator  # nothing is drawn
         parts = self._listed(len(split))
         if len(parts) != clients:
             raise BadInput("data.clients", f"must be the number of lists, {len(parts)}, got {clients}")

@@ -94,7 +94,6 @@ class NoServerData(ServerData):
 
     def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
         """Returns no samples and no rows."""
-        del available, generator
         nothing = dataset.test.take(NO_ROWS["test"])
         return ServerSamples(nothing, dataset.num_classes, dataset.mean, dataset.std, True, nothing), NO_ROWS
 

@@ -57,11 +57,9 @@ class EqualSizes(Sizes):
     name: str = "equal"
 
     def shares(self, clients: int, generator: np.random.Generator) -> np.ndarray:
-        del generator  # nothing is drawn
         return np.ones(clients)
 
     def draw(self, samples: int, clients: int, generator: np.random.Generator) -> np.ndarray:
-        del generator
         return samples // clients + (np.arange(clients) < samples % clients)
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from raysim.parts.errors import BadInput
 from raysim.parts.part import Part, Positive
 
+Draw = Callable[[int], np.random.Generator]  # from the place of a sample to a generator whose key is that sample
+
 
 class FeatureSkew(Part):
     """How the inputs of a client are changed. A subclass adds its `name`."""
@@ -16,13 +18,11 @@ class FeatureSkew(Part):
     name: str
 
     @abstractmethod
-    def change(
-        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
-    ) -> np.ndarray:
+    def change(self, x: np.ndarray, client: int, clients: int, draw: Draw) -> np.ndarray:
         """Returns changed inputs, float32, in the shape of x.
 
-        x: inputs (n, ...), float32; images (n, height, width, channels) with pixels from 0 to 1. draw: returns a
-        generator whose key is the sample at a place of x, to be used before the next call.
+        x: inputs (n, ...), float32; images (n, height, width, channels) with pixels from 0 to 1. draw: gives
+        generators for the samples of x, each to be used before the next call.
         """
 
     def require_like(self, x: np.ndarray, changed: Any) -> None:
@@ -51,9 +51,7 @@ class NoiseSkew(FeatureSkew):
     sigma: Positive
     """Standard deviation of the last client's noise: of pixels from 0 to 1, or of features as they are stored."""
 
-    def change(
-        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
-    ) -> np.ndarray:
+    def change(self, x: np.ndarray, client: int, clients: int, draw: Draw) -> np.ndarray:
         sigma = np.float32(self.sigma * client / max(clients - 1, 1))
         noise = [draw(place).standard_normal(x.shape[1:], dtype=np.float32) for place in range(len(x))]
         return x + sigma * np.stack(noise) if len(x) else x
@@ -70,10 +68,7 @@ class RotationSkew(FeatureSkew):
     groups: Literal[2, 4] = 4
     """Number of groups of clients. Group k is rotated by k · 360 / groups degrees."""
 
-    def change(
-        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
-    ) -> np.ndarray:
-        del clients, draw  # the angle follows from the client's number
+    def change(self, x: np.ndarray, client: int, clients: int, draw: Draw) -> np.ndarray:
         turns = client % self.groups * (4 // self.groups)
         return np.rot90(x, turns, axes=_sides(x))
 
@@ -102,10 +97,7 @@ class BrightnessSkew(FeatureSkew):
     amount: Positive
     """What the last client's pixels, from 0 to 1, are raised by, and the first client's lowered by."""
 
-    def change(
-        self, x: np.ndarray, client: int, clients: int, draw: Callable[[int], np.random.Generator]
-    ) -> np.ndarray:
-        del draw  # the change follows from the client's number
+    def change(self, x: np.ndarray, client: int, clients: int, draw: Draw) -> np.ndarray:
         level = 2 * client / max(clients - 1, 1) - 1
         return np.clip(x + np.float32(self.amount * level), 0, 1)
 

@@ -11,13 +11,11 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset
 from raysim.data.sources.hdf5 import read_clients
+from raysim.data.sources.leaf import OF_USERS, Samples, as_splits
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import PlainUnpickler, load_npz, reading
 from raysim.parts.errors import BadValue, MissingFile
 from results.location import location
-
-Clients = list[tuple[str, dict[str, np.ndarray]]]
-_USUAL = {"partition": "natural", "local_test": "test"}  # each file is a client, and tests on its test samples
 
 
 class ClientFiles(RawSamples):
@@ -34,7 +32,7 @@ class ClientFiles(RawSamples):
     """The folder. Training samples are in its folder `train`, and test samples in `test`; without `test`, a share of
     the samples tests, and without both, the files are in the folder itself."""
 
-    usual: ClassVar[Mapping[str, str]] = _USUAL
+    usual: ClassVar[Mapping[str, str]] = OF_USERS
 
     @property
     def divisible_by(self) -> tuple[str, ...] | None:
@@ -45,21 +43,22 @@ class ClientFiles(RawSamples):
 
     def load(self) -> Dataset:
         """Joins the clients' samples, with a column `user`. Raises FileNotFoundError or ValueError with the file."""
-        train, test = self._files()
-        if not train and (of_tff := self._of_tff()):
-            return self.made_of(*_named(*([*read_clients(file)] for file in of_tff)))
-        if not train:
+        of_tff, of_files = self._of_tff(), self._files()
+        if of_files[0]:
+            found = [_read(files) for files in of_files if files]
+        elif of_tff:
+            found = [_read_tff(file) for file in of_tff]
+        else:
             text = "must be a folder with an .npz file for each client, in it or in `train`, but"
             where = str(location(self.path).expanduser().absolute())
             raise MissingFile(f"{text} {where!r} has none; correct the path", "path")
-        names = sorted({file.stem for file in (*train, *test)}, key=_order)
-        place = {name: at for at, name in enumerate(names)}
-        return self.made_of(_joined(train, place), _joined(test, place) if test else None)
+        train, *test = (Raw(split.x, split.y, split.columns) for split in as_splits(*found, order=_order))
+        return self.made_of(train, test[0] if test else None)
 
     def _files(self) -> tuple[list[Path], list[Path]]:
         folder = location(self.path).expanduser()
-        train, test = (sorted((folder / name).glob("*.npz"), key=_by_name) for name in ("train", "test"))
-        return (train, test) if train else (sorted(folder.glob("*.npz"), key=_by_name), [])
+        train, test = (sorted((folder / name).glob("*.npz")) for name in ("train", "test"))
+        return (train, test) if train else (sorted(folder.glob("*.npz")), [])
 
     def _of_tff(self) -> list[Path]:
         """Returns the two files of TensorFlow Federated; none, unless both are there."""
@@ -68,54 +67,42 @@ class ClientFiles(RawSamples):
         return found if len(found) == 2 else []
 
 
-def _by_name(file: Path) -> tuple[int, int, str]:
-    return _order(file.stem)
-
-
 def _order(name: str) -> tuple[int, int, str]:
     return (0, int(name), name) if name.isdecimal() else (1, 0, name)
 
 
-def _joined(files: list[Path], place: Mapping[str, int]) -> Raw:
-    """Returns the samples of clients, one after the other. Raises ValueError if files differ in kind."""
-    x: list[np.ndarray] = []
-    y: list[np.ndarray] = []
-    users: list[np.ndarray] = []
+def _read(files: list[Path]) -> dict[str, Samples]:
+    """Returns x and y of each client, by the name of its file. Raises ValueError if files differ in kind."""
+    found: dict[Path, Samples] = {}
     for file in files:
         arrays = _of_client(file)
         if lacking := sorted({"x", "y"} - arrays.keys()):
             must = "must have x and y, or `data` with both"
             raise BadValue(f"{str(file)!r} {must}, got {sorted(arrays)!r}; add {lacking[0]!r}", "path")
-        ours, labels = np.asarray(arrays["x"]), np.asarray(arrays["y"])
-        if ours.dtype.hasobject or ours.ndim == 0 or len(ours) != len(labels):
+        x, y = np.asarray(arrays["x"]), np.asarray(arrays["y"])
+        if x.dtype.hasobject or x.ndim == 0 or len(x) != len(y):
             text = f"{str(file)!r} must have x, an array of numbers, with a y for each sample, got"
-            raise BadValue(f"{text} {ours.dtype} of shape {ours.shape} and {len(labels)} y; correct the file", "path")
-        if len(ours) and x and ours.shape[1:] != x[0].shape[1:]:
-            text = f"{str(file)!r} must have samples of shape {x[0].shape[1:]}, as {str(files[0])!r} has, got"
-            raise BadValue(f"{text} {ours.shape[1:]}; make them alike", "path")
-        if len(ours):  # a client may have no test samples
-            x.append(ours)
-            y.append(labels)
-            users.append(np.full(len(ours), place[file.stem], dtype=np.int64))
-    if not x:
+            raise BadValue(f"{text} {x.dtype} of shape {x.shape} and {len(y)} y; correct the file", "path")
+        if not len(x):  # a client may have no test samples
+            continue
+        found[file] = x, y
+        first, (like, _) = next(iter(found.items()))
+        if x.shape[1:] != like.shape[1:]:
+            text = f"{str(file)!r} must have samples of shape {like.shape[1:]}, as {str(first)!r} has, got"
+            raise BadValue(f"{text} {x.shape[1:]}; make them alike", "path")
+    if not found:
         raise BadValue(f"{str(files[0].parent)!r} must have samples, got files without any; make them again", "path")
-    return Raw(np.concatenate(x), np.concatenate(y), {"user": np.concatenate(users)})
+    return {file.stem: samples for file, samples in found.items()}
 
 
-def _named(train: Clients, test: Clients) -> tuple[Raw, Raw]:
-    """Returns both splits of TensorFlow Federated: x is what is not the label, and clients are in order of names."""
-    place = {name: at for at, name in enumerate(sorted({name for name, _ in (*train, *test)}))}
-
-    def joined(clients: Clients) -> Raw:
-        kinds = sorted(clients[0][1]) if clients else []
-        inputs = [kind for kind in kinds if kind != "label"]
-        if "label" not in kinds or len(inputs) != 1:
-            raise BadValue(f"HDF5 must have a label and an input for each sample, got {kinds!r}; take text", "path")
-        users = np.repeat([place[name] for name, _ in clients], [len(held["label"]) for _, held in clients])
-        x, y = (np.concatenate([held[kind] for _, held in clients]) for kind in (inputs[0], "label"))
-        return Raw(x, y, {"user": users.astype(np.int64)})
-
-    return joined(train), joined(test)
+def _read_tff(file: Path) -> dict[str, Samples]:
+    """Returns x and y of each client in a file of TensorFlow Federated, by name: x is what is not the label."""
+    clients = dict(read_clients(file))
+    kinds = sorted(next(iter(clients.values()), {}))
+    inputs = [kind for kind in kinds if kind != "label"]
+    if "label" not in kinds or len(inputs) != 1:
+        raise BadValue(f"HDF5 must have a label and an input for each sample, got {kinds!r}; take text", "path")
+    return {name: (held[inputs[0]], held["label"]) for name, held in clients.items()}
 
 
 def _of_client(file: Path) -> dict[str, Any]:

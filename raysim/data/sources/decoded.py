@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -34,8 +34,7 @@ def decoded(sources: Iterable[bytes], size: int | None, decode: Callable[[], np.
 
     codecs = {codec: features.version(codec) for codec in ("jpg", "libjpeg_turbo", "zlib", "webp")}
     decides = repr((3, size, PIL.__version__, codecs, platform.machine())).encode()
-    hashed = hashlib.sha256(decides)
-    return _kept("images", hashed, sources, decode)
+    return kept("images", chain([decides], sources), decode)
 
 
 def kept(kind: str, sources: Iterable[bytes], make: Callable[[], np.ndarray]) -> np.ndarray:
@@ -43,10 +42,7 @@ def kept(kind: str, sources: Iterable[bytes], make: Callable[[], np.ndarray]) ->
 
     kind: the folder of such entries. sources: all that decides the array, in order.
     """
-    return _kept(kind, hashlib.sha256(), sources, make)
-
-
-def _kept(kind: str, hashed: Any, sources: Iterable[bytes], make: Callable[[], np.ndarray]) -> np.ndarray:
+    hashed = hashlib.sha256()
     for source in sources:
         hashed.update(hashlib.sha256(source).digest())
     entry = cache_folder(kind) / hashed.hexdigest()

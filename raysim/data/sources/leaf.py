@@ -49,18 +49,20 @@ def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
     return users
 
 
-def as_splits(train: dict[str, Samples], test: dict[str, Samples]) -> tuple[Split, Split]:
-    """Joins the samples, user after user, with a column `user`, int64: a user's place in sorted order."""
-    place = {user: i for i, user in enumerate(sorted(train.keys() | test.keys()))}
+def as_splits(*splits: dict[str, Samples], order: Callable[[str], Any] | None = None) -> list[Split]:
+    """Joins the samples of each split, user after user, with a column `user`, int64: a user's place in sorted order.
 
-    def split(users: dict[str, Samples]) -> Split:
-        chosen = sorted(users)
+    order: what users' names are sorted by, if not themselves.
+    """
+    place = {user: i for i, user in enumerate(sorted(set().union(*splits), key=order))}
+    joined = []
+    for users in splits:
+        chosen = sorted(users, key=place.__getitem__)
         sizes = [len(users[user][1]) for user in chosen]
         user = np.repeat(np.array([place[user] for user in chosen], dtype=np.int64), sizes)
         x, y = (np.concatenate([users[user][i] for user in chosen]) for i in (0, 1))
-        return Split(x, y, {"user": user})
-
-    return split(train), split(test)
+        joined.append(Split(x, y, {"user": user}))
+    return joined
 
 
 class LeafImages(Images):
@@ -102,7 +104,8 @@ class LeafImages(Images):
         for user in self._left_out(sorted(train)):
             del train[user]
             test.pop(user, None)
-        return self.dataset(*as_splits(train, test), num_classes=self.classes)
+        of_train, of_test = as_splits(train, test)
+        return self.dataset(of_train, of_test, self.classes)
 
     def _left_out(self, known: list[str]) -> list[str]:
         if self.users is None:

@@ -87,7 +87,6 @@ class Quadratic(Source):
 
     def divide(self, train: Split, generator: np.random.Generator) -> list[np.ndarray]:
         """Returns the rows of each client, int64."""
-        del generator  # the scenario says who holds what
         return rows_by_value(train.columns["client"])
 
     def division_problems(self) -> list[str]:

@@ -126,8 +126,8 @@ class Shakespeare(Source):
                 f"{str(path)!r} must have a role with {self.min_samples} training windows and a test "
                 f"window of {self.length} characters, got none; lower `length` or `min_samples`"
             )
-        of_known = ({role: split[role] for role in known} for split in (train, test))
-        return Dataset(*as_splits(*of_known), num_classes=VOCABULARY)
+        of_train, of_test = as_splits(*({role: split[role] for role in known} for split in (train, test)))
+        return Dataset(of_train, of_test, num_classes=VOCABULARY)
 
     def _read_text(self, path: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:
         text = path.read_text(encoding="utf-8", errors="replace")
