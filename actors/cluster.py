@@ -13,34 +13,31 @@ from ray.exceptions import GetTimeoutError, ObjectLostError, OutOfMemoryError, R
 
 from actors.actors import Actors, end
 from actors.choice import choose
-from actors.crew import Crew
-from actors.crews import Crews
+from actors.crew import Crew, Crews
 from actors.host import Done, Failure, Ready
 from actors.instrument import BUSY, DONE, Reading
-from actors.job import Content, Job, Left, Outcome, Recipe, Request, Result, Setup, Value
-from actors.machine import Machine
+from actors.job import Content, Job, Outcome, Recipe, Setup, Value
 from actors.meter import Meter
 from actors.placement import is_alive
-from actors.pool import Group, JobFailed, ValuesLost
+from actors.pool import Group, JobFailed, Pool, ValuesLost
 from actors.process import Life
-from actors.provider import RayProvider
 from actors.queue import Queue
 from actors.recovery import Recovery
 from actors.watch import Watch
-from actors.worker import Worker
+from actors.worker import RayProvider, Worker
 
 PATIENCE_S = 600.0
 POLL_S = 0.5  # how often `wait` looks for an interruption
 
 
-class RayPool:
+class RayPool(Pool):
     """A pool on Ray, of one run. Ready jobs run by priority."""
 
     def __init__(self, run: str, actors: Actors, patience_s: float | None = PATIENCE_S, wait_s: float = 0.0) -> None:
         """actors: makes the workers. patience_s: how long a worker may be silent; None: for ever. wait_s: how long,
         beyond two minutes, no worker may have work while others wait for a node."""
+        super().__init__()
         self._actors = actors
-        self.warnings: list[str] = []
         self._interrupted = False
         self._end = math.inf  # when `wait` raises KeyboardInterrupt, by time.monotonic
         self._crews = Crews()
@@ -48,8 +45,6 @@ class RayPool:
         self._queue = Queue()
         self._meter = Meter(run)
         self._recovery = Recovery(self._crews, self._queue, self._meter, self.warnings.append)
-        self.machines: dict[str, Machine] = {}
-        self.lives: list[Life] = []
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
@@ -72,13 +67,9 @@ class RayPool:
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
-    def submit(
-        self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
-    ) -> Job[Result, Left]:
-        job = Job.of(group, request, priority, label)
+    def _take_on(self, job: Job[Any, Any]) -> None:
         self._queue.add(job)
         self._hand_out()
-        return job
 
     def put(self, content: Any) -> Value[Any]:
         return Value(ray.put(content))

@@ -1,19 +1,22 @@
-"""The workers of one group on Ray. The dead are replaced, and further ones join where the cluster has room."""
+"""The workers on Ray, group by group. The dead are replaced, and further ones join where the cluster has room."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ray
 
 from actors.actors import Actors
 from actors.gang import JOIN_S, Address, Seat
+from actors.instrument import JOBS, WORKERS, Reading
 from actors.job import Job, Setup, values_of
+from actors.placement import room
 from actors.pool import ATTEMPTS, Group, JobFailed
 from actors.pulse import Pulse
-from actors.room import room
+from actors.queue import Queue
 from actors.worker import Worker
 
 LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as waiting for a node
@@ -140,6 +143,34 @@ class Crew:
     def further(self) -> list[Worker]:
         """Returns the workers that run without places of their own. They must make room for those that have some."""
         return [worker for worker in self.workers if worker.node_id and not self._is_regular(worker)]
+
+
+class Crews(dict[str, Crew]):
+    """The crews of a pool, by group."""
+
+    @property
+    def workers(self) -> Iterator[Worker]:
+        """All workers, group after group."""
+        for crew in self.values():
+            yield from crew.workers
+
+    def of(self, worker: Worker) -> Crew:
+        """Returns the crew of a worker, even if the worker has been replaced."""
+        return self[worker.name.rpartition("-")[0]]
+
+    def has(self, worker: Worker) -> bool:
+        """Whether a worker is still in its crew: it has not been replaced."""
+        return worker in self.of(worker).workers
+
+    def readings(self, queue: Queue) -> Iterator[Reading]:
+        """Yields readings of how many jobs are ready and running, and how many workers are in which state. queue:
+        the pool's."""
+        doing: Counter[tuple[str, ...]] = Counter()
+        for group, crew in self.items():
+            doing.update((group, worker.node, worker.state) for worker in crew.workers)
+            yield Reading(JOBS, queue.ready(group), (group, "ready"))
+            yield Reading(JOBS, sum(len(worker.jobs) for worker in crew.workers), (group, "running"))
+        yield from (Reading(WORKERS, number, tags) for tags, number in doing.items())
 
 
 def _set_up(worker: Worker, setup: Setup) -> None:

@@ -66,13 +66,19 @@ class Host:
 
     def open(self, factory: Callable[[], Any]) -> Failure | None:
         """Makes the worker, which may take seconds. Returns what failed. A run calls it once, before all else."""
+        self._worker = self._tried(factory)
+        self._failure = self._worker if isinstance(self._worker, Failure) else None
+        return self._failure
+
+    def _tried(self, call: Callable[..., Any], *args: Any) -> Any:
+        """Returns what a call of hosted code returns, or as a Failure whatever it raises: raised, the actor would die
+        silently."""
         try:
-            self._worker = factory()
+            return call(*args)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # an actor that raised it would die silently
-            self._failure = self._failed(error)
-        return self._failure
+        except BaseException as error:
+            return Failure.by(error, self.where())
 
     def rest(self) -> bool:
         """Lets go of the worker, and of all that the run left here. A run calls it last.
@@ -95,12 +101,10 @@ class Host:
         if self._failure:
             return self._failure
         _fill(setup, contents)
-        try:
-            self._worker = setup.build(self._worker)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # whatever the hosted code raises is reported
-            return self._failed(error)
+        built = self._tried(setup.build, self._worker)
+        if isinstance(built, Failure):
+            return built
+        self._worker = built
         self._state = self._state or state_of_process()
         return Ready(this_machine(), self._process())
 
@@ -112,7 +116,7 @@ class Host:
         member of a gang returns values.
         """
         leaves = [] if seat and seat.rank else values_of(request.leaves())
-        answer = self._failure or self._call(request, leaves, seat, _chosen(numbers, contents))
+        answer = self._failure or self._tried(self._call, request, leaves, seat, _chosen(numbers, contents))
         if isinstance(answer, Failure):
             answer = (answer, *[None] * len(leaves))
         return answer if leaves else answer[0]
@@ -122,27 +126,19 @@ class Host:
     ) -> Any:
         _fill(request, contents)
         self._state = self._state or state_of_process()  # a group without set-ups has none yet
-        try:
-            answer, took = timed(request.call, self._worker, self._join(seat) if seat else Alone())
-            if seat and seat.rank:
-                return (Done(None, took),)
-            left = values_of(answer.left)
-            if len(left) != len(leaves):
-                raise ValueError(f"{request.name} must leave {len(leaves)} values, left {len(left)}")
-            passed = tuple(place for place, value in enumerate(left) if value is leaves[place].former)
-            contents = [Passed() if place in passed else value.content for place, value in enumerate(left)]
-            return (Done(answer.result, took, passed), *contents)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # whatever the hosted code raises is reported
-            return self._failed(error)
+        answer, took = timed(request.call, self._worker, self._join(seat) if seat else Alone())
+        if seat and seat.rank:
+            return (Done(None, took),)
+        left = values_of(answer.left)
+        if len(left) != len(leaves):
+            raise ValueError(f"{request.name} must leave {len(leaves)} values, left {len(left)}")
+        passed = tuple(place for place, value in enumerate(left) if value is leaves[place].former)
+        contents = [Passed() if place in passed else value.content for place, value in enumerate(left)]
+        return (Done(answer.result, took, passed), *contents)
 
     def where(self) -> str:
         """Returns what error messages say of where this process is; empty if that is clear."""
         return ""
-
-    def _failed(self, error: BaseException) -> Failure:
-        return Failure.by(error, self.where())
 
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:

@@ -1,28 +1,25 @@
 """A pool in this process, without Ray: every job runs when it is submitted."""
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from actors.gang import Alone
 from actors.host import timed
-from actors.instrument import Reading
 from actors.interrupt import allowing
-from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
-from actors.machine import Machine, this_machine
-from actors.pool import Group, JobFailed
+from actors.job import Content, Job, Outcome, Setup, Value, values_of
+from actors.machine import this_machine
+from actors.pool import Group, JobFailed, Pool
 from actors.process import Life, Process
 
 
-class InlinePool:
+class InlinePool(Pool):
     """A pool that makes one worker for each group, however many it asks for. Answers are as on Ray."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._workers: dict[str, Any] = {}  # by group
         self._process = Process.this()
-        self.machines: dict[str, Machine] = {}
-        self.lives = [Life("inline", self._process, time.time())]
-        self.warnings: list[str] = []
+        self.lives.append(Life("inline", self._process, time.time()))
 
     def start(self, group: Group) -> None:
         """Makes the group's worker. No signal ends that, because the process would abort in the import of torch."""
@@ -33,21 +30,15 @@ class InlinePool:
             self._workers[group] = _guarded(f"{group}: set-up", _allowed, setup.build, self._workers[group])
             self.machines[group] = this_machine()
 
-    def provider(self, group: str) -> None:
-        return None
-
-    def submit(
-        self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
-    ) -> Job[Result, Left]:
-        job = Job.of(group, request, priority, label)
-        answer, took = _guarded(job.label, _allowed, timed, request.call, self._workers[group], Alone())
+    def _take_on(self, job: Job[Any, Any]) -> None:
+        assert job.request is not None
+        answer, took = _guarded(job.label, _allowed, timed, job.request.call, self._workers[job.group], Alone())
         left = values_of(answer.left)
         if len(left) != len(job.values):
             raise JobFailed(job.label, f"must leave {len(job.values)} values, left {len(left)}", "")
         for value, given in zip(job.values, left, strict=True):
             value.content = given.content
         job.end(Outcome(answer.result, "inline", took, self._process))
-        return job
 
     def wait(self) -> None:
         """Does nothing: every job is already done."""
@@ -64,9 +55,6 @@ class InlinePool:
 
     def size(self, group: str) -> int:
         return 1
-
-    def show(self, readings: Sequence[Reading]) -> None:
-        """Does nothing: there is no dashboard."""
 
     def close(self) -> None:
         self._workers.clear()

@@ -10,20 +10,18 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from actors.host import Failure, Ready
-from actors.instrument import Reading
 from actors.interrupt import allowing
-from actors.job import Content, Job, Left, Outcome, Request, Result, Setup, Value, values_of
+from actors.job import Content, Job, Outcome, Setup, Value, values_of
 from actors.local_worker import LocalWorker, Order
-from actors.machine import Machine
 from actors.parcel import Folders, Parcel, owned
-from actors.pool import ATTEMPTS, Group, JobFailed
+from actors.pool import ATTEMPTS, Group, JobFailed, Pool
 from actors.process import Life
 from actors.queue import Queue
 
 DEPTH = 2  # jobs that a worker has at a time: the next one is there when the first is done
 
 
-class LocalPool:
+class LocalPool(Pool):
     """A pool of processes on this machine. Each process works for all groups, however many workers these ask for.
 
     A process that dies is replaced, and does its jobs again. No value is lost with it.
@@ -32,9 +30,7 @@ class LocalPool:
     def __init__(self, gpus: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         """gpus: for each process, the number of the GPU that it may use; empty for none. environment: variables of the
         processes."""
-        self.machines: dict[str, Machine] = {}
-        self.lives: list[Life] = []
-        self.warnings: list[str] = []
+        super().__init__()
         self._gpus, self._environment = gpus, dict(environment or {})
         self._folders = Folders()
         self._queue = Queue()
@@ -73,16 +69,9 @@ class LocalPool:
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
-    def provider(self, group: str) -> None:
-        return None
-
-    def submit(
-        self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
-    ) -> Job[Result, Left]:
-        job = Job.of(group, request, priority, label)
+    def _take_on(self, job: Job[Any, Any]) -> None:
         self._queue.add(job)
         self._hand_out()
-        return job
 
     def put(self, content: Any) -> Value[Any]:
         return Value(owned(self._folders.pack(content)))
@@ -168,9 +157,6 @@ class LocalPool:
         self._workers[dead.number] = self._make(dead.number)
 
     # --- the rest -----------------------------------------------------------------------------------------------------
-
-    def show(self, readings: Sequence[Reading]) -> None:
-        """Does nothing: there is no dashboard."""
 
     def spare(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds

@@ -5,6 +5,7 @@ A factory builds each worker, set-ups then give it what it needs, and after that
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
@@ -87,19 +88,24 @@ class Provider(Protocol):
         """Returns what it answers, after what it does now. Raises RuntimeError if the query fails."""
 
 
-class Pool(Protocol):
-    """Groups of workers, to which jobs are submitted."""
+class Pool(ABC):
+    """Groups of workers, to which jobs are submitted.
 
-    machines: dict[str, Machine]
-    """What each worker's process computes with, by the worker's name, as of its last set-up."""
-    lives: list[Life]
-    """The workers' processes so far, in the order in which they were ready; also those that have ended."""
-    warnings: list[str]
-    """Texts that a user who watches the run should see while it goes on."""
+    machines: what each worker's process computes with, by the worker's name, as of its last set-up. lives: the workers'
+    processes so far, in the order in which they were ready; also those that have ended. warnings: texts that a user who
+    watches the run should see while it goes on.
+    """
 
+    def __init__(self) -> None:
+        self.machines: dict[str, Machine] = {}
+        self.lives: list[Life] = []
+        self.warnings: list[str] = []
+
+    @abstractmethod
     def start(self, group: Group) -> None:
         """Makes the group's workers."""
 
+    @abstractmethod
     def set_up(self, setups: dict[str, Setup]) -> None:
         """Does a set-up on every worker of a group, and waits until all have done it. setups: by group.
 
@@ -108,6 +114,7 @@ class Pool(Protocol):
 
     def provider(self, group: str) -> Provider | None:
         """Returns the first worker of a group that has done a job; None if all workers are on this machine."""
+        return None
 
     def submit(
         self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""
@@ -116,25 +123,39 @@ class Pool(Protocol):
 
         priority: among jobs that may run, the lowest runs first. label: what error messages call the job.
         """
+        job = Job.of(group, request, priority, label)
+        self._take_on(job)
+        return job
 
+    @abstractmethod
+    def _take_on(self, job: Job[Any, Any]) -> None:
+        """Sees to it that a new job gets done."""
+
+    @abstractmethod
     def wait(self) -> None:
         """Waits until at least one more job is done. Raises JobFailed, or KeyboardInterrupt if the run must end."""
 
+    @abstractmethod
     def spare(self, seconds: float) -> None:
         """Lets `wait` go on after an interruption, but for so many seconds only; then it raises KeyboardInterrupt."""
 
+    @abstractmethod
     def put(self, content: Any) -> Value[Any]:
         """Returns a value that holds the content, without a job."""
 
+    @abstractmethod
     def get(self, value: Value[Content]) -> Content:
         """Returns the content of a value whose job is done. It must not be changed."""
 
+    @abstractmethod
     def size(self, group: str) -> int:
         """Returns how many workers of a group can be given jobs now; at least 1."""
 
     def show(self, readings: Sequence[Reading]) -> None:
         """Shows all readings of the run's program on a dashboard, if there is one. They replace the ones before."""
+        return
 
+    @abstractmethod
     def close(self) -> None:
         """Ends all workers."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ray.exceptions import ObjectLostError, OutOfMemoryError
 
-from actors.crews import Crews
+from actors.crew import Crews
 from actors.fault import brief
 from actors.instrument import DEATHS
 from actors.job import Job, Value

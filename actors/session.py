@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from actors.placement import Demand, Placement, reserved, room
+from actors.placement import Demand, Placement, left, reserved
 from actors.pool import MissingResources
 from actors.workforce import Terms, Workforce
 
@@ -47,7 +47,7 @@ class Session:
     def _make_room(self, demand: Demand) -> None:
         """Ends those that have waited longest, as many as it takes."""
         with self._lock:
-            free, ended = room(one.terms.demand for one in self._waiting), []
+            free, ended = left(one.terms.demand for one in self._waiting), []
             while self._waiting and (len(self._waiting) >= MOST or demand.takes_all or not demand.fits(free)):
                 ended.append(oldest := next(iter(self._waiting)))
                 self._take(oldest)

@@ -9,8 +9,8 @@ from typing import Any
 import ray
 
 from actors.gang import Address
-from actors.host import Host
-from actors.job import Job
+from actors.host import Failure, Host
+from actors.job import Job, Query, Result
 from actors.process import Life, Process
 from actors.pulse import Pulse
 
@@ -90,3 +90,22 @@ class Worker:
         if self.node_id is None:
             return "waiting"
         return "starting" if not self.is_set_up else "busy" if self.jobs else "idle"
+
+
+@dataclass(frozen=True)
+class RayProvider:
+    """A worker that workers of other groups may ask. A set-up may hold it."""
+
+    actor: Any  # Ray's handle of the worker's actor
+    node: str | None  # Ray's id of its node
+
+    @property
+    def is_here(self) -> bool:
+        return bool(ray.get_runtime_context().get_node_id() == self.node)
+
+    def ask(self, query: Query[Result]) -> Result:
+        answer = ray.get(self.actor.call.options(name=query.name).remote(query, None, []))
+        if isinstance(answer, Failure):
+            raise RuntimeError(f"{query.name}: {answer.cause}")
+        result: Result = answer.result
+        return result
