@@ -10,10 +10,9 @@ from actors.inline import InlinePool
 from actors.instrument import Instrument, Reading
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.local import LocalPool
-from actors.machine import Machine, this_machine
 from actors.on_node import OnNode
 from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, Provider, SchedulerDied, ValuesLost, finished
-from actors.process import Life, Process
+from actors.process import Life, Machine, Process, this_machine
 
 __all__ = [
     "Alone",

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Self
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
 from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
-from actors.machine import Machine, this_machine
-from actors.process import Process, state_of_process
+from actors.process import Machine, Process, state_of_process, this_machine
 
 
 class Failure(NamedTuple):

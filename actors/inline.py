@@ -7,9 +7,8 @@ from actors.gang import Alone
 from actors.host import timed
 from actors.interrupt import allowing
 from actors.job import Content, Job, Outcome, Setup, Value, values_of
-from actors.machine import this_machine
 from actors.pool import Group, JobFailed, Pool
-from actors.process import Life, Process
+from actors.process import Life, Process, this_machine
 
 
 class InlinePool(Pool):

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
 from actors.instrument import Reading
 from actors.job import Content, Job, Left, Query, Request, Result, Setup, Value
-from actors.machine import Machine
-from actors.process import Life
+from actors.process import Life, Machine
 
 ATTEMPTS = 3  # workers that may die with the same job, or in a row in one set-up, before the run fails
 

@@ -1,7 +1,6 @@
 """Groups of clients that differ from the others, and what clients do that do not follow the algorithm."""
 
-from raysim.clients.behaviour import Behaviour
-from raysim.clients.behaviours import BEHAVIOURS, Honest
+from raysim.clients.behaviours import BEHAVIOURS, Behaviour, Honest
 from raysim.clients.group import ClientGroup, ClientGroups, group_problems
 
 __all__ = ["BEHAVIOURS", "Behaviour", "ClientGroup", "ClientGroups", "Honest", "group_problems"]

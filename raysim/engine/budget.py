@@ -1,4 +1,4 @@
-"""Says when a run has spent what `run.until` allows, or its model is as good as that asks for."""
+"""What a run goes by: what it has spent, how good its model is, and which evaluation was the best."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from raysim.engine.best import is_better
 from raysim.parts.errors import BadInput
 from raysim.scenario.schema import RunSettings
 from results.metrics import directions
@@ -39,11 +38,8 @@ class RunBudget:
         self._last = dict(self.spent)
         if self._metric is None:
             return
-        if self._metric not in metrics:
-            text = f"must be one of {', '.join(metrics)}, which this run evaluates, got {self._metric!r}"
-            raise BadInput("run.until.metric", text)
-        self._value = metrics[self._metric]
-        better = is_better(self._value, self._best, larger=self._larger)
+        self._value = _value(metrics, self._metric, "run.until.metric")
+        better = _is_better(self._value, self._best, larger=self._larger)
         self._best, self._since = (self._value, 0) if better else (self._best, self._since + 1)
 
     def require_countable(self, flops: float | None) -> None:
@@ -76,3 +72,44 @@ class RunBudget:
         self.spent.update(memory["spent"])
         self._last, self._value, self._best = memory["last"], memory["value"], memory["best"]
         self._since = memory["since"]
+
+
+class Best:
+    """The best evaluation so far. The first of equally good ones counts.
+
+    found: what run.json says of it; None before the first evaluation, and if no metric is asked for.
+    """
+
+    def __init__(self, run: RunSettings) -> None:
+        self._split, _, self._metric = (run.keep_best or "").partition(" ")
+        self._larger = directions({"larger_is_better": run.directions}).get(self._metric)
+        self.found: dict[str, Any] | None = None
+
+    def evaluated(self, metrics: Mapping[str, float], when: Mapping[str, Any]) -> bool:
+        """Notes an evaluation, and returns whether it is the best so far. when: its step, round and virtual time.
+
+        Raises BadInput if it has not the metric.
+        """
+        if not self._metric:
+            return False
+        value = _value(metrics, self._metric, "run.keep_best")
+        before = self.found["value"] if self.found else None
+        if not _is_better(value, before, larger=self._larger):
+            return False
+        self.found = {"split": self._split, "metric": self._metric, "value": value, **when}
+        return True
+
+
+def _value(metrics: Mapping[str, float], metric: str, key: str) -> float:
+    """Returns an evaluation's value of a metric. Raises BadInput for the key that names it if it has none."""
+    if metric not in metrics:
+        raise BadInput(key, f"must name one of {', '.join(metrics)}, which this run evaluates, got {metric!r}")
+    return metrics[metric]
+
+
+def _is_better(value: float, before: float | None, *, larger: bool | None) -> bool:
+    """Returns whether a metric is better than the best one before, None if there was none. What is not a number never
+    is. larger: whether larger values are better."""
+    if math.isnan(value) or before is None:
+        return not math.isnan(value)
+    return value > before if larger else value < before

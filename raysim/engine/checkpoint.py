@@ -12,12 +12,13 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from pydantic import TypeAdapter
 from safetensors import safe_open
 from safetensors.numpy import save
 
@@ -28,7 +29,6 @@ from results.disk import replacing
 from results.location import is_local
 from results.parts import DamagedPart, require_whole, rows_in
 from results.store import local_copy
-from results.texts import quoted
 
 HappenedT = TypeVar("HappenedT", bound=Happened)
 FOLDER, INDEX = "checkpoint", "checkpoint.json"
@@ -51,10 +51,10 @@ class Checkpoint:
     seconds: float  # wall seconds of the run's timeline by then
     rows: dict[str, int]
     totals: dict[str, int]
-    memory: dict[str, Any]
+    memory: dict[str, dict[str, Any]]
     files: dict[str, tuple[str, Any]]
     digests: dict[str, str]
-    fetched: list[dict[str, Wire]] = field(default_factory=list, compare=False, repr=False)  # by `fetch`
+    fetched: list[Any] = field(default_factory=list, compare=False, repr=False)  # by `fetch`
 
     @classmethod
     def read(cls, run: Path) -> Checkpoint | None:
@@ -69,9 +69,8 @@ class Checkpoint:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content.pop("sha256") != _digest_of_index(content):
                 raise ValueError("its content has changed since it was written")
-            _require_kinds(content)
-            content["files"] = {key: (file, note) for key, (file, note) in content["files"].items()}
-            checkpoint = cls(folder=path.parent, **content)
+            found = TypeAdapter(cls).validate_json(json.dumps(content | {"folder": ""}), strict=True)
+            checkpoint = replace(found, folder=path.parent)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -122,7 +121,8 @@ class Checkpoint:
     def records(self) -> dict[str, Wire]:
         """Returns all records by key. Each file is read once. Raises DamagedCheckpoint, as `read` does."""
         if self.fetched:
-            return self.fetched.pop()
+            fetched: dict[str, Wire] = self.fetched.pop()
+            return fetched
 
         records: dict[str, Wire] = {key: {} for key in self.files}
         for name, digest in self.digests.items():
@@ -200,19 +200,6 @@ def _require_same(path: Path, copy: Path, digest: str) -> None:
         raise DamagedCheckpoint(_told(path, f"it cannot be read: {error.strerror}")) from None
     if found != digest:
         raise DamagedCheckpoint(_told(path, "its content has changed since it was written"))
-
-
-def _require_kinds(content: dict[str, Any]) -> None:
-    """Raises TypeError unless numbers are numbers, and blocks are blocks of them."""
-    numbers = ("happenings", "version", "round", "virtual_time", "seconds")
-    blocks = {"rows": int, "totals": int, "digests": str, "memory": dict}
-    found: list[tuple[str, Any, Any]] = [(key, content[key], (int, float)) for key in numbers]
-    found += [
-        (f"{block}.{key}", value, kind) for block, kind in blocks.items() for key, value in content[block].items()
-    ]
-    for key, value, kind in found:
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise TypeError(f"{key} must not be {quoted(value)}")
 
 
 def _digest_of_index(content: dict[str, Any]) -> str:

@@ -6,19 +6,18 @@ from actors import Group, Needs
 from raysim.data.sources.in_memory import light
 from raysim.scenario import Scenario
 from raysim.scenario.nodes import Nodes
-from raysim.workers.loader import FederationLoader
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER
 from raysim.workers.workshop import OpenWorkshop
 
 
 def loader(scenario: Scenario) -> Group:
-    """Returns the group of the one actor that loads the data.
+    """Returns the group of the one actor that loads the data, which is all that its requests need of it.
 
     By default, it is on the driver's node. So the files need to be on that node only, and the loaded data are not lost
     while the run goes on.
     """
     nodes = scenario.resources.load_on
-    return Group(LOADER, FederationLoader, 1, Needs(with_driver=True) if nodes is None else _needs(nodes))
+    return Group(LOADER, object, 1, Needs(with_driver=True) if nodes is None else _needs(nodes))
 
 
 def clients(scenario: Scenario) -> Group:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from actors import Job
 from raysim.engine import rows
-from raysim.engine.best import Best
-from raysim.engine.budget import RunBudget
+from raysim.engine.budget import Best, RunBudget
 from raysim.scenario.schema import RunSettings
 from raysim.workers.replies import Numbers
 from results import Writer

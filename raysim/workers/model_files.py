@@ -12,7 +12,6 @@ from actors import Provider, Query
 from raysim.data.cache import cache_folder
 from raysim.scenario import Scenario
 from raysim.scenario.fingerprints import files_in, fingerprint
-from raysim.workers.loader import FederationLoader
 from results.location import is_local, location
 
 PART = 2**26  # bytes that are sent at a time
@@ -34,7 +33,7 @@ class FindRequest(Query[Found | None]):
 
     name = "find files"
 
-    def ask(self, worker: FederationLoader) -> Found | None:
+    def ask(self, worker: object) -> Found | None:
         where = location(self.path).expanduser().absolute()
         mark = fingerprint(where)
         return Found(where, mark, {name: file.stat().st_size for name, file in files_in(where)}) if mark else None
@@ -49,7 +48,7 @@ class ReadRequest(Query[bytes]):
 
     name = "read files"
 
-    def ask(self, worker: FederationLoader) -> bytes:
+    def ask(self, worker: object) -> bytes:
         with self.file.open("rb") as stream:
             stream.seek(self.start)
             return stream.read(PART)

@@ -37,7 +37,7 @@ class Evaluated(NamedTuple):
 
 
 class Described(NamedTuple):
-    """What the scheduler must know of the data and the model."""
+    """What the scheduler must know of the data, the model and, in a run with a server, the states."""
 
     samples: np.ndarray  # number of samples that each client trains on, (clients,) int64
     held_out: np.ndarray  # number of samples that each client tests its own model on, (clients,) int64
@@ -51,14 +51,8 @@ class Described(NamedTuple):
     notes: tuple[str, ...]  # what of the scenario is seldom meant, or done otherwise than asked
     meaning: tuple[str, ...]  # what inputs and labels were taken for
     forward_flops: float | None  # of one sample's forward pass; None if they cannot be counted
-
-
-class ServerDescribed(NamedTuple):
-    """What the scheduler must know in a run with a server."""
-
-    described: Described
-    state: tuple[str, ...]  # names of the entries of the server's state
-    stateful: bool  # whether clients keep state
+    state: tuple[str, ...] = ()  # names of the entries of the server's state; () without a server
+    stateful: bool = False  # whether clients keep state, with a server
 
 
 class Passes(NamedTuple):

@@ -18,7 +18,6 @@ from raysim.workers.replies import (
     Evaluated,
     MetricSums,
     OwnMetrics,
-    ServerDescribed,
     StepReply,
     TrainedClient,
     UpdateCost,
@@ -33,16 +32,6 @@ Update: TypeAlias = "tuple[Wire, Wire]"
 """What clients send, but for buffers, and their buffers, which the engine averages in all algorithms."""
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class DescribeServerRequest(Query[ServerDescribed]):
-    """Describes the data, the model and the server's state to the scheduler."""
-
-    name = "describe"
-
-    def ask(self, worker: ServerWorker) -> ServerDescribed:
-        return worker.describe_server()
 
 
 class First(NamedTuple):

@@ -20,7 +20,7 @@ from raysim.workers import records, returned, wire
 from raysim.workers.client import ClientWorker
 from raysim.workers.comparison import compare
 from raysim.workers.records import not_finite
-from raysim.workers.replies import Numbers, ServerDescribed, StepReply, UpdateCost
+from raysim.workers.replies import Described, Numbers, StepReply, UpdateCost
 from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest, shares
 from raysim.workers.stored_state import load, store
 
@@ -30,10 +30,10 @@ class ServerWorker(ClientWorker):
 
     # --- set-up -------------------------------------------------------------------------------------------------------
 
-    def describe_server(self) -> ServerDescribed:
+    def describe(self) -> Described:
         """Returns what the scheduler must know of the data, the model and the states."""
         stateful = bool(self.first_client())
-        return ServerDescribed(described=self.describe(), state=tuple(self.first_state()), stateful=stateful)
+        return super().describe()._replace(state=tuple(self.first_state()), stateful=stateful)
 
     def first(self, request: FirstRequest) -> Answer[None, First]:
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from actors import Answer, Gang, Query, Request, Value
-from raysim.data import Federation
+from raysim.data import Federation, federate
+from raysim.parts.standard_state import standard_state
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described
 
 if TYPE_CHECKING:
-    from raysim.workers.loader import FederationLoader
     from raysim.workers.workbench import Workbench
 
 CLIENT, SERVER, LOADER = "client", "aggregator", "loader"  # names of the groups of workers
@@ -25,7 +25,7 @@ class Loaded(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadRequest(Request[None, Loaded]):
-    """Loads the data and divides them among clients."""
+    """Loads the data and divides them among clients, on the node with the files. It needs no torch."""
 
     scenario: Value[Scenario]  # with the contents of its arrays, which the workers' own scenario lacks
 
@@ -34,13 +34,16 @@ class LoadRequest(Request[None, Loaded]):
     def leaves(self) -> Loaded:
         return Loaded(federation=Value())
 
-    def call(self, worker: FederationLoader, gang: Gang) -> Answer[None, Loaded]:
-        return Answer(None, Loaded(federation=Value(worker.load(self.scenario.content))))
+    def call(self, worker: object, gang: Gang) -> Answer[None, Loaded]:
+        given = self.scenario.content
+        with standard_state():  # another run may have been here before
+            federation = federate(given.data, given.server_data, given.seed, given.public)
+        return Answer(None, Loaded(federation=Value(federation)))
 
 
 @dataclass(frozen=True)
 class DescribeRequest(Query[Described]):
-    """Describes the data and the model to the scheduler."""
+    """Describes the data, the model and, with a server, the states to the scheduler."""
 
     name = "describe"
 

@@ -1,8 +1,8 @@
 """When clients can be picked, and whether they report back."""
 
 import math
-from abc import ABC, abstractmethod
-from typing import Annotated, Self
+from abc import abstractmethod
+from typing import Annotated, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,19 +38,15 @@ class Availability(Part):
         return AnyPresence(self, seed, clients)
 
 
-class Presence(ABC):
-    """Who is there in one run, at times that never decrease."""
+class Presence(Protocol):
+    """Who is there in one run, at times that never decrease, as `Availability` says it."""
 
-    @abstractmethod
-    def mask(self, time: float) -> NDArray[np.bool_]:
-        """Returns who is available at the time, bool (clients,)."""
+    def mask(self, time: float) -> NDArray[np.bool_]: ...
 
-    @abstractmethod
-    def next_change(self, time: float) -> float:
-        """Returns when that may next change after the time; infinite if it never does."""
+    def next_change(self, time: float) -> float: ...
 
 
-class AnyPresence(Presence):
+class AnyPresence:
     """The presence that any availability gives, by asking it for all clients each time.
 
     Raises BadInput if it returns a mask of another shape or type, or a next change that is not in the future, for then

@@ -27,18 +27,9 @@ class Started(NamedTuple):
     """A dispatch whose training must start now, because its arrival, or who is picked after it, depends on that."""
 
     dispatched: Dispatched  # its `arrives` is infinite if it depends on the work done
-
-    @property
-    def version(self) -> int:
-        return self.dispatched.version
-
-    @property
-    def round(self) -> int:
-        return self.dispatched.round
-
-    @property
-    def time(self) -> float:
-        return self.dispatched.time
+    version: int  # as in `dispatched`, and so are round and time
+    round: int
+    time: float
 
 
 class Ended(NamedTuple):
@@ -69,7 +60,8 @@ class Stepped(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """The end of a round, or of a server step where the world has no rounds."""
+    """The end of a round, or of a server step where the world has no rounds; or a moment within one at which the model
+    is evaluated as it is then, because of the virtual time or because the run ends."""
 
     round: int
     time: float
@@ -77,26 +69,13 @@ class Closed(NamedTuple):
     in_flight: int
     evaluated: bool  # whether the model is evaluated after it
     ends: str | None = None  # what ends the run here: rounds, updates, virtual_time or clients; None if it goes on
-    early: str | None = None  # why the run ends within this round; None if the round is over
+    early: str | None = None  # why the run ends within this round; None if it does not
+    whole: bool = True  # whether the round is over
 
     @property
     def over(self) -> int:
         """Number of rounds that are over."""
-        return self.round + (self.early is None)
+        return self.round + self.whole
 
 
-class Due(NamedTuple):
-    """A virtual time at which the model is evaluated as it is then, whether or not a round ends."""
-
-    round: int
-    time: float
-    version: int
-    in_flight: int
-
-    @property
-    def over(self) -> int:
-        """Number of rounds that are over."""
-        return self.round
-
-
-Happening: TypeAlias = Started | Ended | Stepped | Closed | Due
+Happening: TypeAlias = Started | Ended | Stepped | Closed

@@ -24,7 +24,7 @@ from raysim.world.clock import Clock
 from raysim.world.delay import Cost, duration_of
 from raysim.world.horizon import Horizon
 from raysim.world.picker import new_picker
-from raysim.world.server_happening import Closed, Dispatched, Due, Ended, Happening, Started, Stepped
+from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
 from raysim.world.tiers import Tiers
 from raysim.world.world import World
 
@@ -101,17 +101,20 @@ class ServerTimeline:
         if not self._over and len(self._clock):  # time is up
             yield from self._evaluations(end)
             self._clock.pass_to(end)
-            yield Closed(self.round, end, self.version, self.in_flight, True, "virtual_time", "its time was up")
+            yield self._within(end, "virtual_time", "its time was up")
         elif not self._over:  # nobody is in flight, and nobody ever will be
-            over, now = self._picker.over, self._clock.now
-            yield Closed(self.round, now, self.version, self.in_flight, True, "clients", over)
+            yield self._within(self._clock.now, "clients", self._picker.over)
         yield from self._unfinished()
 
-    def _evaluations(self, before: float) -> Iterator[Due]:
+    def _within(self, time: float, ends: str | None = None, early: str | None = None) -> Closed:
+        """Returns an evaluation within a round, which may end the run."""
+        return Closed(self.round, time, self.version, self.in_flight, True, ends, early, whole=False)
+
+    def _evaluations(self, before: float) -> Iterator[Closed]:
         """Yields the evaluations that are due before a virtual time."""
         while (time := self.horizon.due(self._looks + 1)) < before:
             self._looks += 1
-            yield Due(self.round, time, self.version, self.in_flight)
+            yield self._within(time)
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
@@ -121,7 +124,7 @@ class ServerTimeline:
         for client in self._picker.pick(now, self.round, self.in_flight, self._serial):
             dispatched = self._dispatch(client)
             if self._follows and dispatched.reports:
-                yield Started(dispatched)
+                yield Started(dispatched, self.version, self.round, now)
         if not self._has_rounds:
             self._look_again()
         elif self.length is not None:

@@ -107,7 +107,7 @@ class TraceAvailability(Availability):
         return [known[client] for client in range(clients)]
 
 
-class TracePresence(Presence):
+class TracePresence:
     """Who is there at times that never decrease: it looks only at clients that come or go."""
 
     def __init__(self, tables: Sequence[Timetable]) -> None:

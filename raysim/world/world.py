@@ -39,9 +39,6 @@ DELAYS: tuple[type[Delay], ...] = (
 AVAILABILITY: tuple[type[Availability], ...] = (Always, RandomAvailability, Periodic, TraceAvailability)
 
 
-_SECONDS = "needs a delay in seconds, got one in rounds; set world.delay.unit: seconds"
-
-
 class Dispatch(Part):
     """Which clients are picked, and when. A client in flight is never picked.
 
@@ -160,12 +157,11 @@ class World(Part):
                 raise ValueError(f"availability must not be given beside dispatch.{key}, which says who is picked")
         if self.dispatch.given == ["order"] and self.delay.unit == "rounds":
             raise ValueError("dispatch.order alone needs a delay in seconds, got one in rounds; add per_round")
-        if self.dispatch.per_tier is not None and self.delay.unit == "rounds":
-            raise ValueError(f"dispatch.per_tier {_SECONDS}")
-        if self.dispatch.round_s is not None and self.delay.unit == "rounds":
-            raise ValueError(f"dispatch.round_s {_SECONDS}")
-        if self.dispatch.reports is not None and self.delay.unit == "rounds":
-            raise ValueError(f"dispatch.reports {_SECONDS}")
+        for key in ("per_tier", "round_s", "reports"):
+            if getattr(self.dispatch, key) is not None and self.delay.unit == "rounds":
+                raise ValueError(
+                    f"dispatch.{key} needs a delay in seconds, got one in rounds; set world.delay.unit: seconds"
+                )
         if self.staleness == "rounds" and not self.has_rounds:
             raise ValueError(
                 "staleness must be versions where delays are in seconds and clients are not picked by rounds"

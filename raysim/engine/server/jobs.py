@@ -19,7 +19,6 @@ from raysim.terms import Moment, Wire
 from raysim.workers.replies import Described, Evaluated, MetricSums, UpdateCost
 from raysim.workers.requests import (
     CostRequest,
-    DescribeServerRequest,
     EvaluateClientsRequest,
     EvaluateRequest,
     FinishRequest,
@@ -30,9 +29,9 @@ from raysim.workers.requests import (
     SaveClientsRequest,
     StepRequest,
 )
-from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, LoadRequest
+from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, DescribeRequest, LoadRequest
 from raysim.workers.workshop import BecomeClient, BecomeServer
-from raysim.world.server_happening import Closed, Due, Ended, Started, Stepped
+from raysim.world.server_happening import Closed, Ended, Started, Stepped
 
 Result = TypeVar("Result")
 Left = TypeVar("Left")
@@ -51,13 +50,13 @@ class ServerJobs(Visitor):
         federation = finished(pool, loading).left.federation
         loader = pool.provider(LOADER)
         pool.set_up({SERVER: BecomeServer(federation, loader), CLIENT: BecomeClient(federation, loader)})
-        found = finished(pool, pool.submit(SERVER, DescribeServerRequest(), label="describe data")).result
-        self.described = found.described
+        self.described = finished(pool, pool.submit(SERVER, DescribeRequest(), label="describe data")).result
         self.population = scenario.population(self.described.samples)
-        made = finished(pool, pool.submit(SERVER, FirstRequest(found.state), label="make the first model")).left
+        first = FirstRequest(self.described.state)
+        made = finished(pool, pool.submit(SERVER, first, label="make the first model")).left
         self._messages: dict[int, Value[Wire]] = {0: made.message}  # by version
         self._state = made.state
-        self.training = Training(scenario, pool, self._messages, made.client if found.stateful else None)
+        self.training = Training(scenario, pool, self._messages, made.client if self.described.stateful else None)
         self._evaluated_clients = _evaluated_clients(scenario, self.described)
         self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
         self.made = Moment()  # when the newest version was made
@@ -105,10 +104,6 @@ class ServerJobs(Visitor):
     def closed(self, closed: Closed) -> PendingEvaluation | None:
         """Evaluates the newest version of the model, if it is time."""
         return self._evaluation(closed.version) if closed.evaluated else None
-
-    def due(self, due: Due) -> PendingEvaluation:
-        """Evaluates the newest version of the model."""
-        return self._evaluation(due.version)
 
     def _evaluation(self, version: int) -> PendingEvaluation:
         """Evaluates the newest version of the model. Returns the earlier evaluation if it had one."""

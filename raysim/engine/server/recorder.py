@@ -10,7 +10,7 @@ from raysim.engine import rows
 from raysim.engine.recorder import Recorder
 from raysim.scenario.schema import RunSettings
 from raysim.workers.replies import Evaluated, Numbers
-from raysim.world.server_happening import Closed, Due, Ended, Stepped
+from raysim.world.server_happening import Closed, Ended, Stepped
 from results import Writer
 
 
@@ -72,12 +72,12 @@ class ServerRecorder(Recorder):
             self.writer.add(row, own)
 
     def closed(self, closed: Closed) -> None:
-        """Counts a round that is over, and notes what ends the run, if it ends."""
+        """Counts the rounds that are over, and notes what ends the run, if it ends."""
         self.totals["rounds"], self.virtual_time = closed.over, closed.time
         self.early, self.ended_by = closed.early, closed.ends
 
     def evaluated(
-        self, happened: Closed | Due, split: str, found: Evaluated, subject: str = "global", client: int | None = None
+        self, happened: Closed, split: str, found: Evaluated, subject: str = "global", client: int | None = None
     ) -> None:
         """Writes one evaluation of one model on one split.
 

@@ -24,7 +24,7 @@ from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
 from raysim.terms import Moment
 from raysim.world.horizon import Horizon
-from raysim.world.server_happening import Closed, Dispatched, Due, Ended, Happening, Started, Stepped
+from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
 from raysim.world.server_timeline import ServerTimeline
 
 
@@ -39,7 +39,7 @@ class ServerSimulation(Visitor):
         self._jobs, self._recorder = jobs, recorder
         recorder.held(described.samples)
         self._evaluated: int | None = None  # version of the last evaluation that was written
-        self._end: Closed | Due | None = None  # the last end of a round, or evaluation, that was written
+        self._end: Closed | None = None  # the last end of a round, or evaluation, that was written
         self._written = 0  # happenings that were written
         self._made: dict[str, Any] = {"round": 0, "virtual_time": 0.0}  # when the last version written was made
         self._good: tuple[Value[Any], dict[str, Any]] | None = None  # the last model that was evaluated as finite
@@ -69,7 +69,7 @@ class ServerSimulation(Visitor):
     def end(self) -> None:
         last, horizon = self._end, self.scenario.run.horizon
         assert last is not None  # it is the evaluation that ends the run
-        shorter = {"rounds": last.over} if isinstance(last, Closed) else {"time": last.time}
+        shorter = {"rounds": last.over} if last.whole else {"time": last.time}
         self._ahead.clear()
         self._jobs.go_back(self.committed)
         self._timeline = self._new_timeline(horizon._replace(**shorter))
@@ -121,21 +121,13 @@ class ServerSimulation(Visitor):
         self._recorder.ended(ended)
 
     def closed(self, closed: Closed, pending: PendingEvaluation | None) -> Mark:
-        """Writes the end of a round, and the evaluation after it, if there is one."""
+        """Writes the end of a round, or a moment within one, and the evaluation then, if there is one."""
         self._end = closed
         metrics = self._record_evaluation(closed, pending) if pending else None
         self._recorder.closed(closed)
         if pending:
             self._record_divergence(closed, pending)
         return Mark(closed.over, closed.time, closed.in_flight, metrics, closed.ends is not None)
-
-    def due(self, due: Due, pending: PendingEvaluation) -> Mark:
-        """Writes the evaluation that is due at a virtual time."""
-        self._end = due
-        metrics = self._record_evaluation(due, pending)
-        self._recorder.virtual_time = due.time
-        self._record_divergence(due, pending)
-        return Mark(due.over, due.time, due.in_flight, metrics)
 
     def stepped(self, stepped: Stepped, pending: PendingStep) -> None:
         """Writes a server step, and the updates that it used."""
@@ -161,7 +153,7 @@ class ServerSimulation(Visitor):
             self._diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
         self._made = {"round": stepped.round, "virtual_time": stepped.time}
 
-    def _record_divergence(self, closed: Closed | Due, pending: PendingEvaluation) -> None:
+    def _record_divergence(self, closed: Closed, pending: PendingEvaluation) -> None:
         """Notes losses that are not finite: of the server's model, then of clients' own models."""
         if not all(math.isfinite(found.sums["loss"]) for found in pending.of_global.values()):
             self._diverge(closed, "the loss of the server's model", closed.version)
@@ -171,11 +163,11 @@ class ServerSimulation(Visitor):
         if not self._recorder.diverged:
             self._good = self._newest()
 
-    def _diverge(self, happening: Stepped | Closed | Due, what: str, version: int, client: int | None = None) -> None:
+    def _diverge(self, happening: Stepped | Closed, what: str, version: int, client: int | None = None) -> None:
         go_on = self.scenario.run.on_divergence == "go_on"
         self._recorder.diverge(happening, what, version=version, client=client, go_on=go_on)
 
-    def _record_evaluation(self, closed: Closed | Due, pending: PendingEvaluation) -> dict[str, float]:
+    def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the metrics on the first split that progress shows."""
         for split, found in pending.of_global.items():
             self._recorder.evaluated(closed, split, found)
@@ -213,7 +205,7 @@ class ServerSimulation(Visitor):
         version = max(messages)
         return messages[version], {"step": version, **self._made}
 
-    def _evaluate_unseen(self, closed: Closed | Due) -> None:
+    def _evaluate_unseen(self, closed: Closed) -> None:
         pending = self._jobs.evaluate_unseen(closed.version)
         for job in pending.jobs:
             finished(self._jobs.pool, job)
@@ -228,13 +220,10 @@ class _Training(Visitor):
     def __init__(self) -> None:
         self.begun: dict[int, Dispatched] = {}
         self.made = Moment()  # when the newest version was made
-        self.end: Closed | Due | None = None  # the last end of a round, or evaluation
+        self.end: Closed | None = None  # the last end of a round, or evaluation
 
     def closed(self, closed: Closed) -> None:
         self.end = closed
-
-    def due(self, due: Due) -> None:
-        self.end = due
 
     def started(self, started: Started) -> None:
         self.begun[started.dispatched.serial] = started.dispatched
