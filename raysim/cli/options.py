@@ -14,7 +14,7 @@ from raysim.observers import Observer
 from raysim.parts.errors import ScenarioError, no_faults
 from raysim.parts.plain import as_tuples
 from raysim.scenario.explain import explain
-from raysim.scenario.schema import RunSettings
+from raysim.scenario.run_settings import RunSettings
 from results.disk import CannotWrite, require_folder
 from results.location import UnknownLocation, is_local, location
 from results.texts import count

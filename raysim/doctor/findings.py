@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 from actors import OnNode
 from raysim.doctor.node import Node
 from raysim.scenario import Scenario
-from raysim.scenario.nodes import Nodes
 from raysim.scenario.own_modules import parts_in
+from raysim.scenario.resources import Nodes
 
 _LITTLE_DISK = 1 << 30  # bytes
 _CAPABILITIES = ("default", "avx2", "avx512")  # a CPU that has one of these has all before it

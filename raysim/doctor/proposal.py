@@ -10,7 +10,7 @@ from actors import OnNode
 from raysim.doctor.measurement import Measured, Planned
 from raysim.doctor.node import Node
 from raysim.scenario import Scenario
-from raysim.scenario.schema import Resources
+from raysim.scenario.resources import Resources
 from raysim.terms import Buffer
 
 JOB_S = 0.02  # seconds that a job should take at least, to be worth its call

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from raysim.parts.errors import BadInput
-from raysim.scenario.schema import RunSettings
+from raysim.scenario.run_settings import RunSettings
 from results.metrics import directions
 
 SPENT = ("bytes", "flops")  # what is counted as it is spent, by its key of `run.until`

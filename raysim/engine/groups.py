@@ -5,7 +5,7 @@ from __future__ import annotations
 from actors import Group, Needs
 from raysim.data.sources.in_memory import light
 from raysim.scenario import Scenario
-from raysim.scenario.nodes import Nodes
+from raysim.scenario.resources import Nodes
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER
 from raysim.workers.workshop import OpenWorkshop
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from actors import Job
 from raysim.engine import rows
 from raysim.engine.budget import Best, RunBudget
-from raysim.scenario.schema import RunSettings
+from raysim.scenario.run_settings import RunSettings
 from raysim.workers.replies import Numbers
 from results import Writer
 from results.schemas import Row, StepRow

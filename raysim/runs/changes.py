@@ -12,8 +12,7 @@ from raysim.engine.checkpoint import Checkpoint
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.folder import installed
 from raysim.scenario import Scenario, parse_scenario
-from raysim.scenario.schema import RunSettings
-from raysim.scenario.until import Until
+from raysim.scenario.run_settings import RunSettings, Until
 from raysim.scenario.yaml import override_all
 from results import Run
 from results.keys import Value, flatten

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from raysim.scenario.dependencies import changes
-from raysim.scenario.schema import computes_on
+from raysim.scenario.resources import computes_on
 
 Info = dict[str, Any]  # the content of a run.json
 

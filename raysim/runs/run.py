@@ -32,8 +32,8 @@ from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from raysim.scenario.file_checks import file_problems
-from raysim.scenario.generation import Generation
 from raysim.scenario.load import scenario_of
+from raysim.scenario.run_settings import Generation
 from raysim.workers.device import stand_in
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing

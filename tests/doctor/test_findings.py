@@ -10,7 +10,7 @@ from actors import OnNode
 from raysim.doctor.findings import Finding, findings, paths_read
 from raysim.doctor.node import Examination, Gpu, Node
 from raysim.scenario import parse_scenario
-from raysim.scenario.nodes import Nodes
+from raysim.scenario.resources import Nodes
 
 HERE = Examination(())({})
 WEIGHTS = {"model": {"name": "torchvision", "model": "resnet18", "weights": "w.pth"}}

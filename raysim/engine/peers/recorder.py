@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
 from raysim.engine.visitor import Visitor
-from raysim.scenario.schema import RunSettings
+from raysim.scenario.run_settings import RunSettings
 from raysim.workers.replies import Evaluated, Numbers, TrainedPeer
 from raysim.world.peers_timeline import Exchanged
 from results import Writer

@@ -8,7 +8,7 @@ from typing import Any
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
-from raysim.scenario.schema import RunSettings
+from raysim.scenario.run_settings import RunSettings
 from raysim.workers.replies import Evaluated, Numbers
 from raysim.world.server_happening import Closed, Ended, Stepped
 from results import Writer

@@ -1,0 +1,127 @@
+"""The block `resources` of a scenario: the processes of a run, and the nodes of a Ray cluster that they may be on."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from actors.labels import match
+from raysim.parts.errors import quoted
+from raysim.parts.part import Clients, Count, Fraction, NonNegative, Part, Positive, Seconds, Unit
+
+_WORD = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"  # Ray's labels follow the syntax of those of Kubernetes
+_LABEL = re.compile(rf"(?:[a-zA-Z0-9.-]{{1,253}}/)?{_WORD}")
+_SELECTOR = re.compile(rf"!?(?:{_WORD}|in\({_WORD}(?:, ?{_WORD})*\))")
+_ASKED_ELSEWHERE = ("CPU", "GPU", "memory", "object_store_memory")
+
+
+def _text(fits: Callable[[str], Any], must: str) -> AfterValidator:
+    """Returns what refuses texts that do not fit. must: what they must be."""
+
+    def check(text: str) -> str:
+        if not fits(text):
+            raise ValueError(f"must be {must}, got {quoted(text)}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _is_custom(name: str) -> bool:
+    return bool(name) and name not in _ASKED_ELSEWHERE
+
+
+Label = Annotated[str, _text(_LABEL.fullmatch, "the name of a label, such as disk or ray.io/accelerator-type")]
+Selector = Annotated[str, _text(_SELECTOR.fullmatch, 'a value of the label, "!value", in(a, b) or "!in(a, b)"')]
+Custom = Annotated[
+    str, _text(_is_custom, "a custom resource, such as fast_disk, for CPUs, GPUs and memory have keys of their own")
+]
+
+
+class Nodes(Part):
+    """Which nodes of a cluster may host an actor, and what it takes there beside CPUs and GPUs."""
+
+    labels: dict[Label, Selector] = Field(default_factory=dict)
+    """Labels that a node must have, as `ray start --labels` sets them: for each a value, "!value", in(a, b) or
+    "!in(a, b)". Ray itself sets some, such as `ray.io/accelerator-type`, the model of the GPUs."""
+    custom: dict[Custom, Positive] = Field(default_factory=dict)
+    """Custom resources that each actor takes, as `ray start --resources` declares them, such as {fast_disk: 1}."""
+
+    def allow(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with these labels has those that it must have."""
+        return match(self.labels, labels)
+
+
+class Resources(Part):
+    """What a run asks of the cluster.
+
+    Results depend only on `chunk`, `shards`, `threads`, `cpu_capability`, and on whether a GPU is used.
+    """
+
+    client_actors: Count | Literal["auto"] | Annotated[str, Field(pattern="^[1-9][0-9]*-[1-9][0-9]*$")] = 2
+    """Number of processes that train clients; each can host any number of clients. A range, such as 2-16: the run
+    starts with the least, asks the cluster for all of them, and uses what comes. auto: as many as there is room for,
+    but no more than clients are in flight. They join and leave with the cluster's nodes; results are the same."""
+    aggregators: Count = 1
+    """Number of processes that do the server's steps. They do each step together, and share searches on server data
+    shard by shard; so there are at most `shards` of them."""
+    cpus_per_client: Annotated[NonNegative, Unit("CPUs")] = 1.0
+    """CPUs that Ray reserves for each client actor."""
+    gpus_per_client: Annotated[Fraction, Unit("GPUs")] = 0.0
+    """Share of a GPU for each client actor, such as 0.25, and of its memory. 0: it runs on the CPU."""
+    gpus_per_aggregator: Annotated[Fraction, Unit("GPUs")] = 0.0
+    """Share of a GPU for each aggregator, and of its memory. 0: it runs on the CPU."""
+    clients_on: Nodes = Nodes()
+    """Nodes that client actors may be on. {}: any node with room."""
+    aggregators_on: Nodes = Nodes()
+    """Nodes that aggregators may be on. {}: any node with room."""
+    load_on: Nodes | None = None
+    """Nodes that may load the data, which then go to each other node through Ray. null: the node of the process that
+    starts the run."""
+    spread: bool = False
+    """Whether actors go to as many nodes as they can. Otherwise, they fill one node after another."""
+    threads: Count = 1
+    """Number of CPU threads in each actor. It can change the last bits of results."""
+    chunk: Clients = 5
+    """Largest number of clients, or of peers, in a job. The updates of its clients are summed there, so it can change
+    the last bits of results. With peers, it only changes the rows of the table `tasks`."""
+    shards: Count = 1
+    """Number of parts into which mini-batches of a server's search are cut. Aggregators take them in turn and sum their
+    gradients in order, so it can change the last bits of results."""
+    wait_s: Seconds = 0.0
+    """Seconds that an autoscaling cluster may take to provide what is asked for. 0: if resources are missing, the run
+    fails at once. Also how long a run that has lost a node waits for another if nothing else can go on, but at least
+    two minutes; then it ends, and can be resumed."""
+    patience_s: Seconds | None = 600.0
+    """Seconds for which a process may not answer before it is given up. A client actor or an aggregator is then
+    replaced; without its scheduler, the run fails. Long jobs are no silence. null: for ever."""
+    cpu_capability: Literal["default", "avx2", "avx512"] | None = None
+    """Instruction set that torch is held to on every worker, for the same bits on CPUs of several generations. It can
+    change the last bits of results. null: the best that each CPU has."""
+
+    @model_validator(mode="after")
+    def _room_is_countable(self) -> Self:
+        if self.client_actors == "auto" and not (self.cpus_per_client or self.gpus_per_client):
+            raise ValueError("client_actors: auto needs cpus_per_client or gpus_per_client above 0, to count room by")
+        least, most = self.clients(1)
+        if least > most and self.client_actors != "auto":
+            raise ValueError(f"client_actors: a range must go from less to more, got {self.client_actors}")
+        return self
+
+    def clients(self, in_flight: int) -> tuple[int, int]:
+        """Returns how many client actors a run needs at least, and how many it may have at most.
+
+        in_flight: how many clients train at a time.
+        """
+        if self.client_actors == "auto":
+            return 1, in_flight
+        least, _, most = str(self.client_actors).partition("-")
+        return int(least), int(most or least)
+
+
+def computes_on(asked: dict[str, Any]) -> dict[str, Any]:
+    """Returns whether a run uses GPUs, and the instruction set that it pins. Bits depend on these, but a resumed run
+    may change them. asked: the block `resources` as plain data."""
+    on_gpu = {key: (asked.get(key) or 0) > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
+    pinned = asked.get("cpu_capability")
+    return on_gpu if pinned is None else {**on_gpu, "cpu_capability": pinned}
