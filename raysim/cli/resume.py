@@ -14,11 +14,11 @@ from raysim.cli.options import Address, Local, Log, Observe, Out, Overrides, Run
 from raysim.cli.signals import ending_by_signals
 from raysim.engine.checkpoint import Checkpoint
 from raysim.observers import Observer
-from raysim.runs.end import end as declare
 from raysim.runs.fork import fork as start_fork
 from raysim.runs.fork import scenario_to_fork
 from raysim.runs.on_ray import connect
 from raysim.runs.result import Result
+from raysim.runs.resume import end as declare
 from raysim.runs.resume import resume as go_on
 from raysim.runs.resume import scenario_to_resume
 from raysim.scenario import Scenario

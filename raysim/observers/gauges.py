@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from actors import Instrument, Pool, Reading
+from actors import Instrument, Reading
 from raysim.engine.progress import Progress
-from raysim.observers.observer import Observer
 
 ROUND = Instrument("round", "gauge", "Rounds that are over.")
 ROUNDS = Instrument("rounds", "gauge", "Rounds of the whole run, if it does not end early.")
@@ -39,31 +38,18 @@ MESSAGES = Instrument(
     tags=("direction",),
 )
 OF_RUNS = (ROUND, ROUNDS, VIRTUAL_TIME, METRIC, IN_FLIGHT, STALENESS, STEPS, UPDATES, MESSAGES)
-ENDS = ("used", "discarded", "dropped", "unfinished")
-
-
-class Gauges(Observer):
-    """Shows readings on dashboards, through the pool: it is in the process of the scheduler, where the pool is."""
-
-    _pool: Pool
-
-    def __init__(self, pool: Pool) -> None:
-        super().__init__()
-        self._pool = pool
-
-    def progress(self, progress: Progress) -> None:
-        self._pool.show(readings(progress))
+_ENDS = ("used", "discarded", "dropped", "unfinished")
 
 
 def readings(progress: Progress) -> list[Reading]:
-    """Returns what a run shows."""
+    """Returns what a run shows, through its pool."""
     shown = [
         Reading(ROUND, progress.round),
         Reading(VIRTUAL_TIME, progress.virtual_time),
         Reading(IN_FLIGHT, progress.in_flight),
         Reading(STEPS, progress.steps),
         *(Reading(METRIC, value, (name,)) for name, value in progress.metrics.items()),
-        *(Reading(UPDATES, progress.totals[status], (status,)) for status in ENDS if status in progress.totals),
+        *(Reading(UPDATES, progress.totals[status], (status,)) for status in _ENDS if status in progress.totals),
         *(Reading(MESSAGES, size, (direction,)) for direction, size in progress.traffic.items()),
     ]
     if progress.rounds is not None:

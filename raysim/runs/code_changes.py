@@ -27,10 +27,14 @@ def code_changes(before: Info, now: Info) -> CodeChanges:
     """Returns what has changed since an earlier run.json."""
     known = before.get("depends_on") or {}
     of_bits = [*changes({**known, "mixed": []}, now["depends_on"])] if known else ["unknown"]
-    return CodeChanges([*of_bits, *_versions(before, now), *_devices(before, now)], [*_further(before, now)])
+    of_bits += [*_versions(before, now, "python", "numpy", "torch"), *_devices(before, now)]
+    further = [*_versions(before, now, "ray")]
+    if "git" in before and (old := _git(before)) != (new := _git(now)):
+        further.append(f"git {old} -> {new}")
+    return CodeChanges(of_bits, further)
 
 
-def _versions(before: Info, now: Info, names: tuple[str, ...] = ("python", "numpy", "torch")) -> Iterator[str]:
+def _versions(before: Info, now: Info, *names: str) -> Iterator[str]:
     old, new = before.get("versions") or {}, now["versions"]
     for name in names:
         if None not in (old.get(name), new[name]) and old[name] != new[name]:
@@ -43,12 +47,6 @@ def _devices(before: Info, now: Info) -> Iterator[str]:
     for key in sorted(kinds.keys() | others.keys()):
         if kinds.get(key) != others.get(key):
             yield f"resources.{key} {asked.get(key)} -> {asks.get(key)}"
-
-
-def _further(before: Info, now: Info) -> Iterator[str]:
-    yield from _versions(before, now, ("ray",))
-    if "git" in before and (old := _git(before)) != (new := _git(now)):
-        yield f"git {old} -> {new}"
 
 
 def _git(info: Info) -> str:

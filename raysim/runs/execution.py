@@ -19,7 +19,7 @@ from raysim.engine.loop import Loop
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
-from raysim.observers.gauges import Gauges
+from raysim.observers.gauges import readings
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.parts.plain import as_lists
 from raysim.runs.code_changes import code_changes
@@ -89,7 +89,7 @@ class Execution:
             recorder.recall(checkpoint.totals, checkpoint.memory["recorder"])
             recorder.virtual_time = checkpoint.virtual_time
         saver: Saver | None = None
-        loop_s, gauges = None, Gauges(pool)
+        loop_s = None
         try:
             simulation = family.start(pool, recorder, checkpoint)
             self._check_workers(pool, info, before)
@@ -97,7 +97,7 @@ class Execution:
             saver = Saver(self.folder, self.scenario, pool, recorder, simulation, checkpoint, self.until)
             for progress in Loop(simulation, pool, saver, recorder, self.scenario.run.rounds):
                 self._check_workers(pool, info, before)
-                gauges.progress(progress)
+                pool.show(readings(progress))
                 for table, rows in writer.new_rows().items():  # no `yield from`: Ray sends to this generator
                     yield NewRows(table, rows)
                 yield progress

@@ -1,7 +1,9 @@
-"""Resumes runs from Python. `resume` is available as `raysim.resume`."""
+"""Goes on with runs that ended early, or declares them over. `resume` and `end` are available as `raysim.resume` and
+`raysim.end`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,14 @@ from raysim.observers.observer import Watcher
 from raysim.parts.errors import CannotGoOn
 from raysim.runs.changes import BITS, LATER, changed, refuse, refuse_sooner, require_ended, require_no_links
 from raysim.runs.execution import Execution
+from raysim.runs.folder import now
 from raysim.runs.interrupted import leaving_result
 from raysim.runs.lock import locked
 from raysim.runs.observing import Observing, observers_of
 from raysim.runs.result import Result
 from raysim.runs.run import launch
 from raysim.scenario import Scenario
-from results import Run, open_run
+from results import Run, open_run, write_json
 from results.disk import require_folder
 from results.location import location
 
@@ -54,6 +57,22 @@ def resume(
             observing = Observing(scenario, observers_of(scenario, [*shown.observers, *observers]), **told)
             where: dict[str, Any] = {"inline": inline, "local": local, "address": address}
             return launch(scenario, lambda: execution, **where, observing=observing)
+
+
+def end(folder: str | Path) -> Result:
+    """Declares a run over that was stopped, interrupted or killed, failed or diverged, and returns its result.
+
+    Comparisons then count it with what it has, and sweeps and `resume=True` take it for done. It can still be resumed,
+    and is then as before. folder: the run's, or its URI. Raises CannotGoOn if the run is finished, or under way.
+    """
+    folder = open_run(location(folder)).folder.resolve()  # raises NotARun
+    with locked(folder) as lockable:
+        run = open_run(folder)
+        require_ended(run, lockable)
+        if run.status in ("finished", "dry", "forking"):
+            raise CannotGoOn(f"{folder}: must be a run that ended early, got one that is {run.status}")
+        write_json(folder, {**json.loads((folder / "run.json").read_text()), "declared_over": now()})
+    return Result(folder)
 
 
 def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:

@@ -53,7 +53,10 @@ def run_all(
     """
     if isinstance(scenarios, str | Path):
         scenarios = load_sweep(scenarios)
-    scenarios = _of_plan(scenarios) if isinstance(scenarios, Plan) else [*map(scenario_of, scenarios)]
+    if isinstance(scenarios, Plan) and scenarios.search is not None:
+        text = "must not be there for runs that are known beforehand; tune the file with `raysim sweep`"
+        raise ScenarioError(scenarios.source, [Problem("sweep.search", text)])
+    scenarios = scenarios.scenarios() if isinstance(scenarios, Plan) else [*map(scenario_of, scenarios)]
     where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
     outcomes: dict[int, RunOutcome] = {}
     with showing(progress, len(scenarios)) as shown:
@@ -75,7 +78,10 @@ def outcomes_of(
     """
     todo: list[list[int]] = []
     earlier = EarlierRuns(out)
-    for places in _by_hash(scenarios).values():
+    same: dict[str, list[int]] = {}  # the places of equal scenarios, by their hash
+    for place, scenario in enumerate(scenarios):
+        same.setdefault(scenario.hash, []).append(place)
+    for places in same.values():
         found = earlier.find(scenarios[places[0]])
         if isinstance(found, OutOfDate):
             yield places[0], found
@@ -132,19 +138,3 @@ def _distinct(keys: Sequence[dict[str, Any]], some: Sequence[str]) -> int:
 def _spell(key: str, value: object) -> str:
     """Returns a key and its value as text for a label. For names of parts and of scenarios, the key is left out."""
     return str(value) if key == "name" or key.endswith(".name") else f"{key.rpartition('.')[2]}={value}"
-
-
-def _of_plan(plan: Plan) -> list[Scenario]:
-    """Returns the scenarios of a sweep. Raises ScenarioError if that has a search, whose trials follow."""
-    if plan.search is not None:
-        text = "must not be there for runs that are known beforehand; tune the file with `raysim sweep`"
-        raise ScenarioError(plan.source, [Problem("sweep.search", text)])
-    return plan.scenarios()
-
-
-def _by_hash(scenarios: Sequence[Scenario]) -> dict[str, list[int]]:
-    """Returns the places of equal scenarios, by their hash."""
-    places: dict[str, list[int]] = {}
-    for place, scenario in enumerate(scenarios):
-        places.setdefault(scenario.hash, []).append(place)
-    return places

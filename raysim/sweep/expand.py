@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from raysim.scenario.explain import explain
 from raysim.scenario.load import name_after, parse_scenario, set_case
 from raysim.scenario.yaml import assign, read, split_override, unlisted
 from raysim.sweep.cases import choose, missing
-from raysim.sweep.settings import Range, Search, Sweep, direction_of
+from raysim.sweep.settings import Direction, Range, Search, Sweep, direction_of
 from results.yaml import parse
 
 
@@ -31,6 +31,7 @@ class Plan:
     last: list[tuple[str, Any]] = field(default_factory=list)  # keys that are set after cases and grid
     # Keys of the command line and of the search that other cases have, by case without them.
     without: dict[str, frozenset[str]] = field(default_factory=dict)
+    direction: Direction | None = None  # of the search, if there is one
 
     @property
     def name(self) -> str:
@@ -179,12 +180,10 @@ def load_sweep(
         raise ScenarioError(source, problems)
     found = _sweep(block, source)
     plan = Plan(source, raw, found, last, missing(raw, source, found.cases, given | _example(found.search)))
-    if problems := [*_too_many(plan.sweep), *_tuned_twice(plan)]:
+    if problems := [*_refused(plan)]:
         raise ScenarioError(source, problems)
     scenarios = plan.scenarios()
-    if plan.search:
-        direction_of(plan.search, scenarios, source)
-    return plan
+    return replace(plan, direction=direction_of(plan.search, scenarios, source)) if plan.search else plan
 
 
 def _example(search: Search | None) -> dict[str, Any]:
@@ -193,15 +192,12 @@ def _example(search: Search | None) -> dict[str, Any]:
     return {key: range.low if range.choices is None else range.choices[0] for key, range in over.items()}
 
 
-def _too_many(sweep: Sweep) -> Iterator[Problem]:
-    """Yields a problem if the sweep makes more combinations than its limit."""
-    if (made := sweep.combinations) > sweep.limit:
-        text = f"must be at least the number of combinations of cases and grid, {made}, got {sweep.limit}; raise it if "
+def _refused(plan: Plan) -> Iterator[Problem]:
+    """Yields a problem if a sweep makes more combinations than its limit, and for each key that its search cannot tune,
+    because it is given or is the seed."""
+    if (made := plan.sweep.combinations) > (limit := plan.sweep.limit):
+        text = f"must be at least the number of combinations of cases and grid, {made}, got {limit}; raise it if "
         yield Problem("sweep.limit", f"{text}they are all meant, also with --set sweep.limit={made}")
-
-
-def _tuned_twice(plan: Plan) -> Iterator[Problem]:
-    """Yields a problem for each key that a search cannot tune, because it is given or is the seed."""
     given = {*plan.sweep.grid, *(key for key, _ in plan.last)}
     for key in plan.search.over if plan.search else ():
         if key == "seed":

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from raysim.engine.checkpoint import Checkpoint
-from raysim.observers.observer import Watcher
-from raysim.observers.pruner import Pruner
+from raysim.observers.observer import Callback, Watcher
 from raysim.parts.errors import DamagedCheckpoint, Problem, ScenarioError, StopRun
 from raysim.runs.observing import observers_of
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt
 from raysim.sweep.expand import Plan
-from raysim.sweep.settings import Direction, Range, Search, direction_of
+from raysim.sweep.pruner import Pruner
+from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
 from results import NotARun, open_run
 from results.location import location
@@ -98,7 +98,7 @@ def best_scenario(trials: Sequence[Trial], plan: Plan) -> Scenario | None:
 
 def _best_of(finished: Iterable[Trial], plan: Plan) -> Trial:
     """Returns the first of the best trials, which have scores."""
-    return (max if _direction(plan) == "maximize" else min)(finished, key=lambda trial: trial.score or 0.0)
+    return (max if plan.direction == "maximize" else min)(finished, key=lambda trial: trial.score or 0.0)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class _Trier:
         status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
         score = sum(scores) / len(scores) if status == "finished" else None
         if status == "diverged" or (score is not None and math.isnan(score)):
-            status, score = "diverged", math.inf if _direction(self.plan) == "minimize" else -math.inf
+            status, score = "diverged", math.inf if self.plan.direction == "minimize" else -math.inf
         values = dict(suggestion.params)
         return Trial(self.group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
@@ -160,7 +160,7 @@ class _Trier:
             return RunOutcome("diverged" if run.status == "diverged" else "done before", folder, run.diverged)
         values = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in suggestion.params.items())
         label = f"{scenario.name}  trial {suggestion.number}: {values}, seed={scenario.seed}"
-        observers = [pruner, *observers_of(scenario, self.observers, one_of_several=True)]
+        observers = [Callback(pruner), *observers_of(scenario, self.observers, one_of_several=True)]
         outcome = attempt(self.slots, scenario, self.out, observers, early, label)
         if pruner.measured:
             raise _unmeasured(metric, pruner.measured)
@@ -172,15 +172,10 @@ def _study(plan: Plan, seed: int) -> optuna.Study:
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna.create_study(
-        direction=_direction(plan),
+        direction=plan.direction,
         sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP),
     )
-
-
-def _direction(plan: Plan) -> Direction:
-    assert plan.search is not None
-    return direction_of(plan.search, plan.scenarios(), plan.source)
 
 
 def _distributions(over: Mapping[str, Range]) -> dict[str, optuna.distributions.BaseDistribution]:

@@ -5,42 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.engine.progress import Progress
-from raysim.observers.observer import Observer
 from raysim.parts.errors import StopRun
+from raysim.sweep.settings import Search
 
 if TYPE_CHECKING:
     import optuna
 
-    from raysim.sweep.settings import Search
 
-
-class Pruner(Observer):
-    """Reports a run's evaluations to Optuna, and stops the run if it lags behind those of other trials.
+class Pruner:
+    """Watches a run: reports its evaluations to Optuna, and stops it if it lags behind those of other trials.
 
     measured: the metrics that the run has instead, if it does not have that of the search.
     """
 
-    _suggestion: optuna.Trial
-    _settings: Search
-    _before: int
-    _reported: int = -1
-    _measured: tuple[str, ...] = ()
-
     def __init__(self, suggestion: optuna.Trial, settings: Search, before: int) -> None:
         """before: the number of rounds of the trial's earlier runs."""
-        super().__init__()
         self._suggestion, self._settings, self._before = suggestion, settings, before
+        self._reported = -1
+        self.measured: tuple[str, ...] = ()
 
-    @property
-    def measured(self) -> tuple[str, ...]:
-        return self._measured
-
-    def progress(self, progress: Progress) -> None:
+    def __call__(self, progress: Progress) -> None:
         if progress.evaluated is None:
             return
         metric = self._settings.metric
         if metric not in progress.metrics:
-            self._measured = tuple(progress.metrics)
+            self.measured = tuple(progress.metrics)
             raise StopRun(f"{metric} is not measured")
         self.report(progress.evaluated, progress.metrics[metric])
 
