@@ -114,10 +114,19 @@ def try_to_write(folder: Path) -> None:
 
     if not isinstance(folder, CloudPath):
         raise OSError(f"{folder.protocol} is no object store, such as s3, gs or az")  # type: ignore[attr-defined]
+    time_of(folder)
+
+
+def time_of(folder: Path) -> float:
+    """Returns the time of a store's own clock, as its files' `st_mtime` has it. Raises OSError if nothing can be
+    written to the folder."""
+    trial = folder / f".raysim-{os.urandom(8).hex()}"
     with reaching(folder):
-        trial = folder / f".raysim-{os.urandom(8).hex()}"
         create(trial, b"")
-        remove([trial])
+        try:
+            return trial.stat().st_mtime
+        finally:
+            remove([trial])
 
 
 def stamps(folder: Path) -> dict[str, tuple[Any, Any]]:

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 from raysim.parts.errors import CannotGoOn
@@ -15,7 +14,7 @@ from results import Run, this_process
 from results.disk import writing
 from results.location import is_local
 from results.reader import SILENT
-from results.store import create, overwrite
+from results.store import create, overwrite, time_of
 from results.writing_process import state
 
 HELD = ".held.json"  # on an object store: names the process that writes a run there
@@ -29,8 +28,8 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
     CannotGoOn if another process holds the lock.
 
     On an object store, the lock is an object that names its process. That of a killed one stays. The next process on
-    its machine takes it over, and one on another machine once nothing has been written for ten minutes. There, a
-    shared lock keeps nobody from writing.
+    its machine takes it over, and one on another machine once nothing has been written for ten minutes by the clock of
+    the store. There, a shared lock keeps nobody from writing.
     """
     if is_local(folder):
         handle = os.open(folder, os.O_RDONLY)
@@ -68,10 +67,10 @@ def _hold(folder: Path, me: bytes) -> None:
             return
     try:
         found = state(json.loads(held.read_bytes()))
-        written = max(datetime.fromtimestamp(held.stat().st_mtime, UTC), Run(folder).last_written)
+        written = max(held.stat().st_mtime, Run(folder).last_written.timestamp())
     except FileNotFoundError:  # the lock was released in between
         return _hold(folder, me)
-    if found == "alive" or (found == "unknown" and datetime.now(UTC) - written <= SILENT):
+    if found == "alive" or (found == "unknown" and time_of(folder) - written <= SILENT.total_seconds()):
         raise _at_work(folder)
     overwrite(held, me)
 
