@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field, fields
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
@@ -29,37 +30,33 @@ class Column(NamedTuple):
     nullable: bool
     """Whether a row may hold null here; the description says when."""
     wall: bool
-    """Whether the column differs between two runs of one scenario; see `is_wall`."""
-    sparse: bool = False
-    """Whether the column holds only null in most runs; see `is_sparse`."""
-    estimated: bool = False
-    """Whether the column holds estimates; see `is_estimated`."""
+    """Whether it is marked so, see `Mark`."""
+    estimated: bool
+    """Whether it is marked so."""
 
 
-def column(description: str, *, unit: str | None = None, wall: bool = False) -> Any:
+Mark = Literal["wall", "sparse", "logged", "estimated"]
+"""What a column may be marked as.
+
+wall: it holds wall-clock times or says which worker did something, and so differs between two runs of one scenario.
+sparse: it holds only null in most runs. estimated: it holds estimates, such as of operations by torch's formulas.
+Columns of wall and estimated are not part of a run's digest, and sparse ones are not where they hold only null.
+logged: it is filled, like an algorithm's own, with what a task was given to log under its name.
+"""
+
+
+def column(description: str, *marks: Mark, unit: str | None = None) -> Any:
     """Declares a field of a row's class: a column that each row must fill."""
-    return field(metadata=_marks(description, unit=unit, wall=wall))
+    return field(metadata=_metadata(description, unit, marks))
 
 
-def optional(
-    description: str,
-    *,
-    unit: str | None = None,
-    wall: bool = False,
-    sparse: bool = False,
-    logged: bool = False,
-    estimated: bool = False,
-) -> Any:
-    """Declares a column that is null where a row leaves it out.
-
-    wall, sparse, logged, estimated: as `is_wall`, `is_sparse`, `is_logged` and `is_estimated` say.
-    """
-    marks = _marks(description, unit=unit, wall=wall, sparse=sparse, logged=logged, estimated=estimated)
-    return field(default=None, metadata=marks)
+def optional(description: str, *marks: Mark, unit: str | None = None) -> Any:
+    """Declares a column that is null where a row leaves it out."""
+    return field(default=None, metadata=_metadata(description, unit, marks))
 
 
-def _marks(description: str, **marks: str | bool | None) -> dict[str, str]:
-    return {"description": description} | {k: "true" if mark is True else mark for k, mark in marks.items() if mark}
+def _metadata(description: str, unit: str | None, marks: Iterable[Mark]) -> dict[str, str]:
+    return {"description": description} | ({"unit": unit} if unit else {}) | dict.fromkeys(marks, "true")
 
 
 def schema(row: type) -> pa.Schema:
@@ -90,29 +87,15 @@ def described(field: pa.Field[Any]) -> Column:
         description=metadata["description"],
         nullable=field.nullable,
         wall=is_wall(field),
-        sparse=is_sparse(field),
-        estimated=is_estimated(field),
+        estimated=is_marked(field, "estimated"),
     )
 
 
 def is_wall(field: pa.Field[Any]) -> bool:
-    """Whether a column holds wall-clock times or says which worker did something.
-
-    Such a column differs between two runs of one scenario, so it is not part of a run's digest.
-    """
-    return b"wall" in (field.metadata or {})
+    """Whether a column differs between two runs of one scenario, see `Mark`."""
+    return is_marked(field, "wall")
 
 
-def is_sparse(field: pa.Field[Any]) -> bool:
-    """Whether a column holds only null in most runs. Where it does, it is not part of a run's digest."""
-    return b"sparse" in (field.metadata or {})
-
-
-def is_logged(field: pa.Field[Any]) -> bool:
-    """Whether a column is filled, like an algorithm's own, with what a task was given to log under its name."""
-    return b"logged" in (field.metadata or {})
-
-
-def is_estimated(field: pa.Field[Any]) -> bool:
-    """Whether a column holds estimates, such as of operations by torch's formulas. It is not part of a run's digest."""
-    return b"estimated" in (field.metadata or {})
+def is_marked(field: pa.Field[Any], mark: Mark) -> bool:
+    """Whether a column has a mark."""
+    return mark.encode() in (field.metadata or {})

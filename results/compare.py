@@ -12,10 +12,10 @@ from results.cost import Costs
 from results.grouping import Values, axes, grouped, once_a_seed
 from results.measure import Measure, NotComparable
 from results.picked import never_picked
+from results.ranking import Marks, marks
 from results.reader import Run
 from results.run_set import RunSet
 from results.score import Above, evaluated, score
-from results.significance import Marks, marks
 from results.texts import count, in_full
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.ending import ended_early, error_line
 from results.reader import NotARun, Run
 from results.run_set import READERS
-from results.summary import ended_early
 
 UNDER_WAY = ("running", "forking", "killed?")  # what a run may say that still goes on
 _KEY = ("subject", "split", "metric")
@@ -90,11 +90,10 @@ def glance(run: Run) -> Glance:
     last = [top for table in tables if (top := pc.max(table["round"]).as_py()) is not None]
     times = [top for table in tables if (top := pc.max(table["virtual_time"]).as_py()) is not None]
     sent = [total for name in ("up_bytes", "down_bytes") if (total := pc.sum(steps[name]).as_py()) is not None]
-    error = next(filter(str.strip, (info.get("error") or "").splitlines()), None)
     return Glance(
         run,
         run.standing,
-        error or ended_early(info) or run.diverged or run.note,
+        error_line(info) or ended_early(info) or run.diverged or run.note,
         totals.get("rounds", max(last, default=-1) + 1),
         (scenario.get("run") or {}).get("rounds"),
         totals.get("virtual_time", max(times, default=0.0)),

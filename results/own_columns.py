@@ -33,5 +33,10 @@ def schema_of(table: str, files: Sequence[Path]) -> pa.Schema:
     """Returns the schema of a table's part files, in order of writing: later ones have all own columns of earlier."""
     if not files or table not in OWN:
         return with_own(table, ())
-    name, system = in_arrow(files[-1])
-    return with_own(table, own_names(table, pq.read_schema(name, filesystem=system)))
+    return with_own(table, own_names(table, read_schema(files[-1])))
+
+
+def read_schema(file: Path) -> pa.Schema:
+    """Returns the schema of a part file."""
+    name, system = in_arrow(file)
+    return pq.read_schema(name, filesystem=system)

@@ -7,7 +7,7 @@ merged file is hidden until the parts are gone, so that other programs that list
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -105,26 +105,30 @@ def require_whole(run: Path, table: str, rows: int) -> None:
             rows -= _read(part).num_rows
 
 
-def _read(part: Path) -> pa.Table:
+@contextmanager
+def _opened(part: Path) -> Iterator[pq.ParquetFile]:
+    """Yields a part. Raises DamagedPart where it cannot be read, also in the block."""
     try:
         name, files = in_arrow(part)
-        return pq.ParquetFile(name, filesystem=files, page_checksum_verification=True).read()
+        with pq.ParquetFile(name, filesystem=files, page_checksum_verification=True) as file:
+            yield file
     except (OSError, pa.ArrowException) as error:
         raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
+
+
+def _read(part: Path) -> pa.Table:
+    with _opened(part) as file:
+        return file.read()
 
 
 def rows_in(run: Path, table: str) -> int:
     """Returns the number of rows in a table's part files, by their metadata. Raises DamagedPart, which names the
     file."""
-    return sum(_metadata(part).num_rows for part in part_files(run, table))
-
-
-def _metadata(part: Path) -> pq.FileMetaData:
-    try:
-        name, files = in_arrow(part)
-        return pq.read_metadata(name, filesystem=files)
-    except (OSError, pa.ArrowException) as error:
-        raise DamagedPart(f"{part}: must be a whole Parquet file, got {error}") from error
+    rows = 0
+    for part in part_files(run, table):
+        with _opened(part) as file:
+            rows += file.metadata.num_rows
+    return rows
 
 
 def last_serial(run: Path, table: str) -> int:

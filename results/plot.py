@@ -36,23 +36,22 @@ _ROW = 0.17  # inches of a legend's row below panels
 
 
 class Curves(TypedDict, total=False):
-    """How curves are drawn."""
+    """How curves are drawn, as `Runs.plot` says."""
 
-    by: Iterable[str] | None  # keys whose values make the lines; None: all that differ, except the seed
-    facet: str | None  # a key whose values each have a panel
-    split: str  # test, train or validation
-    subject: str | None  # client, unseen or peer, for the mean over their own models; None or global: the global model,
-    # or all peers together
-    band: str  # around a line over several seeds: minmax, std, ci (95 %, by the t-distribution) or none
-    order: Sequence[str]  # of the lines, by their labels; those that are not named follow
-    labels: Mapping[str, str]  # other texts for the legend, by the lines' labels
-    unfinished: bool  # whether runs that are not finished are drawn beside some that are; alone they always are
+    by: Iterable[str] | None
+    facet: str | None
+    split: str
+    subject: str | None  # None or global: the global model, or all peers together
+    band: str
+    order: Sequence[str]
+    labels: Mapping[str, str]
+    unfinished: bool
 
 
 class Drawn(Curves, total=False):
     """How curves are drawn, and how they look."""
 
-    style: str  # page (as in reports), paper, dark, or the name of a style of matplotlib's
+    style: str
 
 
 class Plotted(NamedTuple):
@@ -73,16 +72,7 @@ def plot(
     style: str = "page",
     **how: Unpack[Curves],
 ) -> Axes | NDArray[Any]:
-    """Draws metrics of runs over virtual time, rounds, bytes or real time, and returns the axes; of several panels, an
-    array of them.
-
-    A line is the mean over the runs of a group, which differ in their seed alone. Warns of runs that are left out.
-
-    metric: one, or several, each with a panel. x: round, virtual_time, bytes or seconds; None: virtual_time where
-    delays are in seconds, else round. axes: where to draw; None: in a new figure of pyplot. style: see `save`.
-    Raises NotComparable (a ValueError) for what cannot be drawn, also where runs of a group differ in another key than
-    the seed, and UnknownKey for a key that no run has.
-    """
+    """Draws metrics of runs as `Runs.plot` says, and returns the axes; of several panels, an array of them."""
     counted, notes = _counted(runs, how)
     panels, x = _panels(counted, metric, x, how)
     for note in notes:

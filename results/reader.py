@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import groupby
@@ -21,7 +21,7 @@ from results import writing_process
 from results.info import wrong_info
 from results.keys import ORIGIN, Value, column, flatten
 from results.location import location, require_file, require_ordinary
-from results.own_columns import own_names, schema_of
+from results.own_columns import own_names, read_schema, schema_of
 from results.parts import DamagedPart, part_files, rows_in
 from results.schemas import TABLES, dictionary, require
 from results.store import in_arrow, reaching, why
@@ -52,10 +52,17 @@ class DamagedTable(NotARun):
         super().__init__(f"{place}: must {what}; {_CURE}")
         self.folder = folder
 
-    @classmethod
-    def of(cls, file: Path, cause: Exception) -> DamagedTable:
-        """Returns the error for a file that a library cannot read."""
-        return cls(file, file.parent.parent, f"be a whole Parquet file, got {' '.join(str(cause).split())}")
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """Turns errors of a library that reads a file into DamagedTable. One that is gone is FileNotFoundError."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        what = f"be a whole Parquet file, got {' '.join(str(error).split())}"
+        raise DamagedTable(file, file.parent.parent, what) from error
 
 
 class Run:
@@ -207,12 +214,8 @@ class Run:
 
     def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
         files = self.files(name)
-        try:
+        with _reading(files[-1] if files else self.folder):
             schema = schema_of(name, files)
-        except FileNotFoundError:
-            raise
-        except (OSError, pa.ArrowException) as error:
-            raise DamagedTable.of(files[-1], error) from error
         if unknown := [column for column in columns or () if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
         self.require_rows(name)
@@ -302,12 +305,10 @@ def read_files(
         return read(files)
     except FileNotFoundError:
         raise
-    except (OSError, pa.ArrowException) as error:  # the error does not name the file
+    except (OSError, pa.ArrowException):  # the error does not name the file
         for file in files:
-            try:
+            with _reading(file):
                 read([file])
-            except (OSError, pa.ArrowException) as cause:
-                raise DamagedTable.of(file, cause) from error
         raise
 
 
@@ -316,13 +317,8 @@ def check_schema(file: Path, name: str) -> tuple[str, ...]:
 
     Raises NotARun where it does not, or is not a Parquet file, and FileNotFoundError where the file is gone.
     """
-    try:
-        place_of, system = in_arrow(file)
-        found = pq.read_schema(place_of, filesystem=system)
-    except FileNotFoundError:
-        raise
-    except (OSError, pa.ArrowException) as error:
-        raise DamagedTable.of(file, error) from error
+    with _reading(file):
+        found = read_schema(file)
     wanted = TABLES[name]
     own = own_names(name, found)
     if [(c.name, c.type) for c in found if c.name not in own] == [(c.name, c.type) for c in wanted]:

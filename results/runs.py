@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from results import html
 from results.compare import Comparison, compare
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from results.plot import Drawn
-
-Compared = TypeVar("Compared", bound=Comparison | Paired)
 
 SHOWN = 50  # runs that a notebook lists at most
 
@@ -78,8 +76,7 @@ class Runs(RunSet):
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
         """
-        rows = _listed_or_none(by)
-        return self._whole(lambda runs: compare(runs, rows, _listed(columns), runs.measure(**how), unfinished)).frame
+        return self._compared(by=by, columns=columns, unfinished=unfinished, **how).frame
 
     def tabulate(
         self,
@@ -100,19 +97,8 @@ class Runs(RunSet):
 
         Raises NotComparable (a ValueError) also for columns or a baseline that do not go with `paired`.
         """
-        rows = _listed_or_none(by)
-        if paired and _listed(columns):
-            raise NotComparable(f"columns: must not be given with paired, got {_listed(columns)}; leave them out")
-        if baseline and not paired:
-            raise NotComparable(f"baseline: must be given with paired=True, got {_listed(baseline)}; add that")
-
-        def compared(runs: Runs) -> Comparison | Paired:
-            measure = runs.measure(**how)
-            if paired:
-                return pair(runs, rows, _listed(baseline), measure, unfinished)
-            return compare(runs, rows, _listed(columns), measure, unfinished)
-
-        return Tabulated(self._whole(compared), percent)
+        asked = {"by": by, "columns": columns, "paired": paired, "baseline": baseline, "unfinished": unfinished}
+        return Tabulated(self._compared(**asked, **how), percent)
 
     def paired(
         self,
@@ -134,8 +120,36 @@ class Runs(RunSet):
 
         Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
         """
-        keys = _listed_or_none(by)
-        return self._whole(lambda runs: pair(runs, keys, _listed(baseline), runs.measure(**how), unfinished)).frame
+        return self._compared(by=by, paired=True, baseline=baseline, unfinished=unfinished, **how).frame
+
+    def _compared(self, **asked: Any) -> Comparison | Paired:
+        """Returns what `compared` does, and warns the user of what it leaves out."""
+        notes: list[str] = []
+        found = whole(self, lambda runs: runs.compared(**asked), notes)
+        for note in (*notes, *found.notes):
+            warnings.warn(note, stacklevel=3)
+        return found
+
+    def compared(
+        self,
+        by: str | Iterable[str] | None = None,
+        columns: str | Iterable[str] = (),
+        *,
+        paired: bool = False,
+        baseline: str | Iterable[str] = (),
+        unfinished: bool = False,
+        **how: Unpack[How],
+    ) -> Comparison | Paired:
+        """Returns what `tabulate` makes a table of, with its notes."""
+        rows, heads, chosen = None if by is None else _listed(by), _listed(columns), _listed(baseline)
+        if paired and heads:
+            raise NotComparable(f"columns: must not be given with paired, got {heads}; leave them out")
+        if chosen and not paired:
+            raise NotComparable(f"baseline: must be given with paired=True, got {chosen}; add that")
+        measure = self.measure(**how)
+        if paired:
+            return pair(self, rows, chosen, measure, unfinished)
+        return compare(self, rows, heads, measure, unfinished)
 
     def plot(
         self,
@@ -179,7 +193,7 @@ class Runs(RunSet):
         from results.report import report
 
         notes: list[str] = []
-        rows, page = _listed_or_none(by), location(path)
+        rows, page = None if by is None else _listed(by), location(path)
         whole(self, lambda runs: report(runs, rows, picked), notes).write(page, None if svg is None else location(svg))
         for note in notes:
             warnings.warn(note, stacklevel=2)
@@ -207,18 +221,6 @@ class Runs(RunSet):
             others["costs"] = _listed(others.pop("cost"))
         return Measure(metrics, targets=targets, subject=subject, larger=self.directions, **others)
 
-    def _whole(self, comparing: Callable[[Runs], Compared]) -> Compared:
-        """Returns a comparison, and warns the user of what it leaves out."""
-        notes: list[str] = []
-        found = whole(self, comparing, notes)
-        for note in (*notes, *found.notes):
-            warnings.warn(note, stacklevel=3)
-        return found
-
 
 def _listed(names: str | Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _listed_or_none(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else _listed(names)

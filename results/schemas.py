@@ -46,8 +46,7 @@ class StepRow(TimedRow):
         unit=_STALENESS,
     )
     up_bytes: Long | None = optional(
-        "Size of all updates that the step used, or of all messages that peers sent; null in a dry run.",
-        unit="bytes",
+        "Size of all updates that the step used, or of all messages that peers sent; null in a dry run.", unit="bytes"
     )
     down_bytes: Long | None = optional(
         "Size of all messages that the clients of those updates had received, or of the peers' messages that were "
@@ -58,8 +57,8 @@ class StepRow(TimedRow):
     client_flops: Number | None = optional(
         "What clients computed for those updates, or peers in the round: passes through the network, where a "
         "backward pass costs two, and nothing else; null in a dry run, and where a pass cannot be counted.",
+        "estimated",
         unit="floating-point operations",
-        estimated=True,
     )
     server_flops: Number | None = optional(
         "What the server computed: passes through the network and sums of vectors; null without a server and in a "
@@ -74,17 +73,15 @@ class StepRow(TimedRow):
     similarity: Number | None = optional(
         "Where Feddle's search starts, the cosine between the coefficients' gradients on the server's data and on "
         "in-domain reference samples; null without such samples.",
-        logged=True,
+        "logged",
     )
     seconds: Number | None = optional(
-        "Real time of the step, or of all mixing in the round; null in a dry run.",
-        unit="s",
-        wall=True,
+        "Real time of the step, or of all mixing in the round; null in a dry run.", "wall", unit="s"
     )
     elapsed_s: Number | None = optional(
         "Real time from when the first job was handed out until this row was written; null in a dry run.",
+        "wall",
         unit="s",
-        wall=True,
     )
 
 
@@ -100,8 +97,7 @@ class UpdateRow(TimedRow):
     )
     dispatched_at: Number = column("When the client received the model, or when the peer began.", unit=_TIME)
     arrived_at: Number | None = optional(
-        "When the update arrived, or when the peer had trained; null if it did not arrive.",
-        unit=_TIME,
+        "When the update arrived, or when the peer had trained; null if it did not arrive.", unit=_TIME
     )
     version: Int = column(
         "Version of the model that the client received, which is the number of server steps before it. Without a "
@@ -113,56 +109,47 @@ class UpdateRow(TimedRow):
         unit=_STALENESS,
     )
     weight: Number | None = optional(
-        "The update's weight in the server's sum; null if it was not used or the server took no weighted sum.",
+        "The update's weight in the server's sum; null if it was not used or the server took no weighted sum."
     )
     samples: Long = column("How many training samples the client holds.")
     local_steps: Int | None = optional(f"How many optimiser steps it took; {_UNUSED}")
     samples_seen: Long | None = optional(
         "How many samples it took gradients of, repeats counted; null without a server, if the update was not "
-        "used, and in a dry run.",
+        "used, and in a dry run."
     )
-    loss_before: Number | None = optional(
-        f"Loss of the first mini-batch, before training; {_UNUSED}",
-        logged=True,
-    )
+    loss_before: Number | None = optional(f"Loss of the first mini-batch, before training; {_UNUSED}", "logged")
     loss_after: Number | None = optional(
         "Loss of the last mini-batch, before its step, or of all samples if training stopped at a tolerance; "
         f"{_UNUSED}",
-        logged=True,
+        "logged",
     )
     residual: Number | None = optional(
-        "Norm of the local problem's gradient when last measured; null in algorithms without a tolerance.",
-        logged=True,
+        "Norm of the local problem's gradient when last measured; null in algorithms without a tolerance.", "logged"
     )
     tolerance: Number | None = optional(
-        "Residual at which training was to stop; null in algorithms without a tolerance.",
-        logged=True,
+        "Residual at which training was to stop; null in algorithms without a tolerance.", "logged"
     )
-    penalty: Number | None = optional(
-        "The client's penalty beta_i in ADMM; null in other algorithms.",
-        logged=True,
-    )
+    penalty: Number | None = optional("The client's penalty beta_i in ADMM; null in other algorithms.", "logged")
     solver_iterations: Number | None = optional(
-        "Mean number of iterations of a solve in deep equilibrium layers; null in models without any.",
+        "Mean number of iterations of a solve in deep equilibrium layers; null in models without any."
     )
     solver_residual: Number | None = optional(
-        "Largest relative residual that a solve left; null in models without deep equilibrium layers.",
+        "Largest relative residual that a solve left; null in models without deep equilibrium layers."
     )
     unconverged: Long | None = optional(
         "How many solves, one for each sample of a batch, left more than the tolerance; null in models without "
-        "deep equilibrium layers.",
+        "deep equilibrium layers."
     )
     up_bytes: Long | None = optional(
-        f"Size of the update, or of the peer's messages to all neighbours; {_UNUSED}",
-        unit="bytes",
+        f"Size of the update, or of the peer's messages to all neighbours; {_UNUSED}", unit="bytes"
     )
     down_bytes: Long | None = optional(
         "Size of the message that the client received; null without a server, if the update was not used, and in "
         "a dry run.",
         unit="bytes",
     )
-    seconds: Number | None = optional(f"Real time of the training; {_UNUSED}", unit="s", wall=True)
-    worker: Text | None = optional(f"The worker that trained; {_UNUSED}", wall=True)
+    seconds: Number | None = optional(f"Real time of the training; {_UNUSED}", "wall", unit="s")
+    worker: Text | None = optional(f"The worker that trained; {_UNUSED}", "wall")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,7 +165,7 @@ class EvaluationRow(TimedRow):
     picked: Int | None = optional(
         "How often the client had taken part by then, which is how many of its updates server steps had used. "
         "With 0, it still predicts with what it began with; null for all subjects but client.",
-        sparse=True,
+        "sparse",
     )
     split: Text = column("The samples it was evaluated on: test, train or validation.")
     metric: Text = column(
@@ -191,7 +178,7 @@ class EvaluationRow(TimedRow):
     )
     value: Number | None = optional(
         "The metric's value; null where it is not defined, such as the area under the ROC curve where all samples "
-        "have one label.",
+        "have one label."
     )
     samples: Long = column(
         "How many predictions were evaluated, usually one for each sample; 0 for consensus and consensus_outputs."
@@ -207,18 +194,15 @@ class TaskRow(TimedRow):
         "What was done: train, step, evaluate, or metrics, which computes those of run.metrics of all outputs of "
         "the global model; without a server mix, evaluate, compare or consensus."
     )
-    worker: Text = column("The worker that did it.", wall=True)
-    node: Text = column("The address of that worker's node; without Ray, the name of the machine.", wall=True)
+    worker: Text = column("The worker that did it.", "wall")
+    node: Text = column("The address of that worker's node; without Ray, the name of the machine.", "wall")
     pid: Int = column(
-        "The worker's process on that node. run.json has host and GPU of each process under workers.",
-        wall=True,
+        "The worker's process on that node. run.json has host and GPU of each process under workers.", "wall"
     )
     started_s: Number = column(
-        "Real time from when the first job was handed out until this one started.",
-        unit="s",
-        wall=True,
+        "Real time from when the first job was handed out until this one started.", "wall", unit="s"
     )
-    seconds: Number = column("Real time that the job took.", unit="s", wall=True)
+    seconds: Number = column("Real time that the job took.", "wall", unit="s")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Column, Table
@@ -49,55 +47,55 @@ def _scores(summary: Summary) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return _HEADINGS[:shown], [_cells(score)[:shown] for score in summary.scores]
 
 
-def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
-    if summary.note:
-        yield "note", summary.note
-    if summary.status == "finished" and not summary.steps:
-        yield "note", "the server never stepped, so the model is still the initial one"
-    for note in summary.notes:
-        yield "note", note
-    if summary.error:
-        yield "error", summary.error
-    if summary.history:
-        yield "history", summary.history
-    if summary.ended_by:
-        yield "ended by", summary.ended_by
-    if summary.ended_early:
-        yield "ended early", summary.ended_early
-    if summary.left:
-        yield "left", summary.left
-    if summary.best:
-        yield "best", summary.best
-    if summary.diverged:
-        yield "diverged", summary.diverged
-        yield "mostly helps", summary.cure or ""
-    whom = "clients" if summary.topology is None else f"peers ({summary.topology})"
-    clients = None if summary.clients is None else f"{summary.clients} {whom}"
-    seed = None if summary.seed is None else f"seed {summary.seed}"
-    if scenario := _joined(summary.algorithm, summary.data, clients, summary.model, seed):
-        yield "scenario", scenario
-    yield (
-        "done",
-        _joined(
-            count(summary.rounds, "round"),
-            count(summary.steps, "step"),
-            f"virtual time {_number(summary.virtual_time)} {summary.unit or ''}".rstrip(),
-            None if summary.wall_s is None else f"{summary.wall_s:.1f} s real time",
-        ),
+def _facts(found: Summary) -> list[tuple[str, str]]:
+    """Returns what is told above the scores, each with its name."""
+    idle = found.status == "finished" and not found.steps
+    whom = "clients" if found.topology is None else f"peers ({found.topology})"
+    of_scenario = (
+        found.algorithm,
+        found.data,
+        None if found.clients is None else f"{found.clients} {whom}",
+        found.model,
+        None if found.seed is None else f"seed {found.seed}",
     )
-    if summary.messages is None:
-        yield "updates", _joined(*(f"{count} {status}" for status, count in summary.updates.items()))
+    done = (
+        count(found.rounds, "round"),
+        count(found.steps, "step"),
+        f"virtual time {_number(found.virtual_time)} {found.unit or ''}".rstrip(),
+        None if found.wall_s is None else f"{found.wall_s:.1f} s real time",
+    )
+    if found.messages is None:
+        became = "updates", _joined(*(f"{count} {status}" for status, count in found.updates.items()))
     else:
-        yield "mixed", f"{summary.updates['used']} times, {summary.messages} messages sent, {summary.lost} lost"
-    if summary.staleness_mean is not None:
-        yield "staleness", f"mean {_number(summary.staleness_mean)}, largest {_number(summary.staleness_max)}"
-    if summary.solver_iterations is not None:
-        iterations = _number(summary.solver_iterations)
-        yield "solves", f"{iterations} iterations on average in training, {summary.unconverged} did not converge"
-    if summary.up_bytes is not None and summary.down_bytes is not None:
-        yield "sent", f"{decimal(summary.up_bytes)} up, {decimal(summary.down_bytes)} down"
-    if summary.digest:
-        yield "digest", summary.digest
+        became = "mixed", f"{found.updates['used']} times, {found.messages} messages sent, {found.lost} lost"
+    aged = f"mean {_number(found.staleness_mean)}, largest {_number(found.staleness_max)}"
+    solved = (
+        f"{_number(found.solver_iterations)} iterations on average in training, {found.unconverged} did not converge"
+    )
+    sent = None
+    if found.up_bytes is not None and found.down_bytes is not None:
+        sent = f"{decimal(found.up_bytes)} up, {decimal(found.down_bytes)} down"
+    told = [
+        ("note", found.note),
+        ("note", "the server never stepped, so the model is still the initial one" if idle else None),
+        *(("note", note) for note in found.notes),
+        ("error", found.error),
+        ("history", found.history),
+        ("ended by", found.ended_by),
+        ("ended early", found.ended_early),
+        ("left", found.left),
+        ("best", found.best),
+        ("diverged", found.diverged),
+        ("mostly helps", found.cure),
+        ("scenario", _joined(*of_scenario)),
+        ("done", _joined(*done)),
+        became,
+        ("staleness", None if found.staleness_mean is None else aged),
+        ("solves", None if found.solver_iterations is None else solved),
+        ("sent", sent),
+        ("digest", found.digest),
+    ]
+    return [(name, text) for name, text in told if text]
 
 
 def _cells(score: Score) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.cure import of_divergence
+from results.ending import at, declared_over, ended_by, ended_early, of_divergence
 from results.metrics import directions, own_metrics
 from results.reader import Run
 from results.schemas import TABLES
@@ -105,30 +105,30 @@ def summary(run: Run) -> Summary:
         left=_left(info),
         best=_best(info),
         notes=(*map(str, info.get("notes") or ()), *_learns_nothing(scores, info)),
-        algorithm=_at(info, "scenario", "algorithm", "name"),
-        data=_at(info, "scenario", "data", "name"),
-        model=_at(info, "scenario", "model", "name"),
+        algorithm=at(info, "scenario", "algorithm", "name"),
+        data=at(info, "scenario", "data", "name"),
+        model=at(info, "scenario", "model", "name"),
         seed=info.get("seed"),
         clients=_clients(run),
-        topology=_at(info, "scenario", "topology", "name"),
+        topology=at(info, "scenario", "topology", "name"),
         rounds=_rounds(run, steps, evaluations),
         steps=steps.num_rows,
         updates={status: counts.get(status, 0) for status in STATUSES},
-        messages=_at(info, "totals", "sent"),
-        lost=_at(info, "totals", "lost"),
+        messages=at(info, "totals", "sent"),
+        lost=at(info, "totals", "lost"),
         staleness_mean=pc.mean(used["staleness"]).as_py(),
         staleness_max=pc.max(used["staleness"]).as_py(),
         solver_iterations=pc.mean(used["solver_iterations"]).as_py(),
         unconverged=pc.sum(used["unconverged"]).as_py(),
         up_bytes=pc.sum(steps["up_bytes"]).as_py(),
         down_bytes=pc.sum(steps["down_bytes"]).as_py(),
-        virtual_time=_at(info, "totals", "virtual_time")
+        virtual_time=at(info, "totals", "virtual_time")
         or _largest(steps["virtual_time"], evaluations["virtual_time"])
         or 0.0,
-        unit=_at(info, "scenario", "world", "delay", "unit"),
-        wall_s=_at(info, "seconds", "total") or _largest(steps["elapsed_s"]),
+        unit=at(info, "scenario", "world", "delay", "unit"),
+        wall_s=at(info, "seconds", "total") or _largest(steps["elapsed_s"]),
         scores=scores,
-        digest=_at(info, "digest", "run"),
+        digest=at(info, "digest", "run"),
     )
 
 
@@ -146,36 +146,10 @@ def _learns_nothing(scores: tuple[Score, ...], info: Mapping[str, Any]) -> Itera
         )
 
 
-def _at(info: Any, *path: str) -> Any:
-    """Returns the value at a path of keys, or None where a run under way has not written it yet."""
-    for key in path:
-        info = info.get(key) if isinstance(info, dict) else None
-    return info
-
-
-def ended_by(info: Mapping[str, Any]) -> str | None:
-    """Returns what ended a run that came to its end, such as "run.until.bytes=1e+09"."""
-    key = info.get("ended_by")
-    until = _at(info, "scenario", "run", "until") or {}
-    if key == "rounds":
-        return f"run.rounds={_at(info, 'scenario', 'run', 'rounds')}"
-    if until.get(key) is None:
-        return None
-    about = f", {until['metric']}" if key in ("at_least", "at_most", "patience") else ""
-    return f"run.until.{key}={until[key]:g}{about}"
-
-
-def ended_early(info: Mapping[str, Any]) -> str | None:
-    """Returns why a run ended early; None where a key of `run` ended it, as was planned."""
-    return None if ended_by(info) else info.get("ended_early")
-
-
 def _left(info: Mapping[str, Any]) -> str | None:
     left = info.get("left")
-    over = f", declared over {info['declared_over']}" if info.get("declared_over") else ""
-    if not left:
-        return over.removeprefix(", ") or None
-    return f"the model of step {left['step']}, virtual time {left['virtual_time']:g}{over}"
+    model = f"the model of step {left['step']}, virtual time {left['virtual_time']:g}" if left else None
+    return ", ".join(filter(None, (model, declared_over(info)))) or None
 
 
 def _best(info: Mapping[str, Any]) -> str | None:
@@ -190,13 +164,13 @@ def _largest(*columns: pa.ChunkedArray[Any]) -> Any:
 
 
 def _rounds(run: Run, steps: pa.Table, evaluations: pa.Table) -> int:
-    rounds: int | None = _at(run.info, "totals", "rounds")
+    rounds: int | None = at(run.info, "totals", "rounds")
     last = _largest(steps["round"], evaluations["round"])  # rounds are counted from 0
     return rounds if rounds is not None else 0 if last is None else last + 1
 
 
 def _clients(run: Run) -> int | None:
-    clients: int | None = _at(run.info, "scenario", "data", "clients")
+    clients: int | None = at(run.info, "scenario", "data", "clients")
     return clients or pc.count_distinct(run.table("partition", ["client"])["client"]).as_py() or None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from results.columns import is_estimated, is_sparse, is_wall
+from results.columns import is_marked
 from results.disk import replacing, writing
 from results.location import is_local, location
 from results.own_columns import OWN, schema_of, with_own
@@ -127,8 +127,8 @@ class Writer:
     def digest(self) -> str:
         """Flushes, and returns the SHA-256 of all rows so far in hexadecimal, each table's in order of writing.
 
-        It depends on the values alone: not on the run's id, on wall columns (see `is_wall`) or on when rows were
-        flushed. Floats count with every bit, all NaNs are equal, and null is a value of its own.
+        It depends on the values alone: not on the run's id, on wall columns (see `results.columns.Mark`) or on when
+        rows were flushed. Floats count with every bit, all NaNs are equal, and null is a value of its own.
         """
         self.flush()
         lines = [line for buffer in self._buffers.values() for line in buffer.digests()]
@@ -156,11 +156,11 @@ class _Buffer:
         columns = [column for column in TABLES[table] if column.name != "run"]
         self._names = tuple(column.name for column in columns)
         self._values = attrgetter(*self._names)
-        digested = (column for column in columns if not (is_wall(column) or is_estimated(column)))
+        digested = (c for c in columns if not (is_marked(c, "wall") or is_marked(c, "estimated")))
         self._hashes = {column.name: hashlib.sha256() for column in digested}
         self._columns: dict[str, list[Any]] = {name: [] for name in self._names}  # of the rows not yet written
         self._own: dict[str, Any] = {}  # hashes of own columns, by name
-        self._sparse = frozenset(column.name for column in columns if is_sparse(column))
+        self._sparse = frozenset(column.name for column in columns if is_marked(column, "sparse"))
         self._filled: set[str] = set()  # own and sparse columns that hold more than null
         self._own_rows: list[Mapping[str, float | None]] = []  # numbers for own columns, of the rows not yet written
         self._parts = 0  # serial number of the next part file

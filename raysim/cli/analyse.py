@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,14 +14,12 @@ from raysim.cli.ls import ls
 from raysim.cli.options import By, RunFolder, RunFolders, require_writable, to_location
 from results import load, open_run, summary
 from results.compare import Comparison
-from results.compare import compare as compare_runs
 from results.measure import parse_at, parse_target
 from results.paired import Paired
-from results.paired import paired as pair_runs
 from results.paper import beside, read_paper
 from results.render import render
 from results.run_set import whole
-from results.runs import How, Runs
+from results.runs import How
 from results.show import render as render_summary
 from results.texts import count
 
@@ -132,15 +130,12 @@ def compare(
         }
         published = None if paper is None else read_paper(paper)
 
-        def compared(some: Runs) -> Comparison | Paired:
-            measure = some.measure(**how)
-            if paired:
-                return pair_runs(some, by, baseline or [], measure, unfinished)
-            comparison = compare_runs(some, by, columns or [], measure, unfinished)
-            return comparison if published is None else beside(comparison, published)
-
-        compared_runs = whole(load(*runs, damaged=notes), compared, notes)
-    _print_comparison(compared_runs, format, percent)
+        rows: dict[str, Any] = {"by": by, "columns": columns or [], "paired": paired, "baseline": baseline or []}
+        rows["unfinished"] = unfinished
+        found = whole(load(*runs, damaged=notes), lambda some: some.compared(**rows, **how), notes)
+        if published is not None and isinstance(found, Comparison):
+            found = beside(found, published)
+    _print_comparison(found, format, percent)
 
 
 def _print_comparison(comparison: Comparison | Paired, format: Format, percent: bool) -> None:

@@ -46,30 +46,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+_COMMANDS = (
+    *(columns, check, partition, doctor, run, sweep, resume, fork, end, ls, watch, serve, show, compare, report, plot),
+    *(generate, log, new, test, schema, dashboard),
+)
 app.command()(scenarios)
 app.command("list")(list_parts)
-app.command()(columns)
-app.command()(check)
-app.command()(partition)
-app.command()(doctor)
-app.command()(run)
-app.command()(sweep)
-app.command()(resume)
-app.command()(fork)
-app.command()(end)
-app.command()(ls)
-app.command()(watch)
-app.command()(serve)
-app.command()(show)
-app.command()(compare)
-app.command()(report)
-app.command()(plot)
-app.command()(generate)
-app.command()(log)
-app.command()(new)
-app.command()(test)
-app.command()(schema)
-app.command()(dashboard)
+for _command in _COMMANDS:
+    app.command()(_command)
 
 
 def _print_version(wanted: bool) -> None:

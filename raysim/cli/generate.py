@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import to_location
+from raysim.cli.options import RunFolder
 from raysim.parts.errors import BadValue
 from raysim.runs.generate import generate as go_on
 from raysim.runs.generate import keep
@@ -16,7 +15,7 @@ from raysim.runs.result import Result
 
 
 def generate(
-    run: Annotated[Path, typer.Argument(help="The run's folder, or its URI.", parser=to_location)],
+    run: RunFolder,
     prompt: Annotated[str, typer.Argument(help="The text to go on with.")],
     tokens: Annotated[int, typer.Option(min=1, help="Most tokens that are added.")] = 100,
     temperature: Annotated[

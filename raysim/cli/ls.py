@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
 from raysim.cli.bad_input import refuse, refusing_wrong_runs
-from raysim.cli.options import to_location
+from raysim.cli.options import FolderOfRuns
 from results import load
 from results.listing import lines_below
 
 
 def ls(
-    folder: Annotated[
-        Path, typer.Argument(help="A folder of runs, or its URI.", parser=to_location, show_default=False)
-    ] = Path("runs"),
+    folder: FolderOfRuns = Path("runs"),
 ) -> None:
     """List the runs in a folder, runs/ by default, with a line for each sweep: how far they are, and how good."""
     with refusing_wrong_runs() as notes:

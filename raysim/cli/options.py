@@ -51,23 +51,11 @@ def place(*, inline: bool, local: int | None, address: str | None) -> str:
     return f"{count(local, 'worker')} on this machine"
 
 
-Observe = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--observe",
-        metavar="NAME|MODULE:CLASS|{name: NAME, KEY: VALUE}",
-        help="Tell this observer how runs go on, beside those of run.observers; can be repeated.",
-    ),
-]
-
-Log = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--log",
-        metavar="NAME|MODULE:CLASS|{name: NAME, KEY: VALUE}",
-        help="Also send runs to this tracker: tensorboard, wandb, mlflow or trackio; can be repeated.",
-    ),
-]
+_PART = "NAME|MODULE:CLASS|{name: NAME, KEY: VALUE}"
+_OBSERVE = "Tell this observer how runs go on, beside those of run.observers; can be repeated."
+_LOG = "Also send runs to this tracker: tensorboard, wandb, mlflow or trackio; can be repeated."
+Observe = Annotated[list[str] | None, typer.Option("--observe", metavar=_PART, help=_OBSERVE)]
+Log = Annotated[list[str] | None, typer.Option("--log", metavar=_PART, help=_LOG)]
 
 
 def named_observers(observe: list[str] | None, log: list[str] | None) -> list[Observer]:
@@ -105,18 +93,15 @@ def _out(path: Path) -> Path:
 
 def require_writable(path: Path, *, folder: bool = False) -> None:
     """Ends the command with exit code 2 if no file, or folder, can be written at a path."""
-    wrong = None
     if not is_local(path):
         try:
             require_folder(path.parent)
         except CannotWrite as error:
-            wrong = str(error)
+            refuse(error)
     elif path.exists() and path.is_dir() != folder:
-        wrong = f"{path}: must be {'a folder' if folder else 'a file'}, and is not; take another name"
+        refuse(f"{path}: must be {'a folder' if folder else 'a file'}, and is not; take another name")
     elif not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-        wrong = f"{path}: must be in a folder that exists and can be written to, got {path.parent}; take another one"
-    if wrong:
-        refuse(wrong)
+        refuse(f"{path}: must be in a folder that exists and can be written to, got {path.parent}; take another one")
 
 
 Out = Annotated[
@@ -142,3 +127,7 @@ RunFolders = Annotated[
         help="Folders of runs, or folders that hold them; also URIs.", parser=to_location, show_default=False
     ),
 ]
+FolderOfRuns = Annotated[
+    Path, typer.Argument(help="A folder of runs, or its URI.", parser=to_location, show_default=False)
+]
+Inline = Annotated[bool, typer.Option("--inline", help="Run in this process, without Ray; the numbers are the same.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,11 +45,7 @@ def resume(
     begin = f"round {checkpoint.round + 1}" if checkpoint else "its beginning, because it has no checkpoint"
     typer.echo(f"{folder.name} goes on from {begin}")
     how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "progress": False}
-
-    def start(shown: Observer) -> Result:
-        return go_on(folder, overrides or [], observers=[shown, *watchers], **how)
-
-    _watch(scenario, start, where, address)
+    _watch(scenario, partial(go_on, folder, overrides or [], **how), watchers, where, address)
 
 
 def fork(
@@ -68,11 +65,7 @@ def fork(
     with refusing_wrong_runs():
         _, scenario = scenario_to_fork(folder, at, overrides or [])
     how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "out": out, "progress": False}
-
-    def start(shown: Observer) -> Result:
-        return start_fork(folder, at, overrides or [], observers=[shown, *watchers], **how)
-
-    _watch(scenario, start, where, address)
+    _watch(scenario, partial(start_fork, folder, at, overrides or [], **how), watchers, where, address)
 
 
 def end(folder: RunFolder) -> None:
@@ -82,9 +75,11 @@ def end(folder: RunFolder) -> None:
     typer.echo(f"{result.folder.name} is over, {result.run.status}; `raysim resume` would go on with it")
 
 
-def _watch(scenario: Scenario, start: Callable[[Observer], Result], where: str, address: str | None) -> None:
-    """Shows how a run goes on, and ends the command with its exit code."""
+def _watch(
+    scenario: Scenario, start: Callable[..., Result], watchers: list[Observer], where: str, address: str | None
+) -> None:
+    """Shows how a run goes on, and ends the command with its exit code. start: gets the observers."""
     with ending_by_signals():
         if where == "Ray":
             connect([scenario], address)  # before the progress display starts, because Ray prints something
-        raise typer.Exit(exit_code(watch(scenario, start, where=where)))
+        raise typer.Exit(exit_code(watch(scenario, lambda shown: start(observers=[shown, *watchers]), where=where)))

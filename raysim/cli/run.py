@@ -9,7 +9,19 @@ import typer
 
 from raysim.cli.bad_input import refuse, tell
 from raysim.cli.display import exit_code, sum_up, watch
-from raysim.cli.options import Address, Case, Local, Log, Observe, Out, Overrides, ScenarioFiles, named_observers, place
+from raysim.cli.options import (
+    Address,
+    Case,
+    Inline,
+    Local,
+    Log,
+    Observe,
+    Out,
+    Overrides,
+    ScenarioFiles,
+    named_observers,
+    place,
+)
 from raysim.cli.signals import ending_by_signals
 from raysim.observers import Observer
 from raysim.parts.errors import ScenarioError
@@ -25,9 +37,7 @@ def run(
     scenarios: ScenarioFiles,
     overrides: Overrides = None,
     case: Case = None,
-    inline: Annotated[
-        bool, typer.Option("--inline", help="Run in this process, without Ray; the numbers are the same.")
-    ] = False,
+    inline: Inline = False,
     local: Local = None,
     dry: Annotated[bool, typer.Option("--dry", help="Simulate the timeline only; nothing is trained.")] = False,
     address: Address = None,

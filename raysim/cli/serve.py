@@ -9,13 +9,11 @@ from typing import Annotated
 import typer
 
 from raysim.cli.bad_input import refuse
-from raysim.cli.options import to_location
+from raysim.cli.options import FolderOfRuns
 
 
 def serve(
-    folder: Annotated[
-        Path, typer.Argument(help="A folder of runs, or its URI.", parser=to_location, show_default=False)
-    ] = Path("runs"),
+    folder: FolderOfRuns = Path("runs"),
     host: Annotated[
         str, typer.Option(help="Where to listen; on any but this machine's own address, readers need a token.")
     ] = "127.0.0.1",

@@ -19,8 +19,8 @@ from raysim.sweep.batch import RunOutcome, labels, outcomes_of
 from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, best_scenario, search
 from raysim.sweep.settings import Search
-from results.cure import of_divergence
 from results.disk import replacing
+from results.ending import of_divergence
 from results.keys import flatten
 from results.texts import as_word, count
 from results.yaml import as_yaml

@@ -9,11 +9,11 @@ from raysim.parts.errors import BadValue
 
 def require_own(table: str, name: str) -> None:
     """Raises ValueError if a table has a column of this name, and that is not one that tasks fill."""
-    from results.columns import is_logged
+    from results.columns import is_marked
     from results.schemas import TABLES  # loads pyarrow, which most algorithms do not need in a worker
 
     columns = TABLES[table]
-    if name in columns.names and not is_logged(columns.field(name)):
+    if name in columns.names and not is_marked(columns.field(name), "logged"):
         raise BadValue(f"task.log: must name columns that the table {table} does not have, got {name!r}; rename it")
 
 

@@ -81,14 +81,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def report(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False) -> Report:
-    """Makes a report on runs, whether they are over, under way or were killed.
+    """Makes a report on runs, whether they are over, under way or were killed; see `Runs.report` for the arguments.
 
-    by: scenario keys; runs with the same values of them are one group, which is one line of a figure. By default, a
-    group is runs that differ in their seed alone.
-    picked: whether clients' own models are left out of evaluations before which the client had not taken part.
-
-    Raises NotARun where the columns of a table are not this version's, UnknownKey for a key that no run has, and
-    NotComparable where runs of a group differ in more than their seed.
+    Raises NotARun where the columns of a table are not this version's, and what `grouped` raises.
     """
     for run in runs.runs:
         open_run(run.folder)  # raises NotARun where its tables cannot be read

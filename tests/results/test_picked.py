@@ -64,7 +64,7 @@ def evaluated(picked: np.ndarray[Any, Any]) -> Any:
         "member": np.tile(np.arange(clients), 2 * runs),
         "picked": ends.ravel(),
     }
-    return SimpleNamespace(runs=[SimpleNamespace(id=id) for id in ids], table=lambda *_, **__: pa.table(columns))
+    return SimpleNamespace(pandas=lambda *_, **__: pa.table(columns).to_pandas())
 
 
 def test_only_the_last_evaluation_of_each_run_counts() -> None:

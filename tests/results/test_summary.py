@@ -10,7 +10,7 @@ from rich.console import Console
 from table_rows import NEVER, evaluation, step, update
 
 from results import Run, Writer, open_run, summary, write_json
-from results.cure import of_divergence
+from results.ending import of_divergence
 from results.schemas import EvaluationRow, StepRow, UpdateRow
 from results.show import render
 
