@@ -44,7 +44,7 @@ class DEQMLP(DEQ):
         from torch import nn
 
         from raysim.models.blocks import DenseCell
-        from raysim.models.projection import BoundedLinear
+        from raysim.models.layers import BoundedLinear
 
         if self.kappa is None:
             linear = nn.Linear(self.width, self.width, bias=False)

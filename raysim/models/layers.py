@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from raysim.data.named import NamedArrays
+from raysim.models.part import Norm
+from raysim.parts.errors import BadValue
 
 
 class QuadraticLoss(nn.Module):
@@ -37,6 +39,38 @@ class ChannelLayerNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         pixels = x.permute(0, 2, 3, 1)
         return F.layer_norm(pixels, self.weight.shape, self.weight, self.bias).permute(0, 3, 1, 2)
+
+
+class BoundedLinear(nn.Linear):
+    """A linear layer whose weight has an l-infinity norm (the largest l1 norm of a row) of at most `bound`.
+
+    With a bound below 1, and an activation with slopes of at most 1 after it, it is a contraction.
+    """
+
+    def __init__(self, inputs: int, outputs: int, bound: float) -> None:
+        super().__init__(inputs, outputs, bias=False)
+        self.bound = bound
+        self.project()
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """Replaces the weight, in place, by the nearest one within the bound."""
+        self.weight.copy_(project_rows(self.weight, self.bound))
+
+
+def project_rows(matrix: Tensor, radius: float) -> Tensor:
+    """Returns the nearest matrix whose rows have an l1 norm of at most `radius`; rows within it stay as they are.
+
+    Duchi, Shalev-Shwartz, Singer, Chandra, Efficient projections onto the l1-ball for learning in high dimensions,
+    ICML 2008, figure 1. matrix: (rows, columns).
+    """
+    sizes = matrix.abs()
+    falling = sizes.sort(dim=1, descending=True).values
+    counts = torch.arange(1, matrix.shape[1] + 1, device=matrix.device)
+    excess = (falling.cumsum(1) - radius) / counts
+    kept = (falling > excess).sum(1, keepdim=True).clamp_min(1)  # the count is 0 only if the row is not finite
+    threshold = excess.gather(1, kept - 1).clamp_min(0)
+    return matrix.sign() * (sizes - threshold).clamp_min(0)
 
 
 @dataclass(frozen=True)
@@ -93,3 +127,19 @@ class Padded:
         if (mask := kwargs.get("attention_mask")) is not None and "input_ids" in kwargs:
             kwargs = {**kwargs, "input_ids": kwargs["input_ids"].masked_fill(mask == 0, self.token)}
         return args, kwargs
+
+
+NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, ChannelLayerNorm)
+
+
+def norms_of(module: nn.Module) -> dict[str, nn.Module]:
+    """Returns the normalisation layers inside a module, by their names."""
+    return {name: layer for name, layer in module.named_modules() if name and isinstance(layer, NORMS)}
+
+
+def required_norms(module: nn.Module, norm: Norm) -> dict[str, nn.Module]:
+    """Returns the layers that `model.norm` is about: none if it is average. Raises BadValue if there are none else."""
+    found = {} if norm == "average" else norms_of(module)
+    if norm != "average" and not found:
+        raise BadValue(f"must be average, for the model has no normalisation layer, got {norm}; leave it out", "norm")
+    return found

@@ -126,7 +126,7 @@ def adaptable(module: nn.Module) -> dict[str, nn.Module]:
     from torch import nn
     from transformers.pytorch_utils import Conv1D
 
-    from raysim.models.projection import BoundedLinear
+    from raysim.models.layers import BoundedLinear
 
     kinds = (nn.Linear, Conv1D, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Embedding)
     attention = tuple(f"{n}." for n, m in module.named_modules() if isinstance(m, nn.MultiheadAttention))

@@ -21,9 +21,9 @@ from raysim.data.federation.partition import Iid
 from raysim.local.samples import Loader
 from raysim.models import CNN, MLP, CausalLM, Lora, ModelPart, Module, SequenceClassifier, Timm
 from raysim.models.build import initialise
+from raysim.models.layers import BoundedLinear
 from raysim.models.layout import Layout
 from raysim.models.lora import adaptable
-from raysim.models.projection import BoundedLinear
 from raysim.parts.rng import torch_seed
 from raysim.workers.requests import TrainRequest
 

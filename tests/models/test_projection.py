@@ -10,7 +10,7 @@ from raysim.local.samples import Samples
 from raysim.local.train import train
 from raysim.models import DEQMLP
 from raysim.models.build import initialise
-from raysim.models.projection import BoundedLinear, project_rows
+from raysim.models.layers import BoundedLinear, project_rows
 from raysim.parts.rng import generator
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from raysim.data.dataset import Dataset, Loss, Split
+from raysim.data.dataset import Dataset, Split
 from raysim.data.federation.federated import Federated
 from raysim.data.federation.held_out import hold_out, set_aside
 from raysim.data.federation.holdings import Holdings, distinct
@@ -24,9 +24,9 @@ from raysim.parts.rng import Stream, generator
 _TOLD = 1000  # labels, above which nobody is told which of them are missing
 
 
-@dataclass(frozen=True)
-class Federation:
-    """The data of the clients, of the server, and the public samples. All workers of a node share one copy.
+@dataclass(frozen=True, kw_only=True)
+class Federation(Dataset):
+    """A data set that is divided among the clients, the server and the public samples. All workers of a node share one.
 
     held: the rows of `train` that each client trains on. held_out: the rows of the split `tested` on which it tests its
     own model. aside: the rows of `train` that each client sets aside for validation. validation: copies of all samples
@@ -34,12 +34,9 @@ class Federation:
     part in training; the others are unseen.
     evaluation_rows: the rows of `test` that evaluate models: those that neither the server nor the public samples took
     and, if `tested` is "test", that some client tests on. server: the server's samples, copied. public: the public
-    samples, copied; there may be none. num_classes, mean, std, loss, meaning, notes: as in `Dataset`. skew: how
-    clients' inputs differ; None: not at all. seed: that of the scenario.
+    samples, copied; there may be none. skew: how clients' inputs differ; None: not at all. seed: that of the scenario.
     """
 
-    train: Split
-    test: Split
     held: Holdings
     held_out: Holdings
     tested: Literal["train", "test"]
@@ -49,14 +46,8 @@ class Federation:
     evaluation_rows: np.ndarray
     server: ServerSamples
     public: Split
-    num_classes: int
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    loss: Loss
     skew: FeatureSkew | None = None
     seed: int = 0
-    meaning: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
     @property
     def clients(self) -> int:
@@ -140,12 +131,7 @@ class Federation:
         return {"client": client.astype(np.int32), "split": split, "label": label.astype(np.int32), "samples": samples}
 
 
-def federate(
-    data: Federated | Quadratic,
-    server_data: ServerData,
-    seed: int,
-    public: Public = NO_PUBLIC,
-) -> Federation:
+def federate(data: Federated | Quadratic, server_data: ServerData, seed: int, public: Public = NO_PUBLIC) -> Federation:
     """Loads the data set and divides it among the clients, the server and the public samples.
 
     Each of them has its own random draws from the seed. Raises BadInput if the data are not on this machine, damaged,
@@ -157,11 +143,7 @@ def federate(
 
 
 def divide(
-    dataset: Dataset,
-    data: Federated | Quadratic,
-    server_data: ServerData,
-    seed: int,
-    public: Public = NO_PUBLIC,
+    dataset: Dataset, data: Federated | Quadratic, server_data: ServerData, seed: int, public: Public = NO_PUBLIC
 ) -> Federation:
     """Divides a loaded data set as `federate` does. Raises BadInput if the settings do not fit it."""
     with located("data.partition"):
@@ -186,8 +168,7 @@ def divide(
         train = replace(dataset.train, y=_labels(data, dataset, held, seed))
         skew = _skew(data, dataset)
     return Federation(
-        train=train,
-        test=dataset.test,
+        **{**vars(dataset), "train": train},
         held=held,
         held_out=held_out,
         tested=tested,
@@ -197,14 +178,8 @@ def divide(
         evaluation_rows=evaluation_rows,
         server=server,
         public=shared.take(public_rows),
-        num_classes=dataset.num_classes,
-        mean=dataset.mean,
-        std=dataset.std,
-        loss=dataset.loss,
         skew=skew,
         seed=seed,
-        meaning=dataset.meaning,
-        notes=dataset.notes,
     )
 
 
