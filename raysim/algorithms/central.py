@@ -13,27 +13,17 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-from raysim.algorithms.signatures import Arrivals, Local, Model, Problems, ServerTask, Setting, Task, Tensor
+from raysim.algorithms.algorithm import Algorithm
+from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor
 from raysim.parts.errors import Problem
-from raysim.schedules import Schedulable
 from raysim.terms import Population, Record, ServerStep, Trigger
 
 
-class Central(Schedulable):
-    """An algorithm with a server. Its methods with a body do what most algorithms need. A subclass adds its `name`.
-
-    A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
-    `raysim/algorithms/__init__.py`, in one line, and has no other place to be registered.
-    """
-
-    keeps_personal: ClassVar[bool] = False
-    """Whether clients keep the personal part of the model, and the server has the shared part only. `model.norm` can
-    then be local."""
+class Central(Algorithm):
+    """An algorithm with a server. Its methods with a body do what most algorithms need. A subclass adds its `name`."""
 
     merges_adapters: ClassVar[bool] = False
     """Whether the server merges adapters into the weights under them. `model.lora.merge` must then be true."""
-
-    name: str
 
     @property
     @abstractmethod
@@ -58,24 +48,6 @@ class Central(Schedulable):
         """Whether `step` gets a stack of all updates even though `weigh` returns weights, and applies the weights
         itself."""
         return False
-
-    def samples_seen(self, local: Local, samples: int) -> int:
-        """Returns for how many samples a client computes gradients in one update. Computed delays follow that.
-
-        samples: the number of samples that the client holds. A sample counts once for each time that it is used, as if
-        no training stopped early. Gradients of a part of the model count like those of the whole. Predictions and
-        embeddings do not count here: raysim measures them.
-        """
-        return local.total_samples(samples)
-
-    def embeds(self, scenario: Setting) -> bool | str:
-        """Whether it calls `task.embed`; or, instead of true, the name of the sub-module that it embeds with. A run
-        then checks at its start that the model can embed."""
-        return False
-
-    def problems(self, scenario: Setting) -> Problems:
-        """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""
-        return ()
 
     def init(self, model: Model, population: Population) -> Record:
         """Returns the server's state before the first round. Its "w" is all parameters, or the shared part only."""

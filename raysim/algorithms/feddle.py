@@ -13,6 +13,7 @@ BatchNorm's statistics are not part of an anchor; they are averaged over the rou
 """
 
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Literal
 
 from raysim.algorithms import atlas
@@ -190,10 +191,9 @@ class Feddle(Hybrid):
         return fitted
 
     def _descent(self, x: Tensor, lr: float) -> Callable[[Tensor], None]:
-        """Returns a function that changes x in place by one step of the optimiser, given the gradient."""
-        from raysim.local.steps import descent
-
-        return descent(self.server_optimizer, x, lr)
+        """Returns a function that changes x in place by one step of a fresh optimiser, given the gradient."""
+        state, taken = self.server_optimizer.init(x), count()
+        return lambda gradient: self.server_optimizer.move(x, gradient.clone(), state, lr, next(taken))
 
     def _flops(self, anchors: Anchors, task: ServerTask) -> float:
         """Returns a search's FLOPs on vectors: each batch sums up all anchors, and each shard projects its gradient

@@ -6,10 +6,10 @@ passed in and returned, and never changed in place.
 """
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
-from raysim.schedules import Schedulable
+from raysim.algorithms.algorithm import Algorithm
+from raysim.algorithms.signatures import Model, Task, Tensor
 from raysim.terms import Record
 
 
@@ -37,38 +37,12 @@ class Inbox(NamedTuple):
         return mixed
 
 
-class Peer(Schedulable):
+class Peer(Algorithm):
     """An algorithm without a server. A subclass adds its `name`.
-
-    A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
-    `raysim/algorithms/__init__.py`, in one line, and has no other place to be registered.
 
     BatchNorm's buffers are treated like parameters: a state with `w` also holds `buffers`, and an algorithm whose
     messages carry `w` sends and mixes both. In most models `buffers` is empty, and costs nothing.
     """
-
-    keeps_personal: ClassVar[bool] = False
-    """Whether peers keep the personal part of the model, and send the shared part only. `model.norm` can then be
-    local."""
-
-    name: str
-
-    def embeds(self, scenario: Setting) -> bool | str:
-        """Whether it calls `task.embed`; or, instead of true, the name of the sub-module that it embeds with. A run
-        then checks at its start that the model can embed."""
-        return False
-
-    def samples_seen(self, local: Local, samples: int) -> int:
-        """Returns for how many samples `local` computes gradients. Computed delays follow that.
-
-        samples: the number of samples that the peer holds. A sample counts once for each time that it is used.
-        Predictions and embeddings do not count here, nor does what `mix` does: raysim measures them.
-        """
-        return local.total_samples(samples)
-
-    def problems(self, scenario: Setting) -> Problems:
-        """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""
-        return ()
 
     def init(self, task: Task) -> Record:
         """Returns a peer's first state. In every method, `task.received` is the model that all peers start from."""

@@ -18,16 +18,10 @@ def outputs_and_labels(subject: Subject) -> tuple[Tensor, Tensor]:
     return torch.randn(SAMPLES, CLASSES, generator=draw), torch.randint(CLASSES, (SAMPLES,), generator=draw)
 
 
-def measured(subject: Subject, outputs: Tensor, labels: Tensor) -> float | None:
-    """Returns the metric of outputs and labels."""
-    found: float | None = subject.made.value(outputs, labels)
-    return found
-
-
 def it_gives_a_number(subject: Subject) -> None:
     """`compute` returns one finite number, or NaN where it is not defined."""
     try:
-        found = measured(subject, *outputs_and_labels(subject))
+        found: float | None = subject.made.value(*outputs_and_labels(subject))
     except (TypeError, ValueError) as error:
         raise Broken(f"compute: {error}") from error
     if found is not None and abs(found) == float("inf"):
@@ -37,7 +31,7 @@ def it_gives_a_number(subject: Subject) -> None:
 def the_same_in_any_order(subject: Subject) -> None:
     """It does not depend on the order of samples, but for rounding."""
     outputs, labels = outputs_and_labels(subject)
-    one, other = measured(subject, outputs, labels), measured(subject, outputs.flip(0), labels.flip(0))
+    one, other = subject.made.value(outputs, labels), subject.made.value(outputs.flip(0), labels.flip(0))
     alike = one is other is None
     if one is not None and other is not None:
         alike = abs(one - other) <= 1e-4 * max(1.0, abs(one))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -44,12 +44,6 @@ class Steps:
             self._state = {name: kept[KEPT + name][part.span] for name in self._state}
             self._taken = int(kept[TAKEN][part.span][:1])
 
-    def follow(self, gradients: Sequence[Tensor], extra: Tensor | None) -> Tensor:
-        """Joins the gradients of the parameters to one vector (n,), and adds `extra` to it. The next call overwrites
-        it."""
-        torch._foreach_copy_(self._views, list(gradients))
-        return self._vector if extra is None else self._vector.add_(extra)
-
     def __call__(self, gradients: Sequence[Tensor], extra: Tensor | None, lr: float) -> None:
         """Takes a step. gradients: of each parameter. extra: a vector (n,) that is added to them, or None."""
         w = self._part.w
@@ -58,7 +52,8 @@ class Steps:
                 w.add_(extra, alpha=-lr)
             torch._foreach_add_(self._part.views, list(gradients), alpha=-lr)
             return
-        gradient = self.follow(gradients, extra)
+        torch._foreach_copy_(self._views, list(gradients))
+        gradient = self._vector if extra is None else self._vector.add_(extra)
         before = None if self._factors is None else w.clone()
         if not self._optimizer.decoupled:
             decayed(gradient, w, self.decay)
@@ -83,15 +78,3 @@ def first_kept(optimizer: Optimizer, w: Tensor) -> Record:
         return {}
     # A part alone may be trained, so each entry of the vector has a count.
     return {**{KEPT + name: vector for name, vector in state.items()}, TAKEN: w.new_zeros(w.shape)}
-
-
-def descent(optimizer: Optimizer, x: Tensor, lr: float) -> Callable[[Tensor], None]:
-    """Returns a function that takes a gradient of x, (n,), and changes x in place by a step of a fresh optimiser."""
-    state, taken = optimizer.init(x), 0
-
-    def move(gradient: Tensor) -> None:
-        nonlocal taken
-        optimizer.move(x, gradient.clone(), state, lr, taken)
-        taken += 1
-
-    return move
