@@ -17,9 +17,10 @@ from raysim.local.model import Model
 from raysim.local.outputs import by_target, predicted
 from raysim.local.unkept import Unkept
 from raysim.models.equilibrium import Equilibrium, Solves
-from raysim.models.layers import BoundedLinear, norms_of, required_norms
+from raysim.models.layers import BoundedLinear
 from raysim.models.layout import Layout
 from raysim.models.names import is_pattern, is_under, nearest
+from raysim.models.norms import norms_of, required_norms
 from raysim.models.pairs import pairs_of
 from raysim.models.part import Norm
 from raysim.parts.errors import BadValue

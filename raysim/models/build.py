@@ -8,8 +8,9 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from raysim.data.named import Shape
-from raysim.models.layers import ByName, required_norms
+from raysim.models.layers import ByName
 from raysim.models.names import is_under, nearest_parameter
+from raysim.models.norms import required_norms
 from raysim.models.part import ModelPart
 from raysim.models.precision import settled
 from raysim.parts.errors import BadValue

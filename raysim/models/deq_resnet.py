@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raysim.models.deq import DEQ
 from raysim.models.part import WidthDivisor, image_shape
+from raysim.parts.errors import BadValue
 from raysim.terms import Inputs
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ class DEQResNet(DEQ):
 
         from raysim.models.blocks import ResidualCell, conv3x3, dense_layers
 
-        planes, height, width = image_shape(shape, least=4)
+        planes, height, width = image_shape(shape)
+        if min(height, width) < 4:
+            raise BadValue(f"images must have at least 4 x 4 pixels, got shape {shape!r}")
         activation = {"softplus": nn.Softplus, "relu": nn.ReLU}[self.activation]
         channels, hidden = (n // self.width_divisor for n in {"S": (64, 128), "M": (128, 256)}[self.size])
         conv = conv3x3(planes, channels)

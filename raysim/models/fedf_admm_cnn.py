@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, ClassVar
 
 from raysim.models.part import ModelPart, image_shape
+from raysim.parts.errors import BadValue
 from raysim.terms import Inputs
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ class FedFADMMCNN(ModelPart):
 
         from raysim.models.layers import ChannelLayerNorm
 
-        planes, height, width = image_shape(shape, least=4)
+        planes, height, width = image_shape(shape)
+        if min(height, width) < 4:
+            raise BadValue(f"images must have at least 4 x 4 pixels, got {shape!r}")
         layers: OrderedDict[str, nn.Module] = OrderedDict()
         for i, channels in enumerate((32, 64), start=1):
             layers[f"conv{i}"] = nn.Conv2d(planes, channels, 5, padding="same")
